@@ -1,0 +1,449 @@
+"""The nouns, as frozen structs; every other module speaks in these.
+
+*Outcome* is a fact of the wire, *verdict* a judgement of it. Units stand last in a name
+(``deadline_ms``, ``vmpeak_kb``). An absent value is ``None`` with a reason beside it, never 0.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import msgspec
+
+SCHEMA_VERSION = "1.0"
+
+
+# --- what can go wrong, and the exit code that says so ---------------------------------------
+
+
+class HarnessError(Exception):
+    """The user's file or command is wrong: says where, what, and what to do. Exit code 2."""
+
+    exit_code = 2
+
+
+class Unusable(HarnessError):
+    """The environment or the target cannot be used (did not start, not reachable, controls fail).
+
+    Exit code 3.
+    """
+
+    exit_code = 3
+
+
+class NothingSelected(HarnessError):
+    """The selection is empty. Exit code 5."""
+
+    exit_code = 5
+
+
+# --- cases ------------------------------------------------------------------------------------
+
+
+class Outcome(enum.StrEnum):
+    """What came back on the wire, as a fact (house.md: five outcomes)."""
+
+    ANSWERED = "answered"  # at least one octet came
+    CLOSED = "closed"  # FIN without an octet
+    RESET = "reset"  # RST without an octet
+    HUNG = "hung"  # nothing until the deadline
+    REFUSED = "refused"  # no connection
+
+
+class End(enum.StrEnum):
+    """How the connection ended, apart from the outcome."""
+
+    OPEN = "open"  # still open when the probe closed it
+    CLOSED = "closed"  # the server's FIN
+    RESET = "reset"  # the server's RST
+
+
+class Word(enum.StrEnum):
+    """A verdict: the judgement of one exchange against one case."""
+
+    PASS = "pass"
+    WARN = "warn"
+    FAIL = "fail"
+    VOID = "void"
+    NOT_APPLICABLE = "not_applicable"
+
+
+class Level(enum.StrEnum):
+    """How strongly the clause of a case binds."""
+
+    CTRL = "CTRL"  # positive control: a valid message must be accepted
+    MUST = "MUST"
+    SHOULD = "SHOULD"
+    MAY = "MAY"
+    SEC = "SEC"
+    INFO = "INFO"
+
+
+class Op(enum.IntEnum):
+    """The steps the probe can play; the numbers are those of its frames (native/probe)."""
+
+    SEND = 1
+    PAUSE = 2
+    AWAIT = 3
+    FIN = 4
+    RESET = 5
+    WATCH = 6
+    CLOSE_WAIT = 7
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One thing done on the connection of a case."""
+
+    op: Op
+    data: bytes = b""  # SEND
+    wait_ms: int = 0  # PAUSE, AWAIT, WATCH, CLOSE_WAIT
+    kind: int = 0  # AWAIT: 0 ordinary, 1 the request was HEAD, 2 CONNECT, 3 any, interim too
+    if_open: bool = False  # only while the connection is open and no answer announced close
+
+
+class Case(msgspec.Struct, frozen=True):
+    """What is sent, and what may come back.
+
+    ``id`` is the permanent slug; ``family`` names the family it belongs to, which holds level,
+    clause and the word it is judged by.
+    """
+
+    id: str
+    family: str
+    steps: tuple[Step, ...]
+    head_only: bool = False  # an answer is complete with its header section
+    deadline_ms: int = 2000
+    settle_ms: int = 0
+    close_ms: int = 1500
+
+    @property
+    def sent(self) -> bytes:
+        """All octets the case would send, in order."""
+        return b"".join(step.data for step in self.steps if step.op is Op.SEND)
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    """A set of cases under one rule: one entry of a scenario file."""
+
+    id: str
+    ref: str
+    suite: str
+    title: str
+    level: Level
+    clause: str
+    why: str
+    judged_by: str  # a word of checks.py
+    count: int
+    generated: bool
+    needs: tuple[str, ...] = ("hello",)
+    gates: tuple[str, ...] = ()  # a control: the families it gates; ("*",) gates the suite
+    source: str = ""  # the file, for messages
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """One case played once against one server: every octet both ways, and the end."""
+
+    case: str
+    family: str
+    sent: bytes
+    received: bytes
+    outcome: Outcome
+    end: End
+    first_us: int | None  # first send to first octet
+    end_us: int  # connect to the end
+    sent_octets: int
+    flags: int = 0  # as in the probe's frame
+    attempt: int = 1
+    delivery: str = "whole"
+    machine_dropped: bool = False  # the kernel lost packets meanwhile: silence proves nothing
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The judgement of one exchange: what was expected, what came, and the span that decided."""
+
+    case: str
+    word: Word
+    expected: str
+    actual: str
+    span: tuple[int, int] | None = None  # octets of ``Exchange.received``
+
+
+# --- servers ----------------------------------------------------------------------------------
+
+
+class Need(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something a server needs on this machine to run as a process, and how to get it."""
+
+    install: str
+    command: str | None = None  # an executable on PATH
+    file: str | None = None  # a file that must exist (a header, a library)
+    pkg_config: str | None = None  # a pkg-config module, perhaps with a version: "Qt6HttpServer >= 6.8"
+
+
+class ProcessRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a server is built and started as a local process.
+
+    Placeholders in words: ``{port}`` ``{address}`` ``{workers}`` ``{build}`` (a cache folder)
+    ``{source}`` (the image's folder) ``{scratch}`` (a temporary folder of this start).
+    """
+
+    start: tuple[str, ...]
+    build: tuple[tuple[str, ...], ...] = ()
+    needs: tuple[Need, ...] = ()
+    files: dict[str, str] = {}  # configuration written to {scratch}, placeholders filled in
+    env: dict[str, str] = {}
+    binary: str | None = None  # the executable, where a listing should name it
+
+
+class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a server is built and started as a container (host network)."""
+
+    start: tuple[str, ...] = ()
+    dockerfile: str | None = None
+    image: str | None = None  # an image the user brings, instead of a Dockerfile
+    context: tuple[str, ...] = ()  # folders of the package that join the build context
+    files: dict[str, str] = {}
+    env: dict[str, str] = {}
+
+
+class Server(msgspec.Struct, frozen=True, kw_only=True):
+    """A server under test: ``images/<name>/server.toml``."""
+
+    name: str
+    title: str
+    language: str
+    version: str
+    homepage: str
+    capabilities: tuple[str, ...]
+    process: ProcessRecipe | None = None
+    container: ContainerRecipe | None = None
+    control: bool = False  # a calibration server: measured, never ranked
+    ready_path: str = "/hello"
+    ready_timeout_s: float = 15.0
+    answers_1_0_as_1_0: bool = True
+    limits: dict[str, int | None] = {}
+    timeouts: dict[str, float | None] = {}
+    notes: str = ""
+
+
+# --- load -------------------------------------------------------------------------------------
+
+
+class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One load profile: ``scenarios/load/<name>.toml``."""
+
+    name: str
+    title: str
+    why: str
+    path: str = "/hello"
+    connections: int
+    depth: int
+    duration_s: float
+    warmup_s: float = 0.5
+    rounds: int = 5
+    threads: int = 1
+    workers: int = 1
+    quick_duration_s: float = 1.0
+    quick_rounds: int = 2
+    needs: tuple[str, ...] = ("hello",)
+    source: str = ""
+
+
+class Bottleneck(enum.StrEnum):
+    """Who limited a sample (load.md 4.5)."""
+
+    SERVER = "server"
+    CLIENT = "client"
+    NETWORK = "network"
+    NONE = "none"  # both ends idle: too few requests in flight
+    STARVED = "starved"
+    BROKEN = "broken"
+    UNKNOWN = "unknown"
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """CPU time (user + system) per answered request, in nanoseconds, per end."""
+
+    server: float | None
+    client: float | None
+
+
+class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
+    """One window of one engine against one fresh server."""
+
+    round: int
+    order: int  # position within its block
+    requests: int
+    seconds: float
+    requests_per_second: float
+    cpu_ns_per_request: Cost
+    littles_law_ratio: float | None
+    bottleneck: Bottleneck
+    bottleneck_why: str
+    errors: dict[str, int] = {}
+    server_on_cpu_ratio: float | None = None
+    client_on_cpu_ratio: float | None = None
+    run_delay_ratio: float | None = None
+    latency_us: dict[str, float] | None = None
+    latency_reason: str | None = None
+    histogram: str | None = None
+    redo: bool = False  # this sample replaced one that starved
+
+
+class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
+    """All samples of one profile and engine on one server; medians and the 95 % interval of cost."""
+
+    profile: str
+    connections: int
+    depth: int
+    engine: str
+    requests_per_second: float | None
+    cpu_ns_per_request: Cost
+    bottleneck: Bottleneck
+    bottleneck_why: str
+    ranked: bool  # requests per second may be ranked: the server was the bottleneck
+    ranked_reason: str
+    littles_law_ratio: float | None
+    interval_95: tuple[float, float] | None  # of the server's CPU ns per request
+    interval_reason: str | None = None
+    rounds: int
+    redone: int = 0
+    errors: dict[str, int] = {}
+    histogram: str | None = None
+    histogram_reason: str | None = None
+    cost_rank: int | None = None  # equal ranks where intervals overlap
+    cost_rank_reason: str | None = None
+    cost_over_null: float | None = None
+    samples: tuple[LoadSample, ...] = ()
+    reason: str | None = None
+
+
+# --- memory -----------------------------------------------------------------------------------
+
+
+class BytesPerConnection(msgspec.Struct, frozen=True):
+    """Slope over held connections, in bytes."""
+
+    virtual: float | None
+    resident: float | None
+    kernel: float | None
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory of a server's whole process tree, in kB; VmPeak is address space, not memory."""
+
+    vmpeak_kb: int | None
+    vmhwm_kb: int | None
+    pss_kb: int | None
+    cgroup_peak_kb: int | None = None
+    cgroup_reason: str | None = None
+    bytes_per_connection: BytesPerConnection | None = None
+    connections_held: int = 0
+    processes: int = 1
+    reason: str | None = None
+
+
+# --- compliance -------------------------------------------------------------------------------
+
+
+class SeedFamily(msgspec.Struct, frozen=True):
+    """Counts of one published family: the published reading and our strict one.
+
+    Published: ``detected`` (the answer does not begin with ``HTTP/1.1 200 OK``) or
+    ``undetected``. Strict: ``rejected`` (a well-formed 4xx or 5xx), ``closed`` (without an
+    octet), ``accepted`` (2xx or 3xx), ``mute`` (hung), ``malformed`` (an answer that is no strict
+    HTTP response), ``void`` (the machine lost packets).
+    """
+
+    detected: int
+    undetected: int
+    rejected: int
+    closed: int
+    accepted: int
+    mute: int
+    malformed: int = 0
+    void: int = 0
+
+    @property
+    def requests(self) -> int:
+        return self.detected + self.undetected
+
+
+class Controls(msgspec.Struct, frozen=True):
+    """Positive controls: good requests that must be accepted before a score counts."""
+
+    passed: int
+    failed: int
+    failures: tuple[Verdict, ...] = ()  # the first few
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A family whose counts are not the published ones, with the requests that differ."""
+
+    family: str
+    published_detected: int
+    detected: int
+    cases: tuple[str, ...]  # the first differing cases
+    more: int = 0
+
+
+class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One suite on one server."""
+
+    score_percent: float | None
+    reason: str | None = None  # why there is no score
+    families: dict[str, SeedFamily] = {}
+    must: dict[str, int] | None = None
+    controls: Controls | None = None
+    published: str | None = None  # "exact", "differs", None when nothing was published
+    differences: tuple[Difference, ...] = ()
+    requests: int = 0
+    wall_seconds: float = 0.0
+    probe_cpu_seconds: float | None = None
+    server_cpu_seconds: float | None = None
+
+
+class Compliance(msgspec.Struct, frozen=True):
+    suites: dict[str, SuiteResult] = {}
+
+
+# --- the result of a run ----------------------------------------------------------------------
+
+
+class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything one run knows of one server. ``unavailable`` and ``died`` are said, not hidden."""
+
+    name: str
+    title: str
+    language: str
+    version: str | None
+    version_reason: str | None = None
+    runtime: str | None
+    image_digest: str | None = None
+    control: bool = False
+    unavailable: str | None = None
+    died: str | None = None
+    compliance: Compliance = Compliance()
+    load: tuple[LoadResult, ...] = ()
+    memory: Memory | None = None
+    memory_reason: str | None = None
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """``result.json``: the truth for scores and samples."""
+
+    schema_version: str
+    catalogue_version: str
+    harness_version: str
+    id: str
+    started: str  # UTC, ISO 8601
+    finished: str | None
+    interrupted: bool
+    quick: bool
+    seed: int
+    suites: tuple[str, ...]
+    profiles: tuple[str, ...]
+    environment: dict[str, Any]
+    servers: tuple[ServerResult, ...]
+    notes: tuple[str, ...] = ()

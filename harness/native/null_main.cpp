@@ -1,0 +1,103 @@
+// httpmark-null: the control server. See null_server.hpp.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "endpoint.hpp"
+#include "flags.hpp"
+#include "null_server.hpp"
+
+namespace {
+
+using httpmark::die;
+using httpmark::Endpoint;
+
+constexpr const char* kUsage =
+    "usage: httpmark-null --address A --port P [--workers N]\n"
+    "Answers every header section it can find the end of with 200 and \"Hello World!\",\n"
+    "validates nothing, and costs as little as it can: the floor of every measurement.\n"
+    "  --address A  IPv4 or IPv6 literal (127.0.0.1)\n"
+    "  --port P     0 takes a free one (8080)\n"
+    "  --workers N  threads, each with a listener of its own (1)\n";
+
+int listen_at(const Endpoint& endpoint, bool shared) {
+  const int fd = socket(endpoint.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  if (fd < 0) return -1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (shared) setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // accepted sockets inherit it
+  if (bind(fd, endpoint.sockaddr_ptr(), endpoint.length) != 0 ||
+      (shared && listen(fd, httpmark::kNullBacklog) != 0)) {
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+  }
+  return fd;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  httpmark::Flags flags(argc, argv);
+  if (flags.take_switch("--help")) {
+    std::fputs(kUsage, stdout);
+    return httpmark::kExitOk;
+  }
+  const std::string address = flags.take_string("--address", "127.0.0.1");
+  const auto port = static_cast<std::uint16_t>(flags.take_number("--port", 8080, 0, 65535));
+  const std::uint64_t workers = flags.take_number("--workers", 1, 1, 1024);
+  flags.finish();
+  std::optional<Endpoint> endpoint = httpmark::parse_endpoint(address, port);
+  if (!endpoint) die(httpmark::kExitUsage, "--address takes an IP address, not '" + address + "'");
+  httpmark::raise_descriptor_limit();
+
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  // SO_REUSEPORT would let two servers share a port in silence; a first bind without it finds out
+  // whether the port is somebody else's.
+  const auto complain = [&] {
+    die(httpmark::kExitEnvironment,
+        "cannot listen on " + endpoint->text() + ": " + std::strerror(errno));
+  };
+  const int trial = listen_at(*endpoint, false);
+  if (trial < 0) complain();
+  close(trial);
+
+  const int stop_fd = eventfd(0, EFD_CLOEXEC);
+  std::vector<std::unique_ptr<httpmark::NullWorker>> pool;
+  for (std::uint64_t i = 0; i < workers; ++i) {
+    const int listener = listen_at(*endpoint, true);
+    if (listener < 0) complain();
+    if (i == 0) endpoint = httpmark::bound_endpoint(listener);
+    pool.push_back(std::make_unique<httpmark::NullWorker>(listener, stop_fd));
+  }
+  std::printf("listening on %s\n", endpoint->text().c_str());
+  std::fflush(stdout);
+
+  std::vector<std::thread> threads;
+  for (auto& worker : pool) threads.emplace_back([&worker] { worker->run(); });
+  int signal_number = 0;
+  sigwait(&signals, &signal_number);
+  const std::uint64_t one = 1;
+  if (write(stop_fd, &one, sizeof one) != sizeof one) return httpmark::kExitEnvironment;
+  for (std::thread& thread : threads) thread.join();
+  close(stop_fd);
+  return httpmark::kExitOk;
+}

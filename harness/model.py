@@ -154,6 +154,7 @@ class Exchange(msgspec.Struct, frozen=True):
     end_us: int  # connect to the end
     sent_octets: int
     flags: int = 0  # as in the probe's frame
+    head_only: bool = False  # the case ended with the answer's header section
     attempt: int = 1
     delivery: str = "whole"
     machine_dropped: bool = False  # the kernel lost packets meanwhile: silence proves nothing
@@ -178,7 +179,7 @@ class Need(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     install: str
     command: str | None = None  # an executable on PATH
     file: str | None = None  # a file that must exist (a header, a library)
-    pkg_config: str | None = None  # a pkg-config module, perhaps with a version: "Qt6HttpServer >= 6.8"
+    pkg_config: str | None = None  # a pkg-config module, "Qt6HttpServer >= 6.8"
 
 
 class ProcessRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -292,7 +293,7 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
-    """All samples of one profile and engine on one server; medians and the 95 % interval of cost."""
+    """All samples of one profile and engine on one server; medians and the interval of cost."""
 
     profile: str
     connections: int

@@ -1,0 +1,233 @@
+"""The exchanges of a run: one SQLite file (WAL), append-only, octets deduplicated.
+
+Tables: ``server(id, name)``, ``item(id, slug, family)`` (the cases, in their families'
+order), ``octets(id, value)`` and ``exchange(server, item, delivery, attempt, outcome, ending, flags,
+head_only, first_us, end_us, sent_octets, sent, received, machine_dropped)``, where ``sent`` and
+``received`` are rows of ``octets``.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+
+from httpmark.harness.model import End, Exchange, HarnessError, Outcome
+
+_OUTCOMES = tuple(Outcome)
+_ENDS = tuple(End)
+_OUTCOME_NUMBER = {outcome: number for number, outcome in enumerate(_OUTCOMES)}
+_END_NUMBER = {end: number for number, end in enumerate(_ENDS)}
+_ROWS_HELD = 4096
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS server (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
+CREATE TABLE IF NOT EXISTS item (id INTEGER PRIMARY KEY, slug TEXT NOT NULL, family TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS octets (id INTEGER PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS exchange (
+  server INTEGER NOT NULL, item INTEGER NOT NULL, delivery TEXT NOT NULL, attempt INTEGER NOT NULL,
+  outcome INTEGER NOT NULL, ending INTEGER NOT NULL, flags INTEGER NOT NULL,
+  head_only INTEGER NOT NULL, first_us INTEGER, end_us INTEGER NOT NULL,
+  sent_octets INTEGER NOT NULL, sent INTEGER NOT NULL, received INTEGER NOT NULL,
+  machine_dropped INTEGER NOT NULL,
+  PRIMARY KEY (server, item, delivery, attempt)) WITHOUT ROWID;
+"""
+
+
+class Evidence:
+    """The store of one run folder.
+
+    :raises HarnessError: the file is missing, no evidence file, or the disk is full.
+    """
+
+    def __init__(self, path: Path, *, create: bool = False) -> None:
+        self._path = path
+        if not create and not path.is_file():
+            raise HarnessError(f"{path}: no such file; is this a run folder?")
+        try:
+            self._base = sqlite3.connect(path, isolation_level=None)
+            self._base.execute("PRAGMA journal_mode=WAL")
+            # A lost last transaction after a power cut costs a rerun; syncing costs every run.
+            self._base.execute("PRAGMA synchronous=OFF")
+            self._base.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise self._trouble(error) from None
+        self._octets: dict[bytes, int] = {}
+        self._items: dict[str, int] = {}
+        self._rows: list[tuple[object, ...]] = []
+        self._new_octets: list[tuple[int, bytes]] = []
+        self._new_items: list[tuple[int, str, str]] = []
+        if create:
+            self._next_octets = 1
+        else:
+            self._next_octets = (
+                self._base.execute("SELECT coalesce(max(id), 0) FROM octets").fetchone()[0] + 1
+            )
+            self._items = dict(self._base.execute("SELECT slug, id FROM item"))
+
+    def _trouble(self, error: sqlite3.Error) -> HarnessError:
+        if "full" in str(error):
+            return HarnessError(f"{self._path}: the disk is full; free some space or use --out")
+        return HarnessError(f"{self._path}: {error}; is this an evidence file of httpmark?")
+
+    def __enter__(self) -> Evidence:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.close()
+
+    def close(self) -> None:
+        """Write what is held and close; leaves one file, without a write-ahead log."""
+        try:
+            self.flush()
+            self._base.execute("PRAGMA journal_mode=DELETE")
+        finally:
+            self._base.close()
+
+    def _octets_id(self, value: bytes) -> int:
+        number = self._octets.get(value)
+        if number is None:
+            number = self._octets[value] = self._next_octets
+            self._next_octets += 1
+            self._new_octets.append((number, value))
+        return number
+
+    def add(self, server: str, exchanges: Iterable[Exchange]) -> None:
+        """Append exchanges of one server."""
+        server_id = self._server_id(server)
+        rows, items, octets_id = self._rows, self._items, self._octets_id
+        for exchange in exchanges:
+            item = items.get(exchange.case)
+            if item is None:
+                item = items[exchange.case] = len(items) + 1
+                self._new_items.append((item, exchange.case, exchange.family))
+            rows.append(
+                (
+                    server_id,
+                    item,
+                    exchange.delivery,
+                    exchange.attempt,
+                    _OUTCOME_NUMBER[exchange.outcome],
+                    _END_NUMBER[exchange.end],
+                    exchange.flags,
+                    exchange.head_only,
+                    exchange.first_us,
+                    exchange.end_us,
+                    exchange.sent_octets,
+                    octets_id(exchange.sent),
+                    octets_id(exchange.received),
+                    exchange.machine_dropped,
+                )
+            )
+        if len(rows) >= _ROWS_HELD:
+            self.flush()
+
+    def plan(self, cases: Iterable[tuple[str, str]]) -> None:
+        """Number cases (slug, family) ahead of firing, so that reading keeps the family's order."""
+        for slug, family in cases:
+            if slug not in self._items:
+                number = self._items[slug] = len(self._items) + 1
+                self._new_items.append((number, slug, family))
+
+    def flush(self) -> None:
+        """Hand all held rows to SQLite, in one transaction."""
+        if not (self._rows or self._new_items or self._new_octets):
+            return
+        try:
+            self._base.execute("BEGIN")
+            self._base.executemany("INSERT INTO item VALUES (?,?,?)", self._new_items)
+            self._base.executemany("INSERT INTO octets VALUES (?,?)", self._new_octets)
+            marks = ",".join("?" * 14)
+            self._base.executemany(f"INSERT INTO exchange VALUES ({marks})", self._rows)
+            self._base.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._trouble(error) from None
+        finally:
+            self._rows.clear()
+            self._new_items.clear()
+            self._new_octets.clear()
+
+    def _server_id(self, name: str) -> int:
+        found = self._base.execute("SELECT id FROM server WHERE name = ?", (name,)).fetchone()
+        if found is None:
+            return int(
+                self._base.execute("INSERT INTO server (name) VALUES (?)", (name,)).lastrowid or 0
+            )
+        return int(found[0])
+
+    def servers(self) -> list[str]:
+        """The servers that have exchanges here."""
+        return [row[0] for row in self._base.execute("SELECT name FROM server ORDER BY id")]
+
+    def families(self, server: str) -> list[str]:
+        """The families of which a server has exchanges, in their order."""
+        self.flush()
+        return [
+            row[0]
+            for row in self._base.execute(
+                "SELECT family FROM exchange JOIN item ON item.id = exchange.item "
+                "WHERE server = (SELECT id FROM server WHERE name = ?) "
+                "GROUP BY family ORDER BY min(item.id)",
+                (server,),
+            )
+        ]
+
+    def exchanges(
+        self, server: str, *, family: str | None = None, case: str | None = None
+    ) -> Iterator[Exchange]:
+        """A server's exchanges in case order; of several attempts the last one, which counts."""
+        self.flush()
+        wheres, words = ["server = (SELECT id FROM server WHERE name = ?)"], [server]
+        for column, wanted in (("family", family), ("slug", case)):
+            if wanted is not None:
+                wheres.append(f"{column} = ?")
+                words.append(wanted)
+        if family is not None:
+            # Families are numbered in one go, so a range spares a walk over all exchanges.
+            low, high = self._base.execute(
+                "SELECT min(id), max(id) FROM item WHERE family = ?", (family,)
+            ).fetchone()
+            if low is None:
+                return
+            wheres.append(f"item BETWEEN {int(low)} AND {int(high)}")
+        query = (
+            "SELECT slug, family, s.value, r.value, outcome, ending, first_us, end_us, sent_octets,"
+            " flags, head_only, attempt, delivery, machine_dropped FROM exchange"
+            " JOIN item ON item.id = exchange.item"
+            " JOIN octets AS s ON s.id = exchange.sent"
+            " JOIN octets AS r ON r.id = exchange.received"
+            f" WHERE {' AND '.join(wheres)} ORDER BY item, delivery, attempt"
+        )
+        held: Exchange | None = None
+        try:
+            for row in self._base.execute(query, words):
+                exchange = Exchange(
+                    row[0],
+                    row[1],
+                    row[2],
+                    row[3],
+                    _OUTCOMES[row[4]],
+                    _ENDS[row[5]],
+                    row[6],
+                    row[7],
+                    row[8],
+                    row[9],
+                    bool(row[10]),
+                    row[11],
+                    row[12],
+                    bool(row[13]),
+                )
+                if held is not None and (held.case, held.delivery) != (
+                    exchange.case,
+                    exchange.delivery,
+                ):
+                    yield held
+                held = exchange
+        except sqlite3.Error as error:
+            raise self._trouble(error) from None
+        if held is not None:
+            yield held

@@ -1,0 +1,103 @@
+"""Octet sets and patterns of the RFCs, each under its section; samples in and out are in the tests.
+
+Everything here is stated once and from the text; the reference server has its own tables, because
+the judge and the judged share no code.
+"""
+
+from __future__ import annotations
+
+import re
+
+ANY = frozenset(range(256))
+
+# RFC 5234 B.1 core rules
+ALPHA = frozenset(range(0x41, 0x5B)) | frozenset(range(0x61, 0x7B))
+DIGIT = frozenset(range(0x30, 0x3A))
+ALPHANUMERIC = ALPHA | DIGIT
+HEXDIG = frozenset(b"0123456789ABCDEFabcdef")
+CTL = frozenset(range(0x20)) | {0x7F}
+VCHAR = frozenset(range(0x21, 0x7F))
+SP = frozenset(b" ")
+HTAB = frozenset(b"\t")
+CR = frozenset(b"\r")
+LF = frozenset(b"\n")
+
+# RFC 3986 2.2, 2.3, 3.3, 3.4
+UNRESERVED = ALPHANUMERIC | frozenset(b"-._~")
+SUB_DELIMS = frozenset(b"!$&'()*+,;=")
+PCHAR = UNRESERVED | SUB_DELIMS | frozenset(b":@")  # without pct-encoded
+TARGET = PCHAR | frozenset(b"/?")  # path and query of an origin-form target, "%" apart
+
+# RFC 9110 5.6.2 token, 5.5 field-value
+TCHAR = ALPHANUMERIC | frozenset(b"!#$%&'*+-.^_`|~")
+OBS_TEXT = frozenset(range(0x80, 0x100))
+FIELD_VALUE = VCHAR | SP | HTAB | OBS_TEXT
+
+SETS: dict[str, frozenset[int]] = {
+    "any": ANY,
+    "alphanumeric": ALPHANUMERIC,
+    "hexdig": HEXDIG,
+    "ctl": CTL,
+    "vchar": VCHAR,
+    "printable": VCHAR | SP,
+    "sp": SP,
+    "htab": HTAB,
+    "cr": CR,
+    "lf": LF,
+    "pchar": PCHAR,
+    "target": TARGET,
+    "tchar": TCHAR,
+    "obs_text": OBS_TEXT,
+    "slash": frozenset(b"/"),
+    "question_mark": frozenset(b"?"),
+    "backslash": frozenset(b"\\"),
+    "colon": frozenset(b":"),
+}
+
+_SET_TERM = re.compile(r"\s*([+-]?)\s*([a-z_]+)\s*")
+
+
+def octet_set(expression: str) -> frozenset[int]:
+    """The set an expression names: set names joined by ``+`` and ``-``, read left to right.
+
+    :raises ValueError: a name is no octet set, or the expression has another form.
+    """
+    result: frozenset[int] = frozenset()
+    at = 0
+    while at < len(expression):
+        term = _SET_TERM.match(expression, at)
+        if term is None or (at > 0 and not term[1]):
+            raise ValueError(f"{expression!r}: expected set names joined by + and -")
+        if term[2] not in SETS:
+            raise ValueError(f"{term[2]!r} is no octet set; known are {', '.join(sorted(SETS))}")
+        result = result - SETS[term[2]] if term[1] == "-" else result | SETS[term[2]]
+        at = term.end()
+    return result
+
+
+def _octet_class(octets: frozenset[int]) -> bytes:
+    return b"[" + b"".join(b"\\x%02x" % octet for octet in sorted(octets)) + b"]"
+
+
+# RFC 9112 4: status-line = HTTP-version SP status-code SP [ reason-phrase ]
+STATUS_LINE = re.compile(
+    rb"HTTP/1\.([0-9]) ([0-9]{3}) (" + _octet_class(FIELD_VALUE) + rb"*)", re.DOTALL
+)
+# RFC 9112 5: field-line = field-name ":" OWS field-value OWS
+FIELD_LINE = re.compile(
+    rb"(" + _octet_class(TCHAR) + rb"+):[ \t]*(" + _octet_class(FIELD_VALUE) + rb"*?)[ \t]*",
+    re.DOTALL,
+)
+# RFC 9112 7.1: chunk-size [ chunk-ext ]; extensions as name[=value], value token or quoted-string
+_TOKEN = _octet_class(TCHAR) + rb"+"
+_QUOTED = (
+    rb'"(?:' + _octet_class(FIELD_VALUE - frozenset(b'"\\')) + rb"|\\"
+    + _octet_class(FIELD_VALUE) + rb')*"'
+)  # fmt: skip
+CHUNK_LINE = re.compile(
+    rb"([0-9A-Fa-f]+)(?:[ \t]*;[ \t]*" + _TOKEN
+    + rb"(?:[ \t]*=[ \t]*(?:" + _TOKEN + rb"|" + _QUOTED + rb"))?)*",
+    re.DOTALL,
+)  # fmt: skip
+# RFC 9110 8.6
+CONTENT_LENGTH = re.compile(rb"[0-9]+")

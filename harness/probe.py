@@ -1,0 +1,172 @@
+"""The door to the native probe, which plays the steps of cases and records what came back.
+
+The frame format stands at the head of ``native/probe`` sources; this is its other side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import struct
+import subprocess
+import threading
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+from httpmark.harness import binaries
+from httpmark.harness.model import Case, End, Exchange, Op, Outcome, Unusable
+
+IN_FLIGHT = 64
+_FEED_OCTETS = 1 << 16
+_READ_OCTETS = 1 << 18
+_NO_TIME = 0xFFFFFFFF
+_HEAD_ONLY = 1
+
+_LENGTH = struct.Struct("<I")
+_CASE = struct.Struct("<IIIIIBBH")  # length, number, deadline, settle, close, flags, zero, steps
+_STEP = struct.Struct("<BI")
+_EXCHANGE = struct.Struct("<IBBBBIIIIIHH")
+_EVENT_OCTETS = 9
+
+_OUTCOMES = (Outcome.ANSWERED, Outcome.CLOSED, Outcome.RESET, Outcome.HUNG, Outcome.REFUSED)
+_ENDS = (End.OPEN, End.CLOSED, End.RESET)
+
+
+def encode(number: int, case: Case) -> bytes:
+    """A case as the probe reads it."""
+    steps = bytearray()
+    for step in case.steps:
+        op = step.op | (0x80 if step.if_open else 0)
+        if step.op is Op.SEND:
+            steps += _STEP.pack(op, len(step.data)) + step.data
+        else:
+            steps += _STEP.pack(op, step.wait_ms)
+            if step.op is Op.AWAIT:
+                steps.append(step.kind)
+    head = _CASE.pack(
+        _CASE.size - 4 + len(steps),
+        number,
+        case.deadline_ms,
+        case.settle_ms,
+        case.close_ms,
+        _HEAD_ONLY if case.head_only else 0,
+        0,
+        len(case.steps),
+    )
+    return head + bytes(steps)
+
+
+class Probe:
+    """One run of the native probe against one target.
+
+    Iterate :meth:`fire` to the end, or leave the ``with`` block: the process is gone either way.
+    """
+
+    def __init__(self, address: str, port: int, *, in_flight: int = IN_FLIGHT) -> None:
+        self._command = [
+            binaries.need("probe"),
+            *("--address", address, "--port", str(port), "--in-flight", str(in_flight)),
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.cpu_seconds = 0.0
+
+    def __enter__(self) -> Probe:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the probe, if it still runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def fire(self, cases: Iterable[Case], *, attempt: int = 1) -> Iterator[list[Exchange]]:
+        """Play cases; yields exchanges in batches, in the order in which they ended.
+
+        :raises Unusable: the probe itself could not go on; what it said is in the message.
+        """
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        process = self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        waiting: dict[int, Case] = {}
+        feeder = threading.Thread(
+            target=_feed, args=(process.stdin, cases, waiting), name="probe-feeder", daemon=True
+        )
+        feeder.start()
+        try:
+            yield from _exchanges(process.stdout, waiting, attempt)
+            said = process.stderr.read().decode("utf-8", "replace").strip()
+            code = process.wait()
+            feeder.join()
+            if code != 0:
+                raise Unusable(f"the probe cannot go on: {said or f'exit code {code}'}")
+            assert not waiting, f"the probe lost {len(waiting)} cases"
+        finally:
+            self.stop()
+            feeder.join()
+            for pipe in (process.stdout, process.stderr):
+                pipe.close()
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            self.cpu_seconds += after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _feed(pipe: IO[bytes], cases: Iterable[Case], waiting: dict[int, Case]) -> None:
+    """Write frames until the cases end or the probe goes."""
+    held = bytearray()
+    with contextlib.suppress(BrokenPipeError, ValueError), pipe:
+        for number, case in enumerate(cases):
+            waiting[number] = case
+            held += encode(number, case)
+            if len(held) >= _FEED_OCTETS:
+                pipe.write(held)
+                held.clear()
+        pipe.write(held)
+
+
+def _exchanges(pipe: IO[bytes], waiting: dict[int, Case], attempt: int) -> Iterator[list[Exchange]]:
+    held = b""
+    unpack, size = _EXCHANGE.unpack_from, _EXCHANGE.size
+    descriptor = pipe.fileno()
+    while piece := os.read(descriptor, _READ_OCTETS):
+        held = held + piece if held else piece
+        batch: list[Exchange] = []
+        at, end = 0, len(held)
+        while end - at >= 4:
+            length = _LENGTH.unpack_from(held, at)[0]
+            if end - at - 4 < length:
+                break
+            (number, outcome, ending, flags, _, _, first_us, end_us, sent, count, events, _) = (
+                unpack(held, at + 4)
+            )
+            start = at + 4 + size
+            case = waiting.pop(number)
+            received = held[start : start + count]
+            assert length == size + count + events * _EVENT_OCTETS, "a torn frame"
+            batch.append(
+                Exchange(
+                    case.id,
+                    case.family,
+                    case.steps[0].data if len(case.steps) == 2 else case.sent,
+                    received,
+                    _OUTCOMES[outcome],
+                    _ENDS[ending],
+                    None if first_us == _NO_TIME else first_us,
+                    end_us,
+                    sent,
+                    flags,
+                    case.head_only,
+                    attempt,
+                )
+            )
+            at += 4 + length
+        held = held[at:]
+        if batch:
+            yield batch
+    assert not held, "the probe's last frame is cut"

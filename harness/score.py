@@ -1,0 +1,145 @@
+"""Verdicts to scores: pure. What a score means is said in docs and in the report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from httpmark.harness import judge
+from httpmark.harness.model import (
+    Controls,
+    Difference,
+    Exchange,
+    Family,
+    Level,
+    SeedFamily,
+    SuiteResult,
+    Verdict,
+    Word,
+)
+
+FAILURES_KEPT = 10
+
+
+def controls(judged: Iterable[Verdict]) -> Controls:
+    """Fold the verdicts of positive controls; a void one proves nothing, so it does not pass."""
+    passed, failures = 0, []
+    for verdict in judged:
+        if verdict.word is Word.PASS:
+            passed += 1
+        else:
+            failures.append(verdict)
+    return Controls(passed, len(failures), tuple(failures[:FAILURES_KEPT]))
+
+
+def gated(families: Iterable[Family], failed: Iterable[str]) -> tuple[str, ...]:
+    """The families that may not be scored because one of their controls failed."""
+    by_id = {family.id: family for family in families}
+    names: list[str] = []
+    for control in failed:
+        for gate in by_id[control].gates:
+            names += (
+                [name for name, family in by_id.items() if family.level is not Level.CTRL]
+                if gate == "*"
+                else [gate]
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def seed_family(exchanges: Iterable[Exchange]) -> SeedFamily:
+    """Count one published family, by the published reading and by ours."""
+    detected = undetected = 0
+    strict: Counter[str] = Counter()
+    for exchange in exchanges:
+        found, word = judge.seed_reading(exchange)
+        strict[word] += 1
+        if word != "void":
+            detected += found
+            undetected += not found
+    return SeedFamily(
+        detected=detected,
+        undetected=undetected,
+        rejected=strict["rejected"],
+        closed=strict["closed"],
+        accepted=strict["accepted"],
+        mute=strict["mute"],
+        malformed=strict["malformed"],
+        void=strict["void"],
+    )
+
+
+def seed_suite(
+    families: list[Family],
+    counts: dict[str, SeedFamily],
+    control_verdicts: list[Verdict],
+    blocked: tuple[str, ...],
+) -> SuiteResult:
+    """The suite's score, or the reason why there is none.
+
+    A score stands only when every control passed, every family was fired whole and no request is
+    void: a percentage of part of the requests is not comparable.
+    """
+    summary = controls(control_verdicts)
+    wanted = {family.id: family.count for family in families if family.level is not Level.CTRL}
+    reason = None
+    if blocked:
+        first = summary.failures[0]
+        reason = (
+            f"not scored: {summary.failed} of {summary.failed + summary.passed} positive controls "
+            f"failed ({first.case}: {first.actual})"
+        )
+    elif any(name not in counts or counts[name].requests < wanted[name] for name in wanted):
+        missing = sum(
+            wanted[name] - (counts[name].requests if name in counts else 0) for name in wanted
+        )
+        reason = f"not scored: {missing} of {sum(wanted.values())} requests have no valid outcome"
+    detected = sum(family.detected for family in counts.values())
+    requests = sum(family.requests for family in counts.values())
+    return SuiteResult(
+        score_percent=None if reason or not requests else 100.0 * detected / requests,
+        reason=reason,
+        families=counts,
+        controls=summary,
+        requests=requests,
+    )
+
+
+def detections(exchanges: Iterable[Exchange]) -> list[tuple[str, bool]]:
+    """Which request of a family was detected, in the family's order."""
+    return [(exchange.case, judge.seed_reading(exchange)[0]) for exchange in exchanges]
+
+
+def run_lengths(detected: Iterable[bool]) -> str:
+    """Run lengths of a family's detections: ``"35d 140u"`` is 35 detected, then 140 not."""
+    runs: list[tuple[bool, int]] = []
+    for found in detected:
+        if runs and runs[-1][0] is found:
+            runs[-1] = (found, runs[-1][1] + 1)
+        else:
+            runs.append((found, 1))
+    return " ".join(f"{length}{'d' if found else 'u'}" for found, length in runs)
+
+
+def expand(run_lengths_text: str) -> list[bool]:
+    """The inverse of :func:`run_lengths`."""
+    return [word[-1] == "d" for word in run_lengths_text.split() for _ in range(int(word[:-1]))]
+
+
+def difference(
+    family: str, published: str, found: list[tuple[str, bool]], *, keep: int = 20
+) -> Difference | None:
+    """The requests on which a server differs from its published behaviour, or None.
+
+    :param published: run lengths recorded from the version that gives the published counts.
+    """
+    expected = expand(published)
+    cases = [case for (case, now), then in zip(found, expected, strict=True) if now is not then]
+    if not cases:
+        return None
+    return Difference(
+        family=family,
+        published_detected=sum(expected),
+        detected=sum(now for _, now in found),
+        cases=tuple(cases[:keep]),
+        more=max(0, len(cases) - keep),
+    )

@@ -14,7 +14,7 @@ NAMES = ("server", "load", "probe", "null")
 
 
 def find(name: str) -> str | None:
-    """The path of ``httpmark-<name>``: beside this Python's scripts, beside the command, on PATH."""
+    """The path of ``httpmark-<name>``: in this Python's scripts, beside the command, on PATH."""
     executable = f"httpmark-{name}"
     for folder in (sysconfig.get_path("scripts"), os.path.dirname(os.path.abspath(sys.argv[0]))):
         candidate = Path(folder) / executable

@@ -1,9 +1,7 @@
 """The exchanges of a run: one SQLite file (WAL), append-only, octets deduplicated.
 
-Tables: ``server(id, name)``, ``item(id, slug, family)`` (the cases, in their families'
-order), ``octets(id, value)`` and ``exchange(server, item, delivery, attempt, outcome, ending, flags,
-head_only, first_us, end_us, sent_octets, sent, received, machine_dropped)``, where ``sent`` and
-``received`` are rows of ``octets``.
+Tables: ``server(id, name)``, ``item(id, slug, family)`` (the cases, in their families' order),
+``octets(id, value)`` and ``exchange``, whose ``sent`` and ``received`` are rows of ``octets``.
 """
 
 from __future__ import annotations

@@ -81,6 +81,14 @@ class _PlanText(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     published: str | None = None
 
 
+class _PublishedText(msgspec.Struct, forbid_unknown_fields=True):
+    """``seed/published.json`` as written."""
+
+    about: str
+    versions: dict[str, str]
+    detections: dict[str, dict[str, str]]
+
+
 class Catalogue(msgspec.Struct, frozen=True):
     """All families and plans, and the version that changes with any verdict-changing edit."""
 
@@ -89,6 +97,7 @@ class Catalogue(msgspec.Struct, frozen=True):
     plans: dict[str, LoadPlan]
     default_plans: tuple[str, ...]
     version: str
+    published: dict[str, dict[str, str]] = {}  # server, family: run lengths of detections
 
     @property
     def suites(self) -> tuple[str, ...]:
@@ -158,7 +167,20 @@ def load(folder: Path = FOLDER) -> Catalogue:
                 )
     # Deeper profiles first: the headline is the one the eye meets.
     order = sorted(default_plans, key=lambda plan: -plans[plan].depth)
-    return Catalogue(families, rules, plans, tuple(order), _version(families, rules))
+    return Catalogue(
+        families, rules, plans, tuple(order), _version(families, rules), _published(folder)
+    )
+
+
+def _published(folder: Path) -> dict[str, dict[str, str]]:
+    """What servers did in the published benchmark, request by request (seed/published.json)."""
+    path = folder / "seed" / "published.json"
+    if not path.is_file():
+        return {}
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_PublishedText).detections
+    except msgspec.DecodeError as error:
+        raise HarnessError(f"{path.relative_to(folder.parent)}: {error}") from None
 
 
 def _decode(path: Path, name: str, kind: type[_Text]) -> _Text:

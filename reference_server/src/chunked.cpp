@@ -1,0 +1,205 @@
+#include "chunked.hpp"
+
+#include <algorithm>
+
+#include "check.hpp"
+#include "syntax.hpp"
+
+namespace httpmark {
+
+// One octet of a chunk-size line, its CRLF included.
+Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
+    switch (phase_) {
+        case Phase::kSizeStart:
+            if (!is_hexdig(c)) return Reason::kChunkSizeSyntax;
+            chunk_left_ = 0;
+            phase_ = Phase::kSize;
+            [[fallthrough]];
+        case Phase::kSize:
+            if (is_hexdig(c)) {
+                const std::uint64_t room = limits.body_max - content_size_;
+                const std::uint64_t digit = hex_value(c);
+                // Overflow-safe: what is there already is within the room, which is under 2^60.
+                if (chunk_left_ > room >> 4 || chunk_left_ * 16 + digit > room) {
+                    return Reason::kChunkSizeTooLarge;
+                }
+                chunk_left_ = chunk_left_ * 16 + digit;
+                return Reason::kNone;
+            }
+            if (c == '\r') {
+                phase_ = Phase::kLineLf;
+            } else if (c == ';') {
+                phase_ = Phase::kExtensionStart;
+            } else if (is_ows(c)) {
+                phase_ = Phase::kBeforeExtension;
+            } else {
+                return Reason::kChunkSizeSyntax;
+            }
+            return Reason::kNone;
+        case Phase::kBeforeExtension:
+            if (is_ows(c)) return Reason::kNone;
+            if (c != ';') return Reason::kChunkExtensionSyntax;
+            phase_ = Phase::kExtensionStart;
+            return Reason::kNone;
+        case Phase::kExtensionStart:
+            if (is_ows(c)) return Reason::kNone;
+            if (!is_tchar(c)) return Reason::kChunkExtensionSyntax;
+            phase_ = Phase::kExtensionName;
+            return Reason::kNone;
+        case Phase::kExtensionName:
+            if (is_tchar(c)) return Reason::kNone;
+            if (c == '\r') {
+                phase_ = Phase::kLineLf;
+            } else if (c == ';') {
+                phase_ = Phase::kExtensionStart;
+            } else if (c == '=') {
+                phase_ = Phase::kValueStart;
+            } else if (is_ows(c)) {
+                phase_ = Phase::kAfterName;
+            } else {
+                return Reason::kChunkExtensionSyntax;
+            }
+            return Reason::kNone;
+        case Phase::kAfterName:
+            if (is_ows(c)) return Reason::kNone;
+            if (c == ';') {
+                phase_ = Phase::kExtensionStart;
+            } else if (c == '=') {
+                phase_ = Phase::kValueStart;
+            } else {
+                return Reason::kChunkExtensionSyntax;
+            }
+            return Reason::kNone;
+        case Phase::kValueStart:
+            if (is_ows(c)) return Reason::kNone;
+            if (c == '"') {
+                phase_ = Phase::kQuoted;
+            } else if (is_tchar(c)) {
+                phase_ = Phase::kToken;
+            } else {
+                return Reason::kChunkExtensionSyntax;
+            }
+            return Reason::kNone;
+        case Phase::kToken:
+            if (is_tchar(c)) return Reason::kNone;
+            [[fallthrough]];
+        case Phase::kAfterQuoted:
+            if (c == '\r') {
+                phase_ = Phase::kLineLf;
+            } else if (c == ';') {
+                phase_ = Phase::kExtensionStart;
+            } else if (is_ows(c)) {
+                phase_ = Phase::kBeforeExtension;
+            } else {
+                return Reason::kChunkExtensionSyntax;
+            }
+            return Reason::kNone;
+        case Phase::kQuoted:
+            if (c == '"') {
+                phase_ = Phase::kAfterQuoted;
+            } else if (c == '\\') {
+                phase_ = Phase::kQuotedPair;
+            } else if (!is_qdtext(c)) {
+                return Reason::kChunkExtensionSyntax;
+            }
+            return Reason::kNone;
+        case Phase::kQuotedPair:
+            if (!is_quoted_pair_char(c)) return Reason::kChunkExtensionSyntax;
+            phase_ = Phase::kQuoted;
+            return Reason::kNone;
+        case Phase::kLineLf:
+            if (c != '\n') return Reason::kChunkLineEnd;
+            last_chunk_ = chunk_left_ == 0;
+            phase_ = last_chunk_ ? Phase::kTrailers : Phase::kData;
+            content_size_ += chunk_left_;
+            line_size_ = 0;
+            return Reason::kNone;
+        default:
+            break;
+    }
+    CHECK(false);
+}
+
+ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Limits& limits,
+                                              std::string_view& piece) {
+    const auto refuse = [&](Reason reason) {
+        reason_ = reason;
+        phase_ = Phase::kRejected;
+        return Status::kRejected;
+    };
+    if (phase_ == Phase::kRejected) return Status::kRejected;
+    if (phase_ == Phase::kDone) return Status::kDone;
+    const FieldWalker::Bounds bounds{limits.field_name_max, limits.field_value_max,
+                                     limits.trailer_lines_max, true};
+    while (!input.empty()) {
+        const unsigned char c = octet(input.front());
+        switch (phase_) {
+            case Phase::kData: {
+                const std::size_t size = static_cast<std::size_t>(
+                    std::min<std::uint64_t>(input.size(), chunk_left_));
+                piece = input.substr(0, size);
+                input.remove_prefix(size);
+                chunk_left_ -= size;
+                offset_ += size;
+                if (chunk_left_ == 0) phase_ = Phase::kDataCr;
+                return Status::kContent;
+            }
+            case Phase::kDataCr:
+                if (c != '\r') return refuse(Reason::kChunkDataEnd);
+                phase_ = Phase::kDataLf;
+                break;
+            case Phase::kDataLf:
+                if (c != '\n') return refuse(Reason::kChunkDataEnd);
+                phase_ = Phase::kSizeStart;
+                break;
+            case Phase::kTrailers: {
+                std::size_t taken = 0;
+                while (taken < input.size() && trailers_.phase != FieldWalker::Phase::kDone) {
+                    const Reason reason = trailers_.step(octet(input[taken]), bounds);
+                    if (reason != Reason::kNone) {
+                        offset_ += taken;
+                        return refuse(reason);
+                    }
+                    if (trailers_size_ >= limits.trailers_max) {
+                        offset_ += taken;
+                        return refuse(Reason::kTrailersTooLong);
+                    }
+                    ++trailers_size_;
+                    ++taken;
+                }
+                piece = input.substr(0, taken);
+                input.remove_prefix(taken);
+                offset_ += taken;
+                if (trailers_.phase == FieldWalker::Phase::kDone) phase_ = Phase::kDone;
+                return Status::kTrailer;
+            }
+            case Phase::kDone:
+                return Status::kDone;
+            default: {
+                const bool over = ++line_size_ > limits.chunk_line_max;
+                const Reason reason = line_octet(c, limits);
+                if (reason != Reason::kNone) return refuse(reason);
+                if (over) return refuse(Reason::kChunkLineTooLong);
+                break;
+            }
+        }
+        input.remove_prefix(1);
+        ++offset_;
+    }
+    return phase_ == Phase::kDone ? Status::kDone : Status::kNeedMore;
+}
+
+bool is_forbidden_trailer(std::string_view name) {
+    constexpr std::string_view kNames[] = {
+        "authorization",   "cache-control",     "connection",        "content-encoding",
+        "content-length",  "content-range",     "content-type",      "cookie",
+        "expect",          "host",              "if-match",          "if-modified-since",
+        "if-none-match",   "if-range",          "if-unmodified-since", "keep-alive",
+        "max-forwards",    "proxy-authorization", "proxy-connection", "range",
+        "te",              "trailer",           "transfer-encoding", "upgrade",
+    };
+    return std::any_of(std::begin(kNames), std::end(kNames),
+                       [&](std::string_view n) { return equals_ignoring_case(name, n); });
+}
+
+}  // namespace httpmark

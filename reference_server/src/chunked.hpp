@@ -1,0 +1,50 @@
+// The chunked transfer coding, RFC 9112 7.1: sizes, extensions with their full grammar, data,
+// trailers. Octet by octet where it is grammar, in bulk where it is data; one verdict per prefix.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "error.hpp"
+#include "limits.hpp"
+#include "parser.hpp"
+
+namespace httpmark {
+
+class ChunkedDecoder {
+  public:
+    enum class Status : std::uint8_t { kNeedMore, kContent, kTrailer, kDone, kRejected };
+
+    // Takes octets from the front of `input`. kContent and kTrailer hand out a piece of it in
+    // `piece`; kNeedMore means all was taken; on kDone the octets behind the message are left.
+    Status decode(std::string_view& input, const Limits& limits, std::string_view& piece);
+
+    Reason reason() const { return reason_; }
+    std::uint64_t content_size() const { return content_size_; }
+    // Octets of framing, content and trailers taken so far; on kRejected, the offset of the fault.
+    std::uint64_t offset() const { return offset_; }
+
+  private:
+    enum class Phase : std::uint8_t {
+        kSizeStart, kSize, kBeforeExtension, kExtensionStart, kExtensionName, kAfterName,
+        kValueStart, kToken, kQuoted, kQuotedPair, kAfterQuoted, kLineLf, kData, kDataCr, kDataLf,
+        kTrailers, kDone, kRejected,
+    };
+    Reason line_octet(unsigned char c, const Limits& limits);
+
+    Phase phase_ = Phase::kSizeStart;
+    Reason reason_ = Reason::kNone;
+    bool last_chunk_ = false;
+    std::uint32_t line_size_ = 0;
+    std::uint64_t chunk_left_ = 0;
+    std::uint64_t content_size_ = 0;
+    std::uint64_t offset_ = 0;
+    std::uint64_t trailers_size_ = 0;
+    FieldWalker trailers_;
+};
+
+// RFC 9110 6.5.1: fields that frame, route or authenticate have no place in trailers; dropped.
+bool is_forbidden_trailer(std::string_view name);
+
+}  // namespace httpmark

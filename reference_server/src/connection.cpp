@@ -1,0 +1,942 @@
+#include "connection.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "check.hpp"
+
+namespace httpmark {
+
+namespace {
+
+// A growing run of octets in the arena.
+struct Buffer {
+    char* data = nullptr;
+    std::size_t size = 0;
+    std::size_t capacity = 0;
+
+    bool append(Arena& arena, std::string_view octets) {
+        if (octets.empty()) return true;
+        if (!reserve(arena, size + octets.size())) return false;
+        std::memcpy(data + size, octets.data(), octets.size());
+        size += octets.size();
+        return true;
+    }
+    bool reserve(Arena& arena, std::size_t wanted) {
+        if (wanted <= capacity) return true;
+        std::size_t grown_capacity = 0;
+        char* const grown = arena.allocate(std::max(wanted, capacity * 2), grown_capacity);
+        if (grown == nullptr) return false;
+        if (size != 0) std::memcpy(grown, data, size);
+        arena.release(data, capacity);
+        data = grown;
+        capacity = grown_capacity;
+        return true;
+    }
+    void release(Arena& arena) {
+        arena.release(data, capacity);
+        *this = Buffer();
+    }
+    std::string_view view() const { return {data, size}; }
+};
+
+constexpr std::size_t kHeadStep = 256;
+constexpr std::size_t kParkedMax = 1024 * 1024;
+
+alignas(64) constexpr auto kFill = [] {
+    std::array<char, 16384> fill{};
+    for (char& c : fill) c = kFillOctet;
+    return fill;
+}();
+
+char* map_scratch(std::size_t size) {
+    void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(block != MAP_FAILED);
+    return static_cast<char*>(block);
+}
+
+}  // namespace
+
+// A request that is not all there yet, or whose answer is due later.
+struct Exchange {
+    enum class Stage : std::uint8_t { kHead, kBody, kWaiting, kParked };
+
+    Stage stage = Stage::kHead;
+    bool answered = false;   // the rest of the content is only read to stay in step
+    const Route* route = nullptr;
+    std::uint32_t head_size = 0;
+    std::size_t block_capacity = 0;
+    Framing framing;
+    std::uint64_t body_left = 0;
+    std::uint64_t body_taken = 0;
+    std::uint64_t started_ms = 0;
+    HeadParser parser;
+    ChunkedDecoder chunked;
+    Buffer head;
+    Buffer content;
+    Buffer trailers;
+    Buffer parked;           // octets behind this request, received while it could not be left
+};
+
+// Octets that the wire did not take.
+struct Output {
+    char* data() { return reinterpret_cast<char*>(this) + sizeof(Output); }
+    std::size_t capacity = 0;  // of data()
+    std::size_t block_capacity = 0;
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::uint64_t fill = 0;    // octets of filling behind them
+};
+
+Connections::Connections(const ServerSettings& settings, Transport& transport, std::uint64_t now_ms)
+    : settings_(settings),
+      transport_(transport),
+      arena_(settings.limits.memory_max),
+      wheel_(*this, static_cast<std::uint32_t>(now_ms / kTickMs)),
+      now_ms_(now_ms),
+      scratch_(map_scratch(kOutputScratchSize)),
+      scratch_at_(scratch_),
+      scratch_end_(scratch_ + kOutputScratchSize) {}
+
+Connections::~Connections() {
+    close_all();
+    munmap(scratch_, kOutputScratchSize);
+}
+
+void Connections::set_time(std::uint64_t now_ms, std::int64_t unix_seconds) {
+    now_ms_ = std::max(now_ms, now_ms_);
+    if (!date_.update(unix_seconds)) return;
+    // The whole answer of /hello, made once a second; with its own kind of Sink, so that it comes
+    // from the same writer as every other answer.
+    struct Fixed final : Sink {
+        explicit Fixed(std::array<char, 128>& room_in) : room(room_in) {}
+        char* prepare(std::size_t wanted) override {
+            size = wanted;
+            return wanted <= room.size() ? room.data() : nullptr;
+        }
+        bool append_fill(std::uint64_t) override { return false; }
+        std::array<char, 128>& room;
+        std::size_t size = 0;
+    } fixed(hello_);
+    ResponseWriter writer(fixed, date_, {});
+    CHECK(writer.write(200, {{"Content-Type", "text/plain"}}, kHelloContent));
+    hello_size_ = fixed.size;
+}
+
+std::uint32_t Connections::open(std::int32_t handle, bool tls) {
+    if (free_head_ == kNoSlot) {
+        std::unique_ptr<Connection[]> chunk(new (std::nothrow) Connection[kChunk]);
+        if (chunk == nullptr) return kNoSlot;
+        slots_.push_back(std::move(chunk));
+        for (std::uint32_t i = kChunk; i-- > 0;) {
+            slots_.back()[i].deadline = free_head_;
+            free_head_ = capacity_ + i;
+        }
+        capacity_ += kChunk;
+    }
+    const std::uint32_t id = free_head_;
+    Connection& c = slot(id);
+    free_head_ = c.deadline;
+    const std::uint32_t generation = c.generation + 1;
+    c = Connection();
+    c.generation = generation;
+    c.handle = handle;
+    c.state = Connection::State::kOpen;
+    if (tls) c.set(Connection::kTls);
+    ++open_count_;
+    Counters::add(counters_.accepted);
+    set_wait(id, Connection::Wait::kIdle, settings_.limits.idle_timeout_ms);
+    return id;
+}
+
+void Connections::refuse_open(std::uint32_t id) {
+    current_ = &slot(id);
+    current_id_ = id;
+    refuse(*current_, Reason::kTooManyConnections);
+    flush();
+    settle(id);
+}
+
+void Connections::free_slot(std::uint32_t id) {
+    Connection& c = slot(id);
+    CHECK(c.state != Connection::State::kFree);
+    wheel_.remove(id);
+    release_exchange(c);
+    release_output(c);
+    transport_.close(id);
+    c.state = Connection::State::kFree;
+    ++c.generation;
+    c.deadline = free_head_;
+    free_head_ = id;
+    --open_count_;
+    Counters::add(counters_.closed);
+}
+
+void Connections::close_all() {
+    for (std::uint32_t id = 0; id < capacity_; ++id) {
+        if (slot(id).state != Connection::State::kFree) free_slot(id);
+    }
+}
+
+// ---------------------------------------------------------------- events
+
+void Connections::on_data(std::uint32_t id, const char* data, std::size_t size) {
+    Connection& c = slot(id);
+    Counters::add(counters_.bytes_in, size);
+    if (c.state == Connection::State::kLinger) {
+        // RFC 9112 9.6: read and thrown away, so that no RST overtakes the last answer.
+        c.lingered += static_cast<std::uint32_t>(size);
+        if (c.lingered > settings_.limits.linger_max) free_slot(id);
+        return;
+    }
+    run(id, data, data + size);
+}
+
+void Connections::on_end(std::uint32_t id) {
+    Connection& c = slot(id);
+    if (c.state == Connection::State::kLinger) {
+        free_slot(id);
+        return;
+    }
+    c.set(Connection::kPeerClosed);
+    set_interest(id, false, false);
+    Exchange* const x = c.exchange;
+    if (x != nullptr && !c.has(Connection::kClosing) &&
+        (x->stage == Exchange::Stage::kHead || x->stage == Exchange::Stage::kBody)) {
+        current_ = &c;
+        current_id_ = id;
+        if (x->answered) {
+            c.set(Connection::kClosing);
+            release_exchange(c);
+        } else {
+            refuse(c, Reason::kIncomplete);
+        }
+        flush();
+    }
+    settle(id);
+}
+
+void Connections::on_broken(std::uint32_t id) { free_slot(id); }
+
+void Connections::on_sent(std::uint32_t id, const char* data, std::size_t size,
+                          std::ptrdiff_t taken) {
+    Connection& c = slot(id);
+    CHECK(c.has(Connection::kSendInFlight));
+    c.clear(Connection::kSendInFlight);
+    current_ = &c;
+    current_id_ = id;
+    if (taken < 0) {
+        c.set(Connection::kBroken);
+    } else {
+        const auto sent = static_cast<std::size_t>(taken);
+        Counters::add(counters_.bytes_out, sent);
+        Output* const out = c.output;
+        if (out != nullptr && data == out->data() + out->begin) {
+            out->begin += sent;
+        } else if (out != nullptr && data == kFill.data()) {
+            out->fill -= sent;
+        } else if (sent < size && !append_output(c, data + sent, size - sent)) {
+            c.set(Connection::kBroken);
+        }
+        if (sent == size) push_output(c);
+    }
+    resume(id);
+}
+
+void Connections::on_sendable(std::uint32_t id) {
+    Connection& c = slot(id);
+    current_ = &c;
+    current_id_ = id;
+    push_output(c);
+    resume(id);
+}
+
+// Output has moved: take up what was parked behind it.
+void Connections::resume(std::uint32_t id) {
+    Connection& c = slot(id);
+    while (!blocked(c) && !c.has(Connection::kBroken) && c.exchange != nullptr &&
+           c.exchange->stage == Exchange::Stage::kParked) {
+        Buffer parked = c.exchange->parked;
+        c.exchange->parked = Buffer();
+        release_exchange(c);
+        run(id, parked.data, parked.data + parked.size);
+        parked.release(arena_);
+        if (c.state != Connection::State::kOpen) return;
+    }
+    settle(id);
+}
+
+// ---------------------------------------------------------------- requests
+
+void Connections::run(std::uint32_t id, const char* p, const char* end) {
+    Connection& c = slot(id);
+    current_ = &c;
+    current_id_ = id;
+    while (p != end && !c.has(Connection::kClosing | Connection::kBroken)) {
+        if (static_cast<std::size_t>(scratch_end_ - scratch_at_) < kSmallReplyMax) flush();
+        Exchange* const x = c.exchange;
+        if (blocked(c) || (x != nullptr && x->stage >= Exchange::Stage::kWaiting)) {
+            park(c, p, end);
+            break;
+        }
+        if (x == nullptr) {
+            p = first_octets(c, p, end);
+        } else if (x->stage == Exchange::Stage::kHead) {
+            p = more_head(c, p, end);
+        } else {
+            p = more_body(c, p, end);
+        }
+    }
+    flush();
+    settle(id);
+}
+
+const char* Connections::first_octets(Connection& c, const char* p, const char* end) {
+    parser_.reset();
+    const ParseResult result =
+        parser_.parse(p, static_cast<std::size_t>(end - p), settings_.limits, settings_.strictness,
+                      settings_.classify);
+    if (result.verdict == Verdict::kAccepted) [[likely]] {
+        return head_done(c, parser_.head(), p, result.offset, p + result.offset, end);
+    }
+    if (result.verdict == Verdict::kRejected) {
+        refuse(c, result.reason, parser_.head().method == Method::kHead);
+        return end;
+    }
+    Exchange* const x = ensure_exchange(c);
+    if (x == nullptr || !x->head.append(arena_, {p, static_cast<std::size_t>(end - p)})) {
+        refuse(c, Reason::kNoMemory);
+        return end;
+    }
+    x->parser = parser_;
+    return end;
+}
+
+// Only an incomplete head is copied, and only as much of what follows as it may need.
+const char* Connections::more_head(Connection& c, const char* p, const char* end) {
+    Exchange& x = *c.exchange;
+    const std::size_t known = x.head.size;
+    const std::size_t step =
+        std::min(static_cast<std::size_t>(end - p), std::max(kHeadStep, known));
+    if (!x.head.append(arena_, {p, step})) {
+        refuse(c, Reason::kNoMemory);
+        return end;
+    }
+    const ParseResult result = x.parser.parse(x.head.data, x.head.size, settings_.limits,
+                                              settings_.strictness, settings_.classify);
+    if (result.verdict == Verdict::kNeedMore) return p + step;
+    if (result.verdict == Verdict::kRejected) {
+        refuse(c, result.reason, x.parser.head().method == Method::kHead);
+        return end;
+    }
+    CHECK(result.offset > known);
+    x.head.size = result.offset;
+    return head_done(c, x.parser.head(), x.head.data, result.offset, p + (result.offset - known),
+                     end);
+}
+
+ResponseOptions Connections::options_for(Connection& c, const RequestHead& head) {
+    const Limits& limits = settings_.limits;
+    const bool last = draining_ || (limits.requests_per_connection != 0 &&
+                                    c.requests >= limits.requests_per_connection);
+    const bool close = last || c.has(Connection::kClosing) || !wants_persistence(head);
+    return {head.method == Method::kHead, close, !close && !head.is_http_1_1()};
+}
+
+const char* Connections::head_done(Connection& c, const RequestHead& head, const char* data,
+                                   std::uint32_t head_size, const char* p, const char* end) {
+    const Limits& limits = settings_.limits;
+    ++c.requests;
+    Counters::add(counters_.requests);
+    Reason reason =
+        judge_head(head, limits, settings_.strictness, c.has(Connection::kTls));
+    if (reason != Reason::kNone && !error_row(reason).connection_lives) {
+        refuse(c, reason, head.method == Method::kHead);
+        return end;
+    }
+    const Framing framing = framing_of(head);
+    const Request request{head,
+                          data,
+                          head_size,
+                          split_target(head.target.in(data), head.form),
+                          {},
+                          {},
+                          c.requests};
+    const Route& route = find_route(request.target.path);
+    if (reason == Reason::kNone && route.handler == Handler::kHello &&
+        framing.kind == BodyKind::kNone && head.method == Method::kGet && head.is_http_1_1() &&
+        !head.has(kConnectionClose) && limits.requests_per_connection == 0 && !draining_)
+        [[likely]] {
+        std::memcpy(scratch_at_, hello_.data(), hello_.size());
+        scratch_at_ += hello_size_;
+        if (c.exchange != nullptr) release_exchange(c);
+        return p;
+    }
+    if (framing.kind == BodyKind::kLength && head_size + framing.length > limits.request_max) {
+        refuse(c, Reason::kRequestTooLarge, head.method == Method::kHead);
+        return end;
+    }
+    if (reason == Reason::kNone && (route.methods & method_bit(head.method)) == 0) {
+        reason = Reason::kMethodNotAllowed;
+    }
+    const bool here = framing.kind == BodyKind::kNone ||
+                      (framing.kind == BodyKind::kLength &&
+                       static_cast<std::uint64_t>(end - p) >= framing.length);
+    const bool expects = head.has(kExpectContinue) && head.is_http_1_1() &&
+                         framing.kind != BodyKind::kNone && p == end;
+    const bool early = reason != Reason::kNone || route.early;
+    if (early) {
+        // RFC 9110 10.1.1: who was promised no 100 may or may not send the content; only a close
+        // leaves no doubt about what comes next.
+        if (expects) c.set(Connection::kClosing);
+        if (reason != Reason::kNone) {
+            write_error(c, reason, &head, route.allow);
+        } else {
+            respond(c, route, request);
+        }
+    } else if (here && route.handler != Handler::kSlow) {
+        Request whole = request;
+        whole.content = {p, static_cast<std::size_t>(framing.length)};
+        respond(c, route, whole);
+    }
+    if ((early || route.handler != Handler::kSlow) && here) {
+        if (c.exchange != nullptr) release_exchange(c);
+        return p + framing.length;
+    }
+    if (c.has(Connection::kClosing)) {
+        if (c.exchange != nullptr) release_exchange(c);
+        return end;
+    }
+    const bool was_here = c.exchange != nullptr;
+    Exchange* const x = ensure_exchange(c);
+    if (x == nullptr) {
+        refuse(c, Reason::kNoMemory);
+        return end;
+    }
+    if (!was_here) {
+        x->parser = parser_;
+        if (route.wants_head && !x->head.append(arena_, {data, head_size})) {
+            refuse(c, Reason::kNoMemory);
+            return end;
+        }
+    }
+    x->stage = Exchange::Stage::kBody;
+    x->answered = early;
+    x->route = &route;
+    x->head_size = head_size;
+    x->framing = framing;
+    x->body_left = framing.length;
+    x->started_ms = now_ms_;
+    if (framing.kind == BodyKind::kNone) {
+        respond_later(c);
+    } else if (expects) {
+        // RFC 9110 10.1.1: all checks have passed, content is announced and none has come.
+        constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+        std::memcpy(scratch_at_, kContinue.data(), kContinue.size());
+        scratch_at_ += kContinue.size();
+    }
+    return p;
+}
+
+bool Connections::gather(Connection& c, std::string_view piece) {
+    Exchange& x = *c.exchange;
+    x.body_taken += piece.size();
+    if (x.answered) {
+        if (x.body_taken <= settings_.limits.early_drain_max) return true;
+        c.set(Connection::kClosing);
+        release_exchange(c);
+        return false;
+    }
+    if (!x.route->wants_content) return true;
+    if (x.content.capacity == 0 && x.framing.kind == BodyKind::kLength &&
+        !x.content.reserve(arena_, static_cast<std::size_t>(std::min<std::uint64_t>(
+                                       x.framing.length, kReceiveBufferSize)))) {
+        refuse(c, Reason::kNoMemory);
+        return false;
+    }
+    if (x.content.append(arena_, piece)) return true;
+    refuse(c, Reason::kNoMemory);
+    return false;
+}
+
+const char* Connections::more_body(Connection& c, const char* p, const char* end) {
+    Exchange& x = *c.exchange;
+    const Limits& limits = settings_.limits;
+    if (x.framing.kind == BodyKind::kLength) {
+        const std::size_t size = static_cast<std::size_t>(
+            std::min<std::uint64_t>(x.body_left, static_cast<std::uint64_t>(end - p)));
+        if (!gather(c, {p, size})) return end;
+        x.body_left -= size;
+        p += size;
+        if (x.body_left == 0) body_done(c);
+        return p;
+    }
+    std::string_view input(p, static_cast<std::size_t>(end - p));
+    while (true) {
+        std::string_view piece;
+        switch (x.chunked.decode(input, limits, piece)) {
+            case ChunkedDecoder::Status::kNeedMore:
+                if (x.head_size + x.chunked.offset() > limits.request_max) {
+                    refuse(c, Reason::kRequestTooLarge);
+                }
+                return end;
+            case ChunkedDecoder::Status::kContent:
+                if (!gather(c, piece)) return end;
+                break;
+            case ChunkedDecoder::Status::kTrailer:
+                if (!x.answered && x.route->wants_content && !x.trailers.append(arena_, piece)) {
+                    refuse(c, Reason::kNoMemory);
+                    return end;
+                }
+                break;
+            case ChunkedDecoder::Status::kRejected:
+                if (x.answered) {
+                    c.set(Connection::kClosing);
+                    release_exchange(c);
+                } else {
+                    refuse(c, x.chunked.reason(), x.parser.head().method == Method::kHead);
+                }
+                return end;
+            case ChunkedDecoder::Status::kDone:
+                body_done(c);
+                return input.data();
+        }
+    }
+}
+
+void Connections::body_done(Connection& c) {
+    Exchange& x = *c.exchange;
+    if (x.answered) {
+        release_exchange(c);
+        return;
+    }
+    if (x.route->handler == Handler::kSlow) {
+        respond_later(c);
+        return;
+    }
+    const RequestHead& head = x.parser.head();
+    Request request{head, x.head.data, x.head_size, {}, x.content.view(), x.trailers.view(),
+                    c.requests};
+    if (x.head.data != nullptr) {
+        request.target = split_target(head.target.in(x.head.data), head.form);
+    }
+    respond(c, *x.route, request);
+    if (c.exchange != nullptr) release_exchange(c);
+}
+
+void Connections::respond(Connection& c, const Route& route, const Request& request) {
+    const ResponseOptions options = options_for(c, request.head);
+    ResponseWriter writer(*this, date_, options);
+    const Reason reason = answer(route, request, writer);
+    if (reason != Reason::kNone) {
+        write_error(c, reason, &request.head, route.allow);
+        return;
+    }
+    if (options.close) c.set(Connection::kClosing);
+}
+
+void Connections::respond_later(Connection& c) {
+    c.exchange->stage = Exchange::Stage::kWaiting;
+    c.exchange->started_ms = now_ms_;
+}
+
+void Connections::write_error(Connection& c, Reason reason, const RequestHead* head,
+                              std::string_view allow) {
+    const ErrorRow& row = error_row(reason);
+    ResponseOptions options;
+    if (head != nullptr) options = options_for(c, *head);
+    if (!row.connection_lives) options.close = true;
+    if (options.close) {
+        c.set(Connection::kClosing);
+        options.say_keep_alive = false;
+    }
+    std::array<char, 64> content{};
+    const std::string_view name(row.name);
+    CHECK(name.size() + 1 <= content.size());
+    std::memcpy(content.data(), name.data(), name.size());
+    content[name.size()] = '\n';
+    const std::string_view text(content.data(), name.size() + 1);
+    ResponseWriter writer(*this, date_, options);
+    constexpr Field kPlain{"Content-Type", "text/plain"};
+    const bool done =
+        row.status == 405 ? writer.write(row.status, {kPlain, {"Allow", allow}}, text)
+                          : writer.write(row.status, {kPlain}, text);
+    if (!done) c.set(Connection::kBroken);
+}
+
+// The stream is of no further use: one answer, then the staged close.
+void Connections::refuse(Connection& c, Reason reason, bool head_request) {
+    Counters::add(counters_.refused);
+    CHECK(!error_row(reason).connection_lives);
+    RequestHead head;
+    head.method = head_request ? Method::kHead : Method::kGet;
+    head.version_minor = 1;
+    write_error(c, reason, &head, {});
+    if (c.exchange != nullptr) release_exchange(c);
+}
+
+// ---------------------------------------------------------------- output
+
+char* Connections::prepare(std::size_t size) {
+    if (static_cast<std::size_t>(scratch_end_ - scratch_at_) < size || current_->output != nullptr) {
+        flush();
+        if (size > kOutputScratchSize || blocked(*current_)) {
+            Output* const out = ensure_output(*current_, size);
+            if (out == nullptr) return nullptr;
+            char* const room = out->data() + out->end;
+            out->end += size;
+            return room;
+        }
+    }
+    char* const room = scratch_at_;
+    scratch_at_ += size;
+    return room;
+}
+
+bool Connections::append_fill(std::uint64_t size) {
+    flush();
+    Output* const out = ensure_output(*current_, 0);
+    if (out == nullptr) {
+        current_->set(Connection::kBroken);  // the head is out: only a close can tell
+        return true;
+    }
+    out->fill += size;
+    return true;
+}
+
+// What has gathered in the scratch goes out in one send; what the wire leaves is copied.
+void Connections::flush() {
+    Connection& c = *current_;
+    const auto size = static_cast<std::size_t>(scratch_at_ - scratch_);
+    scratch_at_ = scratch_;
+    if (c.has(Connection::kBroken)) return;
+    if (size != 0) {
+        if (blocked(c)) {
+            if (!append_output(c, scratch_, size)) c.set(Connection::kBroken);
+            return;
+        }
+        const std::ptrdiff_t taken = transport_.send(current_id_, scratch_, size);
+        if (taken == Transport::kBroken) {
+            c.set(Connection::kBroken);
+            return;
+        }
+        if (taken == Transport::kPending) {
+            c.set(Connection::kSendInFlight);
+            return;
+        }
+        const auto sent = static_cast<std::size_t>(taken);
+        Counters::add(counters_.bytes_out, sent);
+        if (sent < size) {
+            if (!append_output(c, scratch_ + sent, size - sent)) c.set(Connection::kBroken);
+            return;
+        }
+    }
+    push_output(c);
+}
+
+void Connections::push_output(Connection& c) {
+    while (c.output != nullptr && !c.has(Connection::kSendInFlight | Connection::kBroken)) {
+        Output& out = *c.output;
+        const bool filling = out.begin == out.end;
+        if (filling && out.fill == 0) {
+            release_output(c);
+            return;
+        }
+        const char* const data = filling ? kFill.data() : out.data() + out.begin;
+        const std::size_t size =
+            filling ? static_cast<std::size_t>(std::min<std::uint64_t>(out.fill, kFill.size()))
+                    : out.end - out.begin;
+        const std::ptrdiff_t taken = transport_.send(current_id_, data, size);
+        if (taken == Transport::kBroken) {
+            c.set(Connection::kBroken);
+            return;
+        }
+        if (taken == Transport::kPending) {
+            c.set(Connection::kSendInFlight);
+            return;
+        }
+        const auto sent = static_cast<std::size_t>(taken);
+        Counters::add(counters_.bytes_out, sent);
+        if (filling) {
+            out.fill -= sent;
+        } else {
+            out.begin += sent;
+        }
+        if (sent != 0) set_wait(current_id_, Connection::Wait::kWrite, settings_.limits.write_timeout_ms);
+        if (sent < size) return;
+    }
+}
+
+Output* Connections::ensure_output(Connection& c, std::size_t room) {
+    Output* const old = c.output;
+    if (old != nullptr && old->capacity - old->end >= room) return old;
+    const std::size_t kept = old == nullptr ? 0 : old->end - old->begin;
+    std::size_t capacity = 0;
+    char* const block = arena_.allocate(sizeof(Output) + kept + room, capacity);
+    if (block == nullptr) return nullptr;
+    Output* const out = new (block) Output();
+    out->block_capacity = capacity;
+    out->capacity = capacity - sizeof(Output);
+    if (old != nullptr) {
+        std::memcpy(out->data(), old->data() + old->begin, kept);
+        out->end = kept;
+        out->fill = old->fill;
+        release_output(c);
+    }
+    c.output = out;
+    return out;
+}
+
+bool Connections::append_output(Connection& c, const char* data, std::size_t size) {
+    Output* const out = ensure_output(c, size);
+    if (out == nullptr) return false;
+    CHECK(out->fill == 0);
+    std::memcpy(out->data() + out->end, data, size);
+    out->end += size;
+    return true;
+}
+
+void Connections::release_output(Connection& c) {
+    if (c.output == nullptr) return;
+    arena_.release(reinterpret_cast<char*>(c.output), c.output->block_capacity);
+    c.output = nullptr;
+}
+
+Exchange* Connections::ensure_exchange(Connection& c) {
+    if (c.exchange != nullptr) return c.exchange;
+    std::size_t capacity = 0;
+    char* const block = arena_.allocate(sizeof(Exchange), capacity);
+    if (block == nullptr) return nullptr;
+    c.exchange = new (block) Exchange();
+    c.exchange->block_capacity = capacity;
+    c.exchange->started_ms = now_ms_;
+    return c.exchange;
+}
+
+void Connections::release_exchange(Connection& c) {
+    Exchange* const x = c.exchange;
+    if (x == nullptr) return;
+    x->head.release(arena_);
+    x->content.release(arena_);
+    x->trailers.release(arena_);
+    x->parked.release(arena_);
+    const std::size_t capacity = x->block_capacity;
+    x->~Exchange();
+    arena_.release(reinterpret_cast<char*>(x), capacity);
+    c.exchange = nullptr;
+}
+
+// Octets that cannot be looked at before the output has moved or an answer is due.
+void Connections::park(Connection& c, const char* p, const char* end) {
+    const auto size = static_cast<std::size_t>(end - p);
+    const bool fresh = c.exchange == nullptr;
+    Exchange* const x = ensure_exchange(c);
+    if (x == nullptr) {
+        c.set(Connection::kBroken);
+        return;
+    }
+    if (fresh) x->stage = Exchange::Stage::kParked;
+    if (x->parked.size + size > kParkedMax || !x->parked.append(arena_, {p, size})) {
+        c.set(Connection::kBroken);
+    }
+}
+
+// ---------------------------------------------------------------- what next
+
+void Connections::set_interest(std::uint32_t id, bool octets, bool room) {
+    Connection& c = slot(id);
+    if (octets == !c.has(Connection::kReadingOff) && room == c.has(Connection::kRoomAwaited)) {
+        return;
+    }
+    c.clear(Connection::kReadingOff | Connection::kRoomAwaited);
+    if (!octets) c.set(Connection::kReadingOff);
+    if (room) c.set(Connection::kRoomAwaited);
+    transport_.set_interest(id, octets, room);
+}
+
+void Connections::settle(std::uint32_t id) {
+    Connection& c = slot(id);
+    const Limits& limits = settings_.limits;
+    if (c.state != Connection::State::kOpen) return;
+    if (c.has(Connection::kBroken)) {
+        free_slot(id);
+        return;
+    }
+    if (blocked(c)) {
+        set_interest(id, false, !c.has(Connection::kSendInFlight));
+        if (c.wait != Connection::Wait::kWrite) {
+            set_wait(id, Connection::Wait::kWrite, limits.write_timeout_ms);
+        }
+        return;
+    }
+    if (c.has(Connection::kClosing)) {
+        begin_linger(id);
+        return;
+    }
+    const Exchange* const x = c.exchange;
+    if (x == nullptr) {
+        if (c.has(Connection::kPeerClosed)) {
+            free_slot(id);
+            return;
+        }
+        set_interest(id, true, false);
+        set_wait(id, Connection::Wait::kIdle, limits.idle_timeout_ms);
+        return;
+    }
+    switch (x->stage) {
+        case Exchange::Stage::kHead:
+            set_interest(id, true, false);
+            if (c.wait != Connection::Wait::kHead) {
+                set_wait(id, Connection::Wait::kHead, limits.head_timeout_ms);
+            }
+            break;
+        case Exchange::Stage::kBody:
+            set_interest(id, true, false);
+            if (c.wait != Connection::Wait::kBody) {
+                set_wait(id, Connection::Wait::kBody, limits.body_timeout_ms);
+            }
+            break;
+        case Exchange::Stage::kWaiting:
+            set_interest(id, x->parked.size == 0 && !c.has(Connection::kPeerClosed), false);
+            if (c.wait != Connection::Wait::kHandler) {
+                set_wait(id, Connection::Wait::kHandler, kSlowAnswerMs);
+            }
+            break;
+        case Exchange::Stage::kParked:
+            break;
+    }
+}
+
+void Connections::begin_linger(std::uint32_t id) {
+    Connection& c = slot(id);
+    if (c.has(Connection::kPeerClosed)) {
+        free_slot(id);
+        return;
+    }
+    transport_.shutdown_write(id);
+    c.state = Connection::State::kLinger;
+    set_interest(id, true, false);
+    set_wait(id, Connection::Wait::kLinger, settings_.limits.linger_timeout_ms);
+}
+
+// ---------------------------------------------------------------- time
+
+// No list operation for a later deadline: the node fires at its old tick and is put in again.
+void Connections::set_wait(std::uint32_t id, Connection::Wait wait, std::uint64_t ms) {
+    Connection& c = slot(id);
+    c.wait = wait;
+    if (ms == 0) {
+        c.wait = Connection::Wait::kNothing;
+        return;
+    }
+    c.deadline = static_cast<std::uint32_t>((now_ms_ + ms + kTickMs - 1) / kTickMs);
+    if (c.timer.queued()) {
+        if (static_cast<std::int32_t>(c.timer.expires - c.deadline) <= 0) return;
+        wheel_.remove(id);
+    }
+    wheel_.insert(id, c.deadline);
+}
+
+int Connections::timeout_ms() const {
+    const std::uint32_t ticks = wheel_.ticks_until_next();
+    if (ticks == TimerWheel::kNone) return -1;
+    const std::uint64_t due = (static_cast<std::uint64_t>(now_ms_ / kTickMs) -
+                               (static_cast<std::uint32_t>(now_ms_ / kTickMs) - wheel_.now()) +
+                               ticks) *
+                              kTickMs;
+    return due <= now_ms_ ? 0 : static_cast<int>(std::min<std::uint64_t>(due - now_ms_, 3600000));
+}
+
+void Connections::run_timers() {
+    const auto tick = static_cast<std::uint32_t>(now_ms_ / kTickMs);
+    while (true) {
+        const std::uint32_t id = wheel_.take_due(tick);
+        if (id == TimerWheel::kNone) return;
+        Connection& c = slot(id);
+        if (c.wait == Connection::Wait::kNothing) continue;
+        if (static_cast<std::int32_t>(c.deadline - tick) > 0) {
+            wheel_.insert(id, c.deadline);
+            continue;
+        }
+        on_timer(id);
+    }
+}
+
+void Connections::on_timer(std::uint32_t id) {
+    Connection& c = slot(id);
+    const Limits& limits = settings_.limits;
+    current_ = &c;
+    current_id_ = id;
+    switch (c.wait) {
+        case Connection::Wait::kHead:
+            Counters::add(counters_.timeouts);
+            refuse(c, Reason::kHeadTimeout);
+            break;
+        case Connection::Wait::kBody: {
+            const Exchange& x = *c.exchange;
+            const std::uint64_t taken = x.framing.kind == BodyKind::kChunked
+                                            ? x.chunked.offset()
+                                            : x.framing.length - x.body_left;
+            const std::uint64_t earned =
+                limits.body_rate_min == 0 ? 0 : taken * 1000 / limits.body_rate_min;
+            const std::uint64_t until = x.started_ms + limits.body_timeout_ms + earned;
+            if (until > now_ms_) {
+                set_wait(id, Connection::Wait::kBody, until - now_ms_);
+                return;
+            }
+            Counters::add(counters_.timeouts);
+            if (x.answered) {
+                c.set(Connection::kClosing);
+                release_exchange(c);
+            } else {
+                refuse(c, Reason::kBodyTimeout);
+            }
+            break;
+        }
+        case Connection::Wait::kHandler: {
+            Exchange& x = *c.exchange;
+            const RequestHead head = x.parser.head();
+            const Request request{head, nullptr, x.head_size, {}, {}, {}, c.requests};
+            c.wait = Connection::Wait::kNothing;
+            if (limits.handler_timeout_ms != 0 && limits.handler_timeout_ms < kSlowAnswerMs) {
+                refuse(c, Reason::kHandlerTimeout, head.method == Method::kHead);
+                break;
+            }
+            respond(c, *x.route, request);
+            if (x.parked.size != 0 && !c.has(Connection::kClosing)) {
+                x.stage = Exchange::Stage::kParked;
+            } else {
+                release_exchange(c);
+            }
+            flush();
+            resume(id);
+            return;
+        }
+        case Connection::Wait::kIdle:
+        case Connection::Wait::kWrite:
+        case Connection::Wait::kLinger:
+        case Connection::Wait::kHandshake:
+        case Connection::Wait::kNothing:
+            Counters::add(counters_.timeouts);
+            free_slot(id);
+            return;
+    }
+    flush();
+    settle(id);
+}
+
+void Connections::drain() {
+    draining_ = true;
+    for (std::uint32_t id = 0; id < capacity_; ++id) {
+        Connection& c = slot(id);
+        if (c.state == Connection::State::kOpen && c.exchange == nullptr && c.output == nullptr &&
+            !c.has(Connection::kSendInFlight)) {
+            free_slot(id);
+        }
+    }
+}
+
+}  // namespace httpmark

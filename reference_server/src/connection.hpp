@@ -1,0 +1,206 @@
+// Connections as pure state: octets and the time in, octets and orders to a Transport out. No
+// sockets, no clocks. One `Connections` per worker; nothing in it is shared.
+//
+// An idle connection is its 64-byte slot and nothing else. What is needed while a request is
+// incomplete, or output unsent, hangs off it in blocks of the arena and goes back when done.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "app.hpp"
+#include "arena.hpp"
+#include "chunked.hpp"
+#include "framing.hpp"
+#include "limits.hpp"
+#include "parser.hpp"
+#include "response.hpp"
+#include "router.hpp"
+#include "timers.hpp"
+
+namespace httpmark {
+
+class TlsSession;
+
+// The door to the wire. `id` is a slot index.
+class Transport {
+  public:
+    static constexpr std::ptrdiff_t kBroken = -1;
+    static constexpr std::ptrdiff_t kPending = -2;
+
+    // Octets taken; when fewer than `size`, ask for room by set_interest(). kPending: the octets must stay
+    // where they are until on_sent(). kBroken: the connection is gone.
+    virtual std::ptrdiff_t send(std::uint32_t id, const char* data, std::size_t size) = 0;
+    virtual void set_interest(std::uint32_t id, bool octets, bool room) = 0;
+    virtual void shutdown_write(std::uint32_t id) = 0;
+    virtual void close(std::uint32_t id) = 0;
+
+  protected:
+    ~Transport() = default;
+};
+
+// Written by one worker, read by whoever asks.
+struct Counters {
+    std::atomic<std::uint64_t> accepted{0};
+    std::atomic<std::uint64_t> closed{0};
+    std::atomic<std::uint64_t> requests{0};
+    std::atomic<std::uint64_t> refused{0};
+    std::atomic<std::uint64_t> timeouts{0};
+    std::atomic<std::uint64_t> bytes_in{0};
+    std::atomic<std::uint64_t> bytes_out{0};
+
+    static void add(std::atomic<std::uint64_t>& counter, std::uint64_t n = 1) {
+        counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+    }
+};
+
+struct ServerSettings {
+    Limits limits;
+    Strictness strictness = Strictness::kStrict;
+    ClassifyBlock classify = classify_scalar;
+};
+
+struct Exchange;
+struct Output;
+
+struct Connection {
+    enum class State : std::uint8_t { kFree, kOpen, kLinger };
+    enum class Wait : std::uint8_t {
+        kNothing, kIdle, kHead, kBody, kHandler, kWrite, kLinger, kHandshake,
+    };
+    enum Flag : std::uint16_t {
+        kClosing = 1,       // no further request is read; close once everything is sent
+        kPeerClosed = 2,    // the peer has sent FIN
+        kBroken = 4,        // the transport is gone
+        kReadingOff = 8,
+        kSendInFlight = 16,
+        kTls = 32,
+        kRoomAwaited = 64,
+    };
+
+    TimerNode timer;
+    std::uint32_t generation = 0;
+    std::int32_t handle = -1;
+    std::uint32_t deadline = 0;      // tick; of meaning while wait is not kNothing
+    std::uint32_t requests = 0;
+    Exchange* exchange = nullptr;
+    Output* output = nullptr;
+    TlsSession* tls = nullptr;
+    std::uint32_t lingered = 0;
+    std::uint16_t flags = 0;
+    State state = State::kFree;
+    Wait wait = Wait::kNothing;
+
+    bool has(std::uint16_t flag) const { return (flags & flag) != 0; }
+    void set(std::uint16_t flag) { flags = static_cast<std::uint16_t>(flags | flag); }
+    void clear(std::uint16_t flag) { flags = static_cast<std::uint16_t>(flags & ~flag); }
+};
+static_assert(sizeof(Connection) == 64);
+
+class Connections final : private TimerNodes, private Sink {
+  public:
+    static constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
+
+    Connections(const ServerSettings& settings, Transport& transport, std::uint64_t now_ms);
+    ~Connections();
+    Connections(const Connections&) = delete;
+    Connections& operator=(const Connections&) = delete;
+
+    // Once per turn of the loop, before any event: a clock that never goes back, and the date.
+    void set_time(std::uint64_t now_ms, std::int64_t unix_seconds);
+
+    std::uint32_t open(std::int32_t handle, bool tls);  // kNoSlot when memory is short
+    void refuse_open(std::uint32_t id);                 // 503 and close: over the ceiling
+    void on_data(std::uint32_t id, const char* data, std::size_t size);
+    void on_end(std::uint32_t id);
+    void on_broken(std::uint32_t id);
+    void on_sent(std::uint32_t id, const char* data, std::size_t size, std::ptrdiff_t taken);
+    void on_sendable(std::uint32_t id);
+
+    void run_timers();
+    // Milliseconds until run_timers() has something to do, -1 for never.
+    int timeout_ms() const;
+
+    void drain();  // idle connections close now, others after their answer
+    void close_all();
+
+    Connection& slot(std::uint32_t id) {
+        return slots_[id / kChunk][id % kChunk];
+    }
+    bool is_current(std::uint32_t id, std::uint32_t generation) {
+        return id < capacity_ && slot(id).state != Connection::State::kFree &&
+               slot(id).generation == generation;
+    }
+    std::uint64_t open_count() const { return open_count_; }
+    const Counters& counters() const { return counters_; }
+    const Arena& arena() const { return arena_; }
+
+  private:
+    static constexpr std::uint32_t kChunk = 1024;
+
+    TimerNode& timer_node(std::uint32_t id) override { return slot(id).timer; }
+    char* prepare(std::size_t size) override;
+    bool append_fill(std::uint64_t size) override;
+
+    void run(std::uint32_t id, const char* p, const char* end);
+    const char* first_octets(Connection& c, const char* p, const char* end);
+    const char* more_head(Connection& c, const char* p, const char* end);
+    const char* head_done(Connection& c, const RequestHead& head, const char* data,
+                          std::uint32_t head_size, const char* p, const char* end);
+    const char* more_body(Connection& c, const char* p, const char* end);
+    bool gather(Connection& c, std::string_view piece);
+    void body_done(Connection& c);
+    void respond(Connection& c, const Route& route, const Request& request);
+    void respond_later(Connection& c);
+    void refuse(Connection& c, Reason reason, bool head_request = false);
+    void write_error(Connection& c, Reason reason, const RequestHead* head, std::string_view allow);
+    ResponseOptions options_for(Connection& c, const RequestHead& head);
+
+    bool blocked(const Connection& c) const {
+        return c.output != nullptr || c.has(Connection::kSendInFlight);
+    }
+    void park(Connection& c, const char* p, const char* end);
+    void flush();
+    void push_output(Connection& c);
+    bool append_output(Connection& c, const char* data, std::size_t size);
+    Output* ensure_output(Connection& c, std::size_t room);
+    void release_output(Connection& c);
+    Exchange* ensure_exchange(Connection& c);
+    void release_exchange(Connection& c);
+    void settle(std::uint32_t id);
+    void resume(std::uint32_t id);
+    void begin_linger(std::uint32_t id);
+    void free_slot(std::uint32_t id);
+    void set_wait(std::uint32_t id, Connection::Wait wait, std::uint64_t ms);
+    void on_timer(std::uint32_t id);
+    void set_interest(std::uint32_t id, bool octets, bool room);
+
+    const ServerSettings& settings_;
+    Transport& transport_;
+    Arena arena_;
+    TimerWheel wheel_;
+    Counters counters_;
+    HeadParser parser_;
+    DateLine date_;
+    std::vector<std::unique_ptr<Connection[]>> slots_;
+    std::uint32_t capacity_ = 0;
+    std::uint32_t free_head_ = kNoSlot;
+    std::uint64_t open_count_ = 0;
+    std::uint64_t now_ms_ = 0;
+    bool draining_ = false;
+
+    Connection* current_ = nullptr;
+    std::uint32_t current_id_ = kNoSlot;
+    char* scratch_;
+    char* scratch_at_;
+    char* scratch_end_;
+    alignas(64) std::array<char, 128> hello_{};
+    std::size_t hello_size_ = 0;
+};
+
+}  // namespace httpmark

@@ -1,0 +1,137 @@
+#include "error.hpp"
+
+#include <array>
+#include <cstddef>
+
+#include "check.hpp"
+
+namespace httpmark {
+
+namespace {
+
+constexpr bool kCloses = false;
+constexpr bool kLives = true;
+
+constexpr std::array<ErrorRow, static_cast<std::size_t>(Reason::kCount)> kErrors = {{
+    {Reason::kNone, "none", 200, "", kLives},
+    {Reason::kBareCrBeforeRequest, "bare-cr-before-request", 400, "RFC 9112 2.2", kCloses},
+    {Reason::kMethodEmpty, "method-empty", 400, "RFC 9112 3.1", kCloses},
+    {Reason::kMethodOctet, "method-octet", 400, "RFC 9112 3.1", kCloses},
+    {Reason::kMethodTooLong, "method-too-long", 501, "RFC 9112 3", kCloses},
+    {Reason::kTargetEmpty, "target-empty", 400, "RFC 9112 3.2", kCloses},
+    {Reason::kTargetOctet, "target-octet", 400, "RFC 9112 3.2", kCloses},
+    {Reason::kTargetPercent, "target-percent", 400, "RFC 3986 2.1", kCloses},
+    {Reason::kTargetTooLong, "target-too-long", 414, "RFC 9112 3", kCloses},
+    {Reason::kTargetForm, "target-form", 400, "RFC 9112 3.2", kCloses},
+    {Reason::kTargetScheme, "target-scheme", 400, "RFC 9110 4.2", kCloses},
+    {Reason::kTargetAuthority, "target-authority", 400, "RFC 9110 4.2.1", kCloses},
+    {Reason::kTargetUserinfo, "target-userinfo", 400, "RFC 9110 4.2.4", kCloses},
+    {Reason::kTargetHostEmpty, "target-host-empty", 400, "RFC 9110 4.2.1", kCloses},
+    {Reason::kConnectTarget, "connect-target", 400, "RFC 9110 9.3.6", kCloses},
+    {Reason::kAsteriskMethod, "asterisk-method", 400, "RFC 9112 3.2.4", kCloses},
+    {Reason::kVersionSyntax, "version-syntax", 400, "RFC 9112 2.3", kCloses},
+    {Reason::kVersionLineEnd, "version-line-end", 400, "RFC 9112 3", kCloses},
+    {Reason::kVersionMajor, "version-major", 505, "RFC 9110 15.6.6", kCloses},
+    {Reason::kFieldNameEmpty, "field-name-empty", 400, "RFC 9112 5", kCloses},
+    {Reason::kFieldNameOctet, "field-name-octet", 400, "RFC 9110 5.1", kCloses},
+    {Reason::kFieldFold, "field-fold", 400, "RFC 9112 5.2", kCloses},
+    {Reason::kFieldSpaceBeforeColon, "field-space-before-colon", 400, "RFC 9112 5.1", kCloses},
+    {Reason::kFieldValueOctet, "field-value-octet", 400, "RFC 9110 5.5", kCloses},
+    {Reason::kFieldBareCr, "field-bare-cr", 400, "RFC 9112 2.2", kCloses},
+    {Reason::kFieldBareLf, "field-bare-lf", 400, "RFC 9112 2.2", kCloses},
+    {Reason::kFieldNameTooLong, "field-name-too-long", 431, "RFC 6585 5", kCloses},
+    {Reason::kFieldValueTooLong, "field-value-too-long", 431, "RFC 6585 5", kCloses},
+    {Reason::kFieldLinesTooMany, "field-lines-too-many", 431, "RFC 6585 5", kCloses},
+    {Reason::kHeadTooLong, "head-too-long", 431, "RFC 6585 5", kCloses},
+    {Reason::kHostMissing, "host-missing", 400, "RFC 9112 3.2", kCloses},
+    {Reason::kHostRepeated, "host-repeated", 400, "RFC 9112 3.2", kCloses},
+    {Reason::kHostInvalid, "host-invalid", 400, "RFC 9112 3.2", kCloses},
+    {Reason::kHostEmpty, "host-empty", 400, "RFC 9112 3.3", kCloses},
+    {Reason::kTransferCodingSyntax, "transfer-coding-syntax", 400, "RFC 9112 6.1", kCloses},
+    {Reason::kTransferCodingInOldVersion, "transfer-coding-in-1.0", 400, "RFC 9112 6.1", kCloses},
+    {Reason::kTransferCodingTwice, "transfer-coding-twice", 400, "RFC 9112 6.1", kCloses},
+    {Reason::kTransferCodingParameters, "transfer-coding-parameters", 400, "RFC 9112 7.1", kCloses},
+    {Reason::kTransferCodingNotFinal, "transfer-coding-not-final", 400, "RFC 9112 6.3", kCloses},
+    {Reason::kTransferCodingEmpty, "transfer-coding-empty", 400, "RFC 9112 6.3", kCloses},
+    {Reason::kTransferCodingUnknown, "transfer-coding-unknown", 501, "RFC 9112 6.1", kCloses},
+    {Reason::kTransferCodingWithLength, "transfer-coding-with-length", 400, "RFC 9112 6.1", kCloses},
+    {Reason::kLengthSyntax, "length-syntax", 400, "RFC 9112 6.3", kCloses},
+    {Reason::kLengthRepeated, "length-repeated", 400, "RFC 9110 8.6", kCloses},
+    {Reason::kLengthTooLarge, "length-too-large", 413, "RFC 9110 8.6", kCloses},
+    {Reason::kMethodUnknown, "method-unknown", 501, "RFC 9110 9.1", kLives},
+    {Reason::kMisdirected, "misdirected", 421, "RFC 9110 7.4", kLives},
+    {Reason::kContentTooLarge, "content-too-large", 413, "RFC 9110 15.5.14", kCloses},
+    {Reason::kRequestTooLarge, "request-too-large", 413, "RFC 9110 15.5.14", kCloses},
+    {Reason::kExpectationUnknown, "expectation-unknown", 417, "RFC 9110 10.1.1", kLives},
+    {Reason::kChunkSizeSyntax, "chunk-size-syntax", 400, "RFC 9112 7.1", kCloses},
+    {Reason::kChunkSizeTooLarge, "chunk-size-too-large", 413, "RFC 9112 7.1", kCloses},
+    {Reason::kChunkExtensionSyntax, "chunk-extension-syntax", 400, "RFC 9112 7.1.1", kCloses},
+    {Reason::kChunkLineTooLong, "chunk-line-too-long", 400, "RFC 9112 7.1.1", kCloses},
+    {Reason::kChunkLineEnd, "chunk-line-end", 400, "RFC 9112 7.1", kCloses},
+    {Reason::kChunkDataEnd, "chunk-data-end", 400, "RFC 9112 7.1", kCloses},
+    {Reason::kTrailerNameEmpty, "trailer-name-empty", 400, "RFC 9112 7.1.2", kCloses},
+    {Reason::kTrailerNameOctet, "trailer-name-octet", 400, "RFC 9112 7.1.2", kCloses},
+    {Reason::kTrailerFold, "trailer-fold", 400, "RFC 9112 5.2", kCloses},
+    {Reason::kTrailerSpaceBeforeColon, "trailer-space-before-colon", 400, "RFC 9112 5.1", kCloses},
+    {Reason::kTrailerValueOctet, "trailer-value-octet", 400, "RFC 9110 5.5", kCloses},
+    {Reason::kTrailerBareCr, "trailer-bare-cr", 400, "RFC 9112 2.2", kCloses},
+    {Reason::kTrailerBareLf, "trailer-bare-lf", 400, "RFC 9112 2.2", kCloses},
+    {Reason::kTrailerNameTooLong, "trailer-name-too-long", 431, "RFC 6585 5", kCloses},
+    {Reason::kTrailerValueTooLong, "trailer-value-too-long", 431, "RFC 6585 5", kCloses},
+    {Reason::kTrailerLinesTooMany, "trailer-lines-too-many", 431, "RFC 6585 5", kCloses},
+    {Reason::kTrailersTooLong, "trailers-too-long", 431, "RFC 6585 5", kCloses},
+    {Reason::kIncomplete, "incomplete", 400, "RFC 9112 8", kCloses},
+    {Reason::kHeadTimeout, "head-timeout", 408, "RFC 9110 15.5.9", kCloses},
+    {Reason::kBodyTimeout, "body-timeout", 408, "RFC 9110 15.5.9", kCloses},
+    {Reason::kHandlerTimeout, "handler-timeout", 503, "RFC 9110 15.6.4", kCloses},
+    {Reason::kHandlerFailed, "handler-failed", 500, "RFC 9110 15.6.1", kCloses},
+    {Reason::kNotFound, "not-found", 404, "RFC 9110 15.5.5", kLives},
+    {Reason::kMethodNotAllowed, "method-not-allowed", 405, "RFC 9110 15.5.6", kLives},
+    {Reason::kNoMemory, "no-memory", 503, "RFC 9110 15.6.4", kCloses},
+    {Reason::kTooManyConnections, "too-many-connections", 503, "RFC 9110 15.6.4", kCloses},
+}};
+
+constexpr bool rows_stand_in_order() {
+    for (std::size_t i = 0; i < kErrors.size(); ++i) {
+        if (static_cast<std::size_t>(kErrors[i].reason) != i || kErrors[i].name == nullptr) {
+            return false;
+        }
+    }
+    return true;
+}
+static_assert(rows_stand_in_order());
+
+}  // namespace
+
+const ErrorRow& error_row(Reason reason) {
+    CHECK(reason < Reason::kCount);
+    return kErrors[static_cast<std::size_t>(reason)];
+}
+
+std::string_view status_phrase(unsigned status) {
+    switch (status) {
+        case 100: return "Continue";
+        case 101: return "Switching Protocols";
+        case 200: return "OK";
+        case 204: return "No Content";
+        case 302: return "Found";
+        case 304: return "Not Modified";
+        case 400: return "Bad Request";
+        case 404: return "Not Found";
+        case 405: return "Method Not Allowed";
+        case 408: return "Request Timeout";
+        case 413: return "Content Too Large";
+        case 414: return "URI Too Long";
+        case 417: return "Expectation Failed";
+        case 421: return "Misdirected Request";
+        case 426: return "Upgrade Required";
+        case 431: return "Request Header Fields Too Large";
+        case 500: return "Internal Server Error";
+        case 501: return "Not Implemented";
+        case 503: return "Service Unavailable";
+        case 505: return "HTTP Version Not Supported";
+        default: return "Unknown";
+    }
+}
+
+}  // namespace httpmark

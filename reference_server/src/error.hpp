@@ -1,0 +1,106 @@
+// Everything that can be wrong with a request, as values from one table: name, status, the clause,
+// and whether the connection may live on after the answer.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace httpmark {
+
+enum class Reason : std::uint8_t {
+    kNone,
+    // request-line
+    kBareCrBeforeRequest,
+    kMethodEmpty,
+    kMethodOctet,
+    kMethodTooLong,
+    kTargetEmpty,
+    kTargetOctet,
+    kTargetPercent,
+    kTargetTooLong,
+    kTargetForm,
+    kTargetScheme,
+    kTargetAuthority,
+    kTargetUserinfo,
+    kTargetHostEmpty,
+    kConnectTarget,
+    kAsteriskMethod,
+    kVersionSyntax,
+    kVersionLineEnd,
+    kVersionMajor,
+    // field lines
+    kFieldNameEmpty,
+    kFieldNameOctet,
+    kFieldFold,
+    kFieldSpaceBeforeColon,
+    kFieldValueOctet,
+    kFieldBareCr,
+    kFieldBareLf,
+    kFieldNameTooLong,
+    kFieldValueTooLong,
+    kFieldLinesTooMany,
+    kHeadTooLong,
+    // meaning of the head
+    kHostMissing,
+    kHostRepeated,
+    kHostInvalid,
+    kHostEmpty,
+    kTransferCodingSyntax,
+    kTransferCodingInOldVersion,
+    kTransferCodingTwice,
+    kTransferCodingParameters,
+    kTransferCodingNotFinal,
+    kTransferCodingEmpty,
+    kTransferCodingUnknown,
+    kTransferCodingWithLength,
+    kLengthSyntax,
+    kLengthRepeated,
+    kLengthTooLarge,
+    kMethodUnknown,
+    kMisdirected,
+    kContentTooLarge,
+    kRequestTooLarge,
+    kExpectationUnknown,
+    // chunked framing
+    kChunkSizeSyntax,
+    kChunkSizeTooLarge,
+    kChunkExtensionSyntax,
+    kChunkLineTooLong,
+    kChunkLineEnd,
+    kChunkDataEnd,
+    kTrailerNameEmpty,
+    kTrailerNameOctet,
+    kTrailerFold,
+    kTrailerSpaceBeforeColon,
+    kTrailerValueOctet,
+    kTrailerBareCr,
+    kTrailerBareLf,
+    kTrailerNameTooLong,
+    kTrailerValueTooLong,
+    kTrailerLinesTooMany,
+    kTrailersTooLong,
+    // the rest
+    kIncomplete,
+    kHeadTimeout,
+    kBodyTimeout,
+    kHandlerTimeout,
+    kHandlerFailed,
+    kNotFound,
+    kMethodNotAllowed,
+    kNoMemory,
+    kTooManyConnections,
+    kCount,
+};
+
+struct ErrorRow {
+    Reason reason;
+    const char* name;
+    std::uint16_t status;
+    const char* clause;
+    bool connection_lives;
+};
+
+const ErrorRow& error_row(Reason reason);
+std::string_view status_phrase(unsigned status);
+
+}  // namespace httpmark

@@ -1,0 +1,30 @@
+// What a complete head means: the verdict on its fields in one fixed order, how the content is
+// framed (RFC 9112 6), and whether the connection persists (RFC 9112 9.3).
+#pragma once
+
+#include <cstdint>
+
+#include "error.hpp"
+#include "limits.hpp"
+#include "parser.hpp"
+
+namespace httpmark {
+
+enum class BodyKind : std::uint8_t { kNone, kLength, kChunked };
+
+struct Framing {
+    BodyKind kind = BodyKind::kNone;
+    std::uint64_t length = 0;
+};
+
+// kNone, or the first of: 400 Host, 400/501 Transfer-Encoding, 400 Content-Length, 501 method,
+// 421, 413, 417.
+Reason judge_head(const RequestHead& head, const Limits& limits, Strictness strictness, bool tls);
+
+// For a head that judge_head() has let pass, or refused with a reason that leaves the framing known.
+Framing framing_of(const RequestHead& head);
+
+// RFC 9112 9.3: close wins; 1.1 persists; 1.0 only when asked.
+bool wants_persistence(const RequestHead& head);
+
+}  // namespace httpmark

@@ -1,0 +1,118 @@
+// Every bound of the server in one place. A limit is charged at the octet that exceeds it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace httpmark {
+
+// What the server tolerates beyond the strictest legal reading.
+//   kStrict   the strictest choice the RFCs allow (the default).
+//   kRfc      also: up to 8 empty lines before a request-line (RFC 9112 2.2), an empty Host
+//             (RFC 9112 3.3), and Content-Length repeated or listed with equal values (RFC 9110 8.6).
+//   kBrowser  as kRfc, and the octets  [ ] \ ^ ` { | }  raw in a query, as URL parsers of web
+//             browsers send them.
+enum class Strictness : std::uint8_t { kStrict, kRfc, kBrowser };
+
+struct Limits {
+    std::uint64_t method_max = 32;
+    std::uint64_t target_max = 8192;
+    std::uint64_t field_name_max = 256;
+    std::uint64_t field_value_max = 8192;
+    std::uint64_t field_lines_max = 100;
+    std::uint64_t head_max = 32768;
+    std::uint64_t body_max = 33554432;
+    std::uint64_t request_max = 34603008;
+    std::uint64_t chunk_line_max = 1024;
+    std::uint64_t trailer_lines_max = 100;
+    std::uint64_t trailers_max = 16384;
+    std::uint64_t requests_per_connection = 0;
+    std::uint64_t pending_output_max = 262144;
+    std::uint64_t linger_max = 2097152;
+    std::uint64_t early_drain_max = 262144;
+    std::uint64_t connections_max = 0;
+    std::uint64_t memory_max = 268435456;
+    std::uint64_t backlog = 4096;
+    std::uint64_t accepts_per_wake = 64;
+    std::uint64_t idle_timeout_ms = 60000;
+    std::uint64_t head_timeout_ms = 10000;
+    std::uint64_t body_timeout_ms = 30000;
+    std::uint64_t body_rate_min = 1024;
+    std::uint64_t handler_timeout_ms = 0;
+    std::uint64_t write_timeout_ms = 30000;
+    std::uint64_t linger_timeout_ms = 2000;
+    std::uint64_t handshake_timeout_ms = 10000;
+    std::uint64_t drain_timeout_ms = 30000;
+};
+
+// One row per knob: the command line, --help and --print-limits are drawn from this table.
+struct LimitRow {
+    const char* flag;
+    std::uint64_t Limits::*value;
+    std::uint64_t lowest;
+    std::uint64_t highest;
+    const char* outcome;
+    const char* meaning;
+};
+
+inline constexpr std::uint64_t kMilliseconds = 86400000;  // no timeout is longer than a day
+
+inline constexpr std::array<LimitRow, 28> kLimitTable = {{
+    {"method-max", &Limits::method_max, 7, 255, "501", "octets of a method"},
+    {"target-max", &Limits::target_max, 16, 60000, "414", "octets of a request-target"},
+    {"field-name-max", &Limits::field_name_max, 17, 16384, "431", "octets of a field name"},
+    {"field-value-max", &Limits::field_value_max, 16, 60000, "431",
+     "octets of a field value, whitespace around it included"},
+    {"field-lines-max", &Limits::field_lines_max, 1, 1000, "431", "field lines of a request"},
+    {"head-max", &Limits::head_max, 128, 65535, "431", "octets of request-line and fields"},
+    {"body-max", &Limits::body_max, 0, 1ULL << 40, "413", "octets of decoded content"},
+    {"request-max", &Limits::request_max, 1024, 1ULL << 41, "413",
+     "octets of head, content, chunk framing and trailers"},
+    {"chunk-line-max", &Limits::chunk_line_max, 16, 16384, "400",
+     "octets of a chunk-size line with extensions and CRLF"},
+    {"trailer-lines-max", &Limits::trailer_lines_max, 0, 1000, "431", "trailer lines"},
+    {"trailers-max", &Limits::trailers_max, 2, 65535, "431", "octets of the trailer section"},
+    {"requests-per-connection", &Limits::requests_per_connection, 0, 1ULL << 31, "close",
+     "requests answered on one connection, 0 for no limit"},
+    {"pending-output-max", &Limits::pending_output_max, 65536, 1ULL << 30, "pause",
+     "unsent octets of a connection above which it is not read"},
+    {"linger-max", &Limits::linger_max, 0, 1ULL << 30, "close",
+     "octets thrown away after the last answer (RFC 9112 9.6)"},
+    {"early-drain-max", &Limits::early_drain_max, 0, 1ULL << 30, "close",
+     "octets of content read after an answer that did not wait for it"},
+    {"connections-max", &Limits::connections_max, 0, 1ULL << 31, "503",
+     "open connections, 0 for no limit"},
+    {"memory-max", &Limits::memory_max, 1 << 20, 1ULL << 40, "503",
+     "octets held for incomplete requests and unsent answers"},
+    {"backlog", &Limits::backlog, 1, 65535, "-", "length of the listening queue"},
+    {"accepts-per-wake", &Limits::accepts_per_wake, 1, 4096, "-", "connections accepted at a time"},
+    {"idle-timeout-ms", &Limits::idle_timeout_ms, 0, kMilliseconds, "close",
+     "between requests, 0 for none"},
+    {"head-timeout-ms", &Limits::head_timeout_ms, 0, kMilliseconds, "408",
+     "from the first octet of a request to the end of its head"},
+    {"body-timeout-ms", &Limits::body_timeout_ms, 0, kMilliseconds, "408",
+     "for the content, plus one second for each body-rate-min octets received"},
+    {"body-rate-min", &Limits::body_rate_min, 0, 1ULL << 30, "408",
+     "octets a second that extend body-timeout-ms"},
+    {"handler-timeout-ms", &Limits::handler_timeout_ms, 0, kMilliseconds, "503",
+     "for a handler that answers later, 0 for none"},
+    {"write-timeout-ms", &Limits::write_timeout_ms, 0, kMilliseconds, "close",
+     "without progress in sending"},
+    {"linger-timeout-ms", &Limits::linger_timeout_ms, 1, kMilliseconds, "close",
+     "between the last answer and the close"},
+    {"handshake-timeout-ms", &Limits::handshake_timeout_ms, 0, kMilliseconds, "close",
+     "for a TLS handshake"},
+    {"drain-timeout-ms", &Limits::drain_timeout_ms, 0, kMilliseconds, "close",
+     "for open requests after SIGTERM"},
+}};
+
+// Sizes that are not knobs.
+inline constexpr std::size_t kReceiveBufferSize = 64 * 1024;
+inline constexpr std::size_t kOutputScratchSize = 128 * 1024;
+inline constexpr std::size_t kSmallReplyMax = 2048;  // room kept free before a request is answered
+inline constexpr std::size_t kWorkerStackSize = 256 * 1024;
+inline constexpr std::uint32_t kTickMs = 64;
+inline constexpr unsigned kWorkersMax = 256;
+
+}  // namespace httpmark

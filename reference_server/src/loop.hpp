@@ -1,0 +1,70 @@
+// The door to the kernel. Completion-shaped: orders go in, completions come out; an engine may
+// complete a send at once. A loop knows octets, handles and tokens, and nothing of HTTP.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace httpmark {
+
+// Slot index in the low half, generation in the high half: a stale completion is told by it.
+using LoopToken = std::uint64_t;
+
+class LoopEvents {
+  public:
+    static constexpr LoopToken kRefused = ~LoopToken{0};
+
+    // A new connection; its token, or kRefused to have it closed at once.
+    virtual LoopToken on_accept(std::int32_t handle, std::uint32_t listener) = 0;
+    // The handle of a live connection, -1 when the token is stale.
+    virtual std::int32_t handle_of(LoopToken token) = 0;
+    virtual void on_data(LoopToken token, const char* data, std::size_t size) = 0;
+    virtual void on_end(LoopToken token) = 0;
+    virtual void on_broken(LoopToken token) = 0;
+    virtual void on_sent(LoopToken token, const char* data, std::size_t size,
+                         std::ptrdiff_t taken) = 0;
+    virtual void on_sendable(LoopToken token) = 0;
+    // Another thread has called wake().
+    virtual void on_wake() = 0;
+    // The clock has been read after a wait; events follow.
+    virtual void on_turn() = 0;
+
+  protected:
+    ~LoopEvents() = default;
+};
+
+class Loop {
+  public:
+    static constexpr std::ptrdiff_t kBroken = -1;
+    static constexpr std::ptrdiff_t kPending = -2;
+
+    virtual ~Loop() = default;
+
+    // False with `error` set when the kernel refuses. Owns nothing it is given.
+    virtual bool start(LoopEvents& events, std::string& error) = 0;
+    virtual bool add_listener(int socket, std::uint32_t listener, std::string& error) = 0;
+    virtual void remove_listener(int socket) = 0;
+
+    virtual std::ptrdiff_t send(std::int32_t handle, LoopToken token, const char* data,
+                                std::size_t size) = 0;
+    // What the connection waits for: octets, room to send, both or neither. A fresh one waits for
+    // octets. Room is announced for as long as it is asked for.
+    virtual void set_interest(std::int32_t handle, LoopToken token, bool octets, bool room) = 0;
+    virtual void shutdown_write(std::int32_t handle, LoopToken token) = 0;
+    virtual void close(std::int32_t handle, LoopToken token) = 0;
+
+    // Waits at most `timeout_ms` (-1 for ever) and hands out what has completed.
+    virtual void turn(int timeout_ms) = 0;
+    // From any thread.
+    virtual void wake() = 0;
+};
+
+struct LoopSettings {
+    std::size_t receive_size;
+    unsigned accepts_per_wake;
+};
+std::unique_ptr<Loop> make_epoll_loop(const LoopSettings& settings);
+
+}  // namespace httpmark

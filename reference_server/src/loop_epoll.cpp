@@ -1,0 +1,183 @@
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "check.hpp"
+#include "loop.hpp"
+
+namespace httpmark {
+
+namespace {
+
+constexpr LoopToken kWakeToken = ~LoopToken{0};
+// Listeners have tokens no connection can have: the generation half is all ones.
+constexpr LoopToken kListenerBase = 0xFFFFFFFF00000000;
+
+class EpollLoop final : public Loop {
+  public:
+    explicit EpollLoop(const LoopSettings& settings) : settings_(settings) {}
+    ~EpollLoop() override {
+        if (receive_ != nullptr) munmap(receive_, settings_.receive_size);
+        for (const int fd : {epoll_, wake_, reserve_}) {
+            if (fd >= 0) ::close(fd);
+        }
+    }
+
+    bool start(LoopEvents& events, std::string& error) override {
+        events_ = &events;
+        epoll_ = epoll_create1(EPOLL_CLOEXEC);
+        wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        // Given up for a moment when descriptors run out, so that a connection can be taken off
+        // the queue and closed instead of being announced for ever.
+        reserve_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        void* block = mmap(nullptr, settings_.receive_size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (epoll_ < 0 || wake_ < 0 || block == MAP_FAILED || !watch(wake_, kWakeToken, EPOLLIN)) {
+            error = std::string("epoll: ") + std::strerror(errno);
+            return false;
+        }
+        receive_ = static_cast<char*>(block);
+        return true;
+    }
+
+    bool add_listener(int socket, std::uint32_t listener, std::string& error) override {
+        CHECK(listener < listeners_.size());
+        listeners_[listener] = socket;
+        if (watch(socket, kListenerBase | listener, EPOLLIN)) return true;
+        error = std::string("epoll: ") + std::strerror(errno);
+        return false;
+    }
+
+    void remove_listener(int socket) override {
+        epoll_ctl(epoll_, EPOLL_CTL_DEL, socket, nullptr);
+    }
+
+    std::ptrdiff_t send(std::int32_t handle, LoopToken, const char* data,
+                        std::size_t size) override {
+        ssize_t taken = 0;
+        do {
+            taken = ::send(handle, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        } while (taken < 0 && errno == EINTR);
+        if (taken < 0) {
+            if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) return kBroken;
+            taken = 0;
+        }
+        return taken;
+    }
+
+    void set_interest(std::int32_t handle, LoopToken token, bool octets, bool room) override {
+        epoll_event event{};
+        event.events = (octets ? EPOLLIN : 0U) | (room ? EPOLLOUT : 0U);
+        event.data.u64 = token;
+        CHECK(epoll_ctl(epoll_, EPOLL_CTL_MOD, handle, &event) == 0);
+    }
+
+    void shutdown_write(std::int32_t handle, LoopToken) override { shutdown(handle, SHUT_WR); }
+    void close(std::int32_t handle, LoopToken) override { ::close(handle); }
+
+    void wake() override {
+        const std::uint64_t one = 1;
+        // A full counter means that a wake-up is under way already.
+        (void)!write(wake_, &one, sizeof one);
+    }
+
+    void turn(int timeout_ms) override {
+        const int count = epoll_wait(epoll_, ready_.data(), static_cast<int>(ready_.size()),
+                                     timeout_ms);
+        events_->on_turn();
+        for (int i = 0; i < count; ++i) {
+            const epoll_event& event = ready_[static_cast<std::size_t>(i)];
+            const LoopToken token = event.data.u64;
+            if (token == kWakeToken) {
+                std::uint64_t drained = 0;
+                (void)!read(wake_, &drained, sizeof drained);
+                events_->on_wake();
+            } else if ((token & kListenerBase) == kListenerBase) {
+                accept_from(static_cast<std::uint32_t>(token));
+            } else {
+                serve(token, event.events);
+            }
+        }
+    }
+
+  private:
+    bool watch(int fd, LoopToken token, std::uint32_t interest) {
+        epoll_event event{};
+        event.events = interest;
+        event.data.u64 = token;
+        return epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0;
+    }
+
+    void accept_from(std::uint32_t listener) {
+        for (unsigned i = 0; i < settings_.accepts_per_wake; ++i) {
+            const int fd = accept4(listeners_[listener], nullptr, nullptr,
+                                   SOCK_NONBLOCK | SOCK_CLOEXEC);
+            if (fd < 0) {
+                if (errno == EINTR || errno == ECONNABORTED) continue;
+                if (errno == EMFILE || errno == ENFILE) shed_one(listener);
+                return;
+            }
+            const LoopToken token = events_->on_accept(fd, listener);
+            if (token == LoopEvents::kRefused) {
+                ::close(fd);
+            } else if (events_->handle_of(token) >= 0 && !watch(fd, token, EPOLLIN)) {
+                events_->on_broken(token);
+            }
+        }
+    }
+
+    void shed_one(std::uint32_t listener) {
+        if (reserve_ < 0) return;
+        ::close(reserve_);
+        const int fd = accept4(listeners_[listener], nullptr, nullptr, SOCK_CLOEXEC);
+        if (fd >= 0) ::close(fd);
+        reserve_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+
+    void serve(LoopToken token, std::uint32_t what) {
+        const std::int32_t handle = events_->handle_of(token);
+        if (handle < 0) return;
+        if ((what & EPOLLOUT) != 0) {
+            events_->on_sendable(token);
+            return;
+        }
+        if ((what & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+        if ((what & EPOLLIN) == 0) {
+            events_->on_broken(token);
+            return;
+        }
+        // One receive an event: level triggering brings the rest, and nobody starves.
+        const ssize_t size = recv(handle, receive_, settings_.receive_size, 0);
+        if (size > 0) {
+            events_->on_data(token, receive_, static_cast<std::size_t>(size));
+        } else if (size == 0) {
+            events_->on_end(token);
+        } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+            events_->on_broken(token);
+        }
+    }
+
+    LoopSettings settings_;
+    LoopEvents* events_ = nullptr;
+    int epoll_ = -1;
+    int wake_ = -1;
+    int reserve_ = -1;
+    char* receive_ = nullptr;
+    std::array<int, 16> listeners_{};
+    std::array<epoll_event, 256> ready_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Loop> make_epoll_loop(const LoopSettings& settings) {
+    return std::make_unique<EpollLoop>(settings);
+}
+
+}  // namespace httpmark

@@ -1,0 +1,180 @@
+// The head of a request: request-line and field lines, every octet checked.
+//
+// The verdict (need more, accepted with its length, rejected with reason and offset) is a pure
+// function of the octets seen so far: no split, alignment, kernel or buffer end changes it. Rules
+// that make it so:
+//   - the lowest offset wins; at one offset a fault of syntax wins over a limit;
+//   - a fault of syntax is raised at the octet that makes the prefix hopeless, a limit at the octet
+//     that exceeds it;
+//   - the form of a target that does not begin with '/' is judged at the end of the request-line,
+//     after the version (505); its offset is that of the LF;
+//   - what fields mean is collected here and judged by framing.hpp once the head is complete.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "error.hpp"
+#include "limits.hpp"
+#include "scan.hpp"
+
+namespace httpmark {
+
+enum class Method : std::uint8_t {
+    kUnknown, kGet, kHead, kPost, kPut, kDelete, kPatch, kOptions, kTrace, kConnect,
+};
+
+enum class TargetForm : std::uint8_t { kOrigin, kAbsolute, kAuthority, kAsterisk };
+
+struct Span {
+    std::uint32_t begin = 0;
+    std::uint32_t size = 0;
+    std::string_view in(const char* data) const { return {data + begin, size}; }
+};
+
+// What the field lines said, gathered line by line; judge_head() turns it into a verdict.
+enum HeadFlag : std::uint32_t {
+    kHostSeen = 1U << 0,
+    kHostSeenTwice = 1U << 1,
+    kHostIsInvalid = 1U << 2,
+    kHostIsEmpty = 1U << 3,
+    kLengthSeen = 1U << 4,
+    kLengthIsInvalid = 1U << 5,
+    kLengthSeenTwice = 1U << 6,     // repeated line or list; kept apart: equal values may pass
+    kLengthDiffers = 1U << 7,
+    kLengthOverflows = 1U << 8,
+    kCodingSeen = 1U << 9,          // a Transfer-Encoding line was there, even an empty one
+    kCodingChunked = 1U << 10,      // chunked is the last coding so far
+    kCodingChunkedTwice = 1U << 11,
+    kCodingUnknown = 1U << 12,
+    kCodingAfterChunked = 1U << 13,
+    kCodingParameters = 1U << 14,   // chunked with parameters
+    kCodingIsInvalid = 1U << 15,
+    kCodingAny = 1U << 16,          // at least one coding was listed
+    kConnectionClose = 1U << 17,
+    kConnectionKeepAlive = 1U << 18,
+    kConnectionUpgrade = 1U << 19,
+    kExpectContinue = 1U << 20,
+    kExpectOther = 1U << 21,
+    kUpgradeSeen = 1U << 22,
+    kTargetHttps = 1U << 23,        // absolute-form with the scheme https
+};
+
+struct RequestHead {
+    Method method = Method::kUnknown;
+    TargetForm form = TargetForm::kOrigin;
+    std::uint8_t version_major = 0;
+    std::uint8_t version_minor = 0;
+    std::uint32_t flags = 0;
+    Span method_name;
+    Span target;
+    Span authority;         // the one to be used: of an absolute-form target, else of Host
+    std::uint32_t fields_begin = 0;
+    std::uint32_t field_count = 0;
+    std::uint64_t content_length = 0;
+
+    bool has(std::uint32_t flag) const { return (flags & flag) != 0; }
+    bool is_http_1_1() const { return version_minor >= 1; }
+};
+
+enum class Verdict : std::uint8_t { kNeedMore, kAccepted, kRejected };
+
+struct ParseResult {
+    Verdict verdict = Verdict::kNeedMore;
+    Reason reason = Reason::kNone;
+    std::uint32_t offset = 0;  // length of the head when accepted, the faulty octet when rejected
+};
+
+// One field line after the other, octet by octet: the plain twin of the mask algebra. It finds
+// reason and offset once the masks have seen that a block is at fault, and it checks trailers.
+class FieldWalker {
+  public:
+    struct Bounds {
+        std::uint64_t name_max;
+        std::uint64_t value_max;
+        std::uint64_t lines_max;
+        bool trailers;
+    };
+    enum class Phase : std::uint8_t { kLineStart, kName, kValue, kValueLf, kEndLf, kDone };
+
+    Phase phase = Phase::kLineStart;
+    std::uint32_t name_size = 0;
+    std::uint32_t value_size = 0;
+    std::uint32_t lines = 0;
+
+    // kNone when the octet fits; phase is kDone after the LF that ends the section.
+    Reason step(unsigned char c, const Bounds& bounds);
+};
+
+class HeadParser {
+  public:
+    HeadParser() = default;
+
+    // `data` holds the request from its first octet on, all of it that is known: each call must be
+    // given an extension of what the call before was given. After kAccepted or kRejected, reset().
+    ParseResult parse(const char* data, std::size_t size, const Limits& limits,
+                      Strictness strictness, ClassifyBlock classify);
+    void reset() { *this = HeadParser(); }
+    bool idle() const { return scan_ == 0; }
+    const RequestHead& head() const { return head_; }
+
+  private:
+    enum class Phase : std::uint8_t {
+        kStart, kLeadLf, kMethod, kTargetStart, kTargetOrigin, kTargetOther, kVersion, kFields,
+    };
+    struct Context {
+        const char* data;
+        const Limits& limits;
+        Strictness strictness;
+    };
+    struct LineState {
+        std::uint32_t line_start = 0;
+        std::uint32_t colon = 0;
+        std::uint32_t count = 0;
+        bool at_line_start = false;
+        bool in_name = false;
+        bool in_value = false;
+        bool after_cr = false;
+        bool after_end_cr = false;
+    };
+
+    bool request_line(const Context& context, const BlockMasks& masks, unsigned n, unsigned& at,
+                      ParseResult& result);
+    bool target_octet(const Context& context, std::uint32_t offset, ParseResult& result);
+    bool end_request_line(const Context& context, std::uint32_t offset, ParseResult& result);
+    Reason judge_absolute_form(const char* data);
+    Reason judge_authority_form(const char* data);
+    bool fields(const Context& context, const BlockMasks& masks, unsigned n, unsigned at,
+                ParseResult& result);
+    void diagnose(const Context& context, const LineState& before, unsigned from, unsigned to,
+                  ParseResult& result) const;
+    bool take_field(const Context& context, std::uint32_t line_start, std::uint32_t colon,
+                    std::uint32_t cr);
+    void take_host(const char* data, std::uint32_t begin, std::uint32_t end);
+    void take_content_length(std::string_view value);
+    void take_transfer_encoding(std::string_view value);
+    void take_connection(std::string_view value);
+    void take_expect(std::string_view value);
+
+    std::uint32_t scan_ = 0;
+    Phase phase_ = Phase::kStart;
+    std::uint8_t percent_carry_ = 0;
+    bool target_query_ = false;
+    std::uint8_t lead_lines_ = 0;
+    std::uint32_t mark_ = 0;  // where the element under way began
+    LineState lines_;
+    RequestHead head_;
+};
+
+// The field lines of a head or trailer section that has been accepted, in order.
+class FieldReader {
+  public:
+    explicit FieldReader(std::string_view section) : rest_(section) {}
+    bool next(std::string_view& name, std::string_view& value);
+
+  private:
+    std::string_view rest_;
+};
+
+}  // namespace httpmark

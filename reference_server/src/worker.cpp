@@ -1,0 +1,145 @@
+#include "worker.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "check.hpp"
+
+namespace httpmark {
+
+namespace {
+
+constexpr std::uint32_t kPlainListener = 0;
+constexpr std::uint32_t kTlsListener = 1;
+constexpr int kStopAfterAnswers = 1;
+constexpr int kStopAtOnce = 2;
+
+std::uint64_t read_clock_ms() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000 +
+           static_cast<std::uint64_t>(now.tv_nsec) / 1000000;
+}
+
+std::int64_t read_date() {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return now.tv_sec;
+}
+
+std::uint32_t id_of(LoopToken token) { return static_cast<std::uint32_t>(token); }
+
+}  // namespace
+
+Worker::Worker(const ServerSettings& settings, Engine engine, SharedState& shared)
+    : settings_(settings),
+      shared_(shared),
+      loop_(make_epoll_loop({kReceiveBufferSize,
+                             static_cast<unsigned>(settings.limits.accepts_per_wake)})),
+      connections_(settings, *this, read_clock_ms()) {
+    CHECK(engine == Engine::kEpoll);
+}
+
+Worker::~Worker() {
+    connections_.close_all();
+    stop_listening();
+}
+
+bool Worker::start(int plain, int tls, std::string& error) {
+    plain_ = plain;
+    tls_ = tls;
+    if (!loop_->start(*this, error)) return false;
+    if (plain_ >= 0 && !loop_->add_listener(plain_, kPlainListener, error)) return false;
+    if (tls_ >= 0 && !loop_->add_listener(tls_, kTlsListener, error)) return false;
+    on_turn();
+    return true;
+}
+
+void Worker::run() {
+    while (true) {
+        int timeout = connections_.timeout_ms();
+        if (draining_) {
+            if (connections_.open_count() == 0 || now_ms_ >= drain_until_ms_) return;
+            const int left = static_cast<int>(drain_until_ms_ - now_ms_);
+            timeout = timeout < 0 ? left : std::min(timeout, left);
+        }
+        loop_->turn(timeout);
+        connections_.run_timers();
+    }
+}
+
+void Worker::request_stop(bool at_once) {
+    stop_.store(at_once ? kStopAtOnce : kStopAfterAnswers, std::memory_order_relaxed);
+    loop_->wake();
+}
+
+void Worker::stop_listening() {
+    for (int* socket : {&plain_, &tls_}) {
+        if (*socket < 0) continue;
+        loop_->remove_listener(*socket);
+        ::close(*socket);
+        *socket = -1;
+    }
+}
+
+void Worker::on_turn() {
+    now_ms_ = read_clock_ms();
+    connections_.set_time(now_ms_, read_date());
+}
+
+void Worker::on_wake() {
+    const int stop = stop_.load(std::memory_order_relaxed);
+    if (stop == 0) return;
+    stop_listening();
+    if (!draining_) {
+        draining_ = true;
+        drain_until_ms_ = now_ms_ + settings_.limits.drain_timeout_ms;
+        connections_.drain();
+    }
+    if (stop == kStopAtOnce) drain_until_ms_ = now_ms_;
+}
+
+LoopToken Worker::on_accept(std::int32_t handle, std::uint32_t listener) {
+    const std::uint32_t id = connections_.open(handle, listener == kTlsListener);
+    if (id == Connections::kNoSlot) return kRefused;
+    const std::uint64_t open = shared_.open_connections.fetch_add(1, std::memory_order_relaxed) + 1;
+    const LoopToken token = token_of(id);
+    if (settings_.limits.connections_max != 0 && open > settings_.limits.connections_max) {
+        connections_.refuse_open(id);
+    }
+    return token;
+}
+
+std::int32_t Worker::handle_of(LoopToken token) {
+    const std::uint32_t id = id_of(token);
+    if (!connections_.is_current(id, static_cast<std::uint32_t>(token >> 32))) return -1;
+    return connections_.slot(id).handle;
+}
+
+void Worker::on_data(LoopToken token, const char* data, std::size_t size) {
+    connections_.on_data(id_of(token), data, size);
+}
+void Worker::on_end(LoopToken token) { connections_.on_end(id_of(token)); }
+void Worker::on_broken(LoopToken token) { connections_.on_broken(id_of(token)); }
+void Worker::on_sent(LoopToken token, const char* data, std::size_t size, std::ptrdiff_t taken) {
+    connections_.on_sent(id_of(token), data, size, taken);
+}
+void Worker::on_sendable(LoopToken token) { connections_.on_sendable(id_of(token)); }
+
+std::ptrdiff_t Worker::send(std::uint32_t id, const char* data, std::size_t size) {
+    return loop_->send(connections_.slot(id).handle, token_of(id), data, size);
+}
+void Worker::set_interest(std::uint32_t id, bool octets, bool room) {
+    loop_->set_interest(connections_.slot(id).handle, token_of(id), octets, room);
+}
+void Worker::shutdown_write(std::uint32_t id) {
+    loop_->shutdown_write(connections_.slot(id).handle, token_of(id));
+}
+void Worker::close(std::uint32_t id) {
+    shared_.open_connections.fetch_sub(1, std::memory_order_relaxed);
+    loop_->close(connections_.slot(id).handle, token_of(id));
+}
+
+}  // namespace httpmark

@@ -1,0 +1,70 @@
+// One thread, one loop, one set of connections: nothing is shared but start, stop and counters.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "connection.hpp"
+#include "loop.hpp"
+
+namespace httpmark {
+
+enum class Engine : std::uint8_t { kEpoll, kUring };
+
+// What all workers share.
+struct SharedState {
+    std::atomic<std::uint64_t> open_connections{0};
+};
+
+class Worker final : private LoopEvents, private Transport {
+  public:
+    Worker(const ServerSettings& settings, Engine engine, SharedState& shared);
+    ~Worker();
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+
+    // `plain` and `tls` are listening sockets or -1. The worker closes them.
+    bool start(int plain, int tls, std::string& error);
+    void run();  // until it has drained after request_stop()
+
+    void request_stop(bool at_once);  // from any thread
+    const Counters& counters() const { return connections_.counters(); }
+    std::uint64_t open_count() const { return connections_.open_count(); }
+
+  private:
+    LoopToken on_accept(std::int32_t handle, std::uint32_t listener) override;
+    std::int32_t handle_of(LoopToken token) override;
+    void on_data(LoopToken token, const char* data, std::size_t size) override;
+    void on_end(LoopToken token) override;
+    void on_broken(LoopToken token) override;
+    void on_sent(LoopToken token, const char* data, std::size_t size,
+                 std::ptrdiff_t taken) override;
+    void on_sendable(LoopToken token) override;
+    void on_wake() override;
+    void on_turn() override;
+
+    std::ptrdiff_t send(std::uint32_t id, const char* data, std::size_t size) override;
+    void set_interest(std::uint32_t id, bool octets, bool room) override;
+    void shutdown_write(std::uint32_t id) override;
+    void close(std::uint32_t id) override;
+
+    LoopToken token_of(std::uint32_t id) {
+        return std::uint64_t{connections_.slot(id).generation} << 32 | id;
+    }
+    void stop_listening();
+
+    const ServerSettings& settings_;
+    SharedState& shared_;
+    std::unique_ptr<Loop> loop_;
+    Connections connections_;
+    int plain_ = -1;
+    int tls_ = -1;
+    bool draining_ = false;
+    std::uint64_t drain_until_ms_ = 0;
+    std::uint64_t now_ms_ = 0;
+    std::atomic<int> stop_{0};
+};
+
+}  // namespace httpmark

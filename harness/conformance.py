@@ -1,4 +1,4 @@
-"""One suite against one server that runs: controls first, then what they let through, into evidence.
+"""One suite against one running server: controls first, then what they let through.
 
 Firing and scoring are apart: :func:`fire` needs a server, :func:`score_suite` only evidence, so a
 stored run can be scored again for ever.
@@ -133,10 +133,9 @@ class _Shooter:
 
         def cases() -> Iterator[Case]:
             for family in families:
-                for case in self._catalogue.cases(
+                yield from self._catalogue.cases(
                     family, path=self._target.path, host=self._target.host
-                ):
-                    yield case
+                )
 
         self._evidence.plan((case.id, case.family) for case in cases())
         for exchange in self._play(cases(), in_flight=IN_FLIGHT, attempt=1):

@@ -119,6 +119,11 @@ def capture() -> dict[str, Any]:
     }
 
 
+def executables() -> dict[str, str | None]:
+    """Where the four native binaries are."""
+    return {name: binaries.find(name) for name in binaries.NAMES}
+
+
 def doctor() -> list[Check]:
     """Look at everything a run may need; each shortcoming with its exact mend."""
     checks = []

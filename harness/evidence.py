@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 
-from httpmark.harness.model import End, Exchange, HarnessError, Outcome
+from httpmark.harness.model import End, Exchange, HarnessError, Outcome, Unusable
 
 _OUTCOMES = tuple(Outcome)
 _ENDS = tuple(End)
@@ -36,7 +36,8 @@ CREATE TABLE IF NOT EXISTS exchange (
 class Evidence:
     """The store of one run folder.
 
-    :raises HarnessError: the file is missing, no evidence file, or the disk is full.
+    :raises HarnessError: the file is missing or no evidence file.
+    :raises Unusable: the disk is full.
     """
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
@@ -66,7 +67,7 @@ class Evidence:
 
     def _trouble(self, error: sqlite3.Error) -> HarnessError:
         if "full" in str(error):
-            return HarnessError(f"{self._path}: the disk is full; free some space or use --out")
+            return Unusable(f"{self._path}: the disk is full; free some space or use --out")
         return HarnessError(f"{self._path}: {error}; is this an evidence file of httpmark?")
 
     def __enter__(self) -> Evidence:

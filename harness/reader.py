@@ -6,6 +6,8 @@ missing SP after the status code, so it cannot be the judge's reader (cases.md, 
 
 from __future__ import annotations
 
+import re
+
 import h11
 import msgspec
 
@@ -72,26 +74,14 @@ def read(
     :raises Malformed: the octets break RFC 9112.
     :raises Incomplete: they end too early.
     """
-    lines, at = _section(octets, start)
-    if not lines:
-        raise Malformed("an empty line where a status line must stand", start)
-    status_line = grammar.STATUS_LINE.fullmatch(lines[0][2])
-    if status_line is None:
-        raise Malformed("not a status line (RFC 9112 4)", start)
+    status_line, at = _status_line(octets, start)
     status = int(status_line[2])
-    if not 100 <= status <= 599:
-        raise Malformed("a status outside 100 to 599 (RFC 9110 15)", start + 9)
-    fields = []
-    for line_start, _, line in lines[1:]:
-        field = grammar.FIELD_LINE.fullmatch(line)
-        if field is None:
-            raise Malformed("not a field line (RFC 9112 5)", line_start)
-        fields.append((field[1], field[2]))
+    fields, at = _fields(octets, at)
     response = Response(
         minor=int(status_line[1]),
         status=status,
         reason=status_line[3],
-        fields=tuple(fields),
+        fields=fields,
         content=b"",
         head=(start, at),
         end=at,
@@ -103,23 +93,42 @@ def read(
     return _with_content(octets, response, method=method, ended=ended)
 
 
-def _section(octets: bytes, start: int) -> tuple[list[tuple[int, int, bytes]], int]:
-    """Lines up to the empty one, each (start, end, octets), and where the section ends."""
-    lines: list[tuple[int, int, bytes]] = []
-    at = start
+def _line(octets: bytes, at: int) -> tuple[bytes, int]:
+    """The line that starts at ``at``, and where the next one starts."""
+    end = octets.find(b"\r\n", at)
+    stray = _stray(octets, at, len(octets) if end < 0 else end)
+    if stray is not None:
+        raise Malformed("a bare CR or LF (RFC 9112 2.2)", stray)
+    if end < 0:
+        raise Incomplete
+    return octets[at:end], end + 2
+
+
+def _status_line(octets: bytes, start: int) -> tuple[re.Match[bytes], int]:
+    prefix = octets[start : start + 7]
+    if not b"HTTP/1.".startswith(prefix):
+        raise Malformed("not a status line (RFC 9112 4)", start)
+    line, at = _line(octets, start)
+    match = grammar.STATUS_LINE.fullmatch(line)
+    if match is None:
+        raise Malformed("not a status line (RFC 9112 4)", start)
+    if not 100 <= int(match[2]) <= 599:
+        raise Malformed("a status outside 100 to 599 (RFC 9110 15)", start + 9)
+    return match, at
+
+
+def _fields(octets: bytes, at: int) -> tuple[tuple[tuple[bytes, bytes], ...], int]:
+    """Field lines up to the empty line (header or trailer section), and where the section ends."""
+    fields = []
     while True:
-        end = octets.find(b"\r\n", at)
-        stray = _stray(octets, at, len(octets) if end < 0 else end)
-        if stray is not None:
-            raise Malformed("a bare CR or LF (RFC 9112 2.2)", stray)
-        if end < 0:
-            if not lines and not b"HTTP/1.".startswith(octets[at : at + 7]):
-                raise Malformed("not a status line (RFC 9112 4)", at)
-            raise Incomplete
-        if end == at:
-            return lines, at + 2
-        lines.append((at, end, octets[at:end]))
-        at = end + 2
+        line, after = _line(octets, at)
+        if not line:
+            return tuple(fields), after
+        match = grammar.FIELD_LINE.fullmatch(line)
+        if match is None:
+            raise Malformed("not a field line (RFC 9112 5)", at)
+        fields.append((match[1], match[2]))
+        at = after
 
 
 def _stray(octets: bytes, start: int, end: int) -> int | None:
@@ -177,10 +186,7 @@ def _chunked(octets: bytes, at: int) -> tuple[bytes, int]:
         size = int(line[1], 16)
         at = end + 2
         if size == 0:
-            for trailer_start, _, trailer in (section := _section(octets, at))[0]:
-                if grammar.FIELD_LINE.fullmatch(trailer) is None:
-                    raise Malformed("not a trailer field line (RFC 9112 7.1.2)", trailer_start)
-            return bytes(content), section[1]
+            return bytes(content), _fields(octets, at)[1]
         if len(octets) < at + size + 2:
             raise Incomplete
         if octets[at + size : at + size + 2] != b"\r\n":

@@ -1,0 +1,103 @@
+# `make bench` is the main job, `make test` runs every test; each works as the first command on a
+# fresh machine. ARGS goes to the command: `make bench ARGS="--server reference --quick"`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+NATIVE := $(shell find reference_server harness/native -name '*.[ch]pp' -o -name CMakeLists.txt) CMakeLists.txt
+# Folders, not files: an editable install follows edits, but must be told of new modules.
+MODULES := $(shell find harness -type d -not -path '*/native*' -not -name __pycache__ -not -path '*/tests*')
+
+.PHONY: help setup bench test test-native test-python sanitizers lint perf clean needs needs-test
+
+help:
+	@echo "make bench   launch, attack, load and score the servers of images/; the main job"
+	@echo "make test    every test"
+	@echo "make setup   the command at $(BIN)/httpmark"
+	@echo "make perf    benchmarks: CPU cost of reference, null, hyper, Go; the generator beside wrk"
+	@echo "make lint    ruff, mypy, clang-format"
+	@echo "make sanitizers  the C++ tests under ASan+UBSan and TSan"
+
+# What the core needs of the system: installed with apt where root or sudo allows, else said.
+define INSTALL
+missing=""; \
+for pair in $(1); do \
+  what=$${pair%%:*}; package=$${pair##*:}; \
+  case "$$what" in \
+    */*) [ -e "$$what" ] || missing="$$missing $$package" ;; \
+    py-venv) $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || missing="$$missing $$package" ;; \
+    *) PATH="$$PATH:/usr/sbin" command -v "$$what" >/dev/null 2>&1 || missing="$$missing $$package" ;; \
+  esac; \
+done; \
+[ -z "$$missing" ] && exit 0; \
+command -v apt-get >/dev/null 2>&1 || { echo "httpmark: install the equivalents of these Debian packages, then call make again:$$missing" >&2; exit 3; }; \
+if [ "$$(id -u)" = 0 ]; then as=""; elif sudo -n true 2>/dev/null; then as="sudo -n"; \
+else echo "httpmark: run this, then call make again: sudo apt-get install$$missing" >&2; exit 3; fi; \
+echo "installing$$missing"; \
+$$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends$$missing >/dev/null \
+  || { echo "httpmark: apt-get could not install$$missing; see above" >&2; exit 3; }
+endef
+
+needs:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "httpmark: Python 3.11 or newer is needed as $(PYTHON); call make PYTHON=/path/to/python3" >&2; exit 3; }
+	@$(call INSTALL,py-venv:python3-venv g++:g++ /usr/include/openssl/ssl.h:libssl-dev /usr/include/zlib.h:zlib1g-dev nginx:nginx-light)
+
+needs-test: needs
+	@$(call INSTALL,/usr/include/gtest/gtest.h:libgtest-dev cmake:cmake ninja:ninja-build wrk:wrk)
+
+$(BIN)/python:
+	@$(MAKE) --no-print-directory needs
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q 'scikit-build-core>=0.11' 'cmake>=3.25' ninja
+
+$(VENV)/.installed: $(BIN)/python pyproject.toml $(NATIVE) $(MODULES)
+	@$(MAKE) --no-print-directory needs
+	$(BIN)/pip install -q --no-build-isolation --config-settings=build-dir=build/wheel -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed pyproject.toml
+	$(BIN)/pip install -q --no-build-isolation --config-settings=build-dir=build/wheel -e '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+setup: $(VENV)/.installed
+
+bench: setup
+	$(BIN)/httpmark run $(ARGS)
+
+test: needs-test $(VENV)/.dev
+	@$(MAKE) --no-print-directory lint test-native test-python
+
+test-native: needs-test
+	cmake --preset release >/dev/null
+	cmake --build --preset release
+	ctest --preset release
+
+test-python: $(VENV)/.dev
+	$(BIN)/pytest $(ARGS)
+
+sanitizers: needs-test
+	for preset in asan tsan; do \
+	  cmake --preset $$preset >/dev/null && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; \
+	done
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@mkdir -p build/typing/httpmark
+	@for folder in harness scenarios images reports reference_server; do ln -sfn ../../../$$folder build/typing/httpmark/$$folder; done
+	MYPYPATH=build/typing $(BIN)/mypy -p httpmark.harness
+	@if command -v clang-format >/dev/null 2>&1; then \
+	  find reference_server harness/native -name '*.[ch]pp' | xargs clang-format --dry-run -Werror; \
+	else echo "clang-format is not here: formatting of C++ not looked at"; fi
+
+perf: setup
+	@$(call INSTALL,wrk:wrk)
+	$(BIN)/httpmark bench reference null rust_hyper go_net_http --profile pipelined $(ARGS)
+	$(BIN)/httpmark bench reference null --profile pipelined --engine wrk $(ARGS)
+
+clean:
+	rm -rf $(VENV) build

@@ -1,0 +1,416 @@
+"""Words to calls: the `httpmark` command. No logic; the only place that prints.
+
+Exit codes are those of the contract: 0 gates passed, 1 a gate failed, 2 usage, 3 environment or
+target unusable, 4 inconclusive, 5 nothing selected, 130 and 143 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, NoReturn
+
+import click
+import msgspec
+import rich.console
+import rich.progress
+
+from httpmark.harness import (
+    catalogue,
+    check,
+    engines,
+    environment,
+    explain,
+    report,
+    run,
+    runtime,
+    servers,
+)
+from httpmark.harness.model import HarnessError, Run
+
+_PLAIN_EVERY_S = 10.0
+
+
+class _Plain:
+    """Plain lines, for CI and pipes."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, tuple[int, int, float]] = {}
+
+    def __enter__(self) -> _Plain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def say(self, line: str) -> None:
+        click.echo(line, err=True)
+
+    def task(self, name: str, total: int) -> None:
+        self._tasks[name] = (0, total, time.monotonic())
+
+    def advance(self, name: str, by: int) -> None:
+        done, total, told = self._tasks[name]
+        done += by
+        if time.monotonic() - told >= _PLAIN_EVERY_S:
+            told = time.monotonic()
+            self.say(f"{name}: {done} of {total}")
+        self._tasks[name] = (done, total, told)
+
+    def done(self, name: str, result: str) -> None:
+        self.say(f"{name}: {result}")
+
+
+class _Bars:
+    """Progress bars, for a terminal."""
+
+    def __init__(self) -> None:
+        self._progress = rich.progress.Progress(
+            rich.progress.TextColumn("{task.description}"),
+            rich.progress.BarColumn(),
+            rich.progress.MofNCompleteColumn(),
+            rich.progress.TimeElapsedColumn(),
+            console=rich.console.Console(stderr=True),
+            transient=True,
+        )
+        self._tasks: dict[str, rich.progress.TaskID] = {}
+
+    def __enter__(self) -> _Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._progress.stop()
+
+    def say(self, line: str) -> None:
+        self._progress.console.print(line, markup=False, highlight=False)
+
+    def task(self, name: str, total: int) -> None:
+        self._tasks[name] = self._progress.add_task(name, total=total)
+
+    def advance(self, name: str, by: int) -> None:
+        self._progress.advance(self._tasks[name], by)
+
+    def done(self, name: str, result: str) -> None:
+        self._progress.remove_task(self._tasks.pop(name))
+        self.say(f"{name}: {result}")
+
+
+def _events() -> _Plain | _Bars:
+    plain = not sys.stderr.isatty() or bool(os.environ.get("CI"))
+    return _Plain() if plain else _Bars()
+
+
+def _json(value: Any) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def _written(path: Path, text: str | bytes) -> None:
+    try:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    except OSError as error:
+        raise HarnessError(f"{path}: {error.strerror}: name another file") from None
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(environment.version(), prog_name="httpmark")
+def httpmark() -> None:
+    """The referee for HTTP/1.1 servers: does it obey HTTP, and how fast is it really?"""
+
+
+_quick = click.option("--quick", is_flag=True, help="Shorter windows, fewer rounds.")
+_full = click.option("--full", is_flag=True, help="Everything, in full length.")
+_out = click.option("--out", type=click.Path(path_type=Path), help="The run folder to make.")
+_profile = click.option("--profile", "profiles", multiple=True, help="A load profile; repeatable.")
+_json_flag = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+_seed = click.option("--seed", type=int, help="Of the order of samples and of intervals.")
+_runtime = click.option(
+    "--runtime",
+    "runtime_name",
+    type=click.Choice(["auto", "docker", "process"]),
+    default="auto",
+    help="How servers run; auto takes Docker where a daemon answers.",
+)
+
+
+def _both(quick: bool, full: bool) -> None:
+    if quick and full:
+        raise HarnessError("--quick and --full exclude each other: leave one out")
+
+
+def _finish(runner: run.Runner, result: Run, *, as_json: bool) -> None:
+    if as_json:
+        _json(result)
+        return
+    click.echo(report.scoreboard(result))
+    click.echo(f"\nreport: {runner.folder / run.REPORT}")
+
+
+@httpmark.command("run")
+@click.option("--suite", "suites", multiple=True, help="A conformance suite; repeatable.")
+@_profile
+@click.option("--server", "names", multiple=True, help="A server of images/; repeatable.")
+@_runtime
+@_quick
+@_full
+@_out
+@click.option("--port", type=click.IntRange(1, 65535), help="The port servers listen on.")
+@_seed
+@_json_flag
+def run_command(
+    suites: tuple[str, ...],
+    profiles: tuple[str, ...],
+    names: tuple[str, ...],
+    runtime_name: str,
+    quick: bool,
+    full: bool,
+    out: Path | None,
+    port: int | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Launch servers, fire the corpora, run the load, measure memory, score."""
+    _both(quick, full)
+    if not suites and not profiles:
+        known = catalogue.load()
+        suites, profiles = known.suites, known.default_plans
+    options = run.Options(
+        suites=suites,
+        profiles=profiles,
+        servers=names,
+        runtime=runtime_name,
+        quick=quick,
+        out=out,
+        port=port,
+        seed=seed,
+    )
+    with _events() as events:
+        runner = run.Runner(options, events)
+        result = runner.run()
+    _finish(runner, result, as_json=as_json)
+    lost = [s for s in result.servers if s.name in names and (s.unavailable or s.died)]
+    if lost:
+        raise SystemExit(3)
+
+
+@httpmark.command("bench")
+@click.argument("names", nargs=-1, required=True, metavar="SERVER...")
+@_profile
+@click.option("--rounds", type=click.IntRange(1, 100), help="Samples of each server.")
+@click.option("--engine", type=click.Choice(engines.NAMES), default="native")
+@_runtime
+@_quick
+@_out
+@_seed
+@_json_flag
+def bench_command(
+    names: tuple[str, ...],
+    profiles: tuple[str, ...],
+    rounds: int | None,
+    engine: str,
+    runtime_name: str,
+    quick: bool,
+    out: Path | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Load only: servers interleaved, each started afresh for every sample."""
+    options = run.Options(
+        suites=(),
+        profiles=profiles or catalogue.load().default_plans,
+        servers=names,
+        runtime=runtime_name,
+        quick=quick,
+        out=out,
+        engine=engine,
+        rounds=rounds,
+        seed=seed,
+    )
+    with _events() as events:
+        runner = run.Runner(options, events)
+        result = runner.run()
+    _finish(runner, result, as_json=as_json)
+    if any(server.unavailable or server.died for server in result.servers):
+        raise SystemExit(3)
+
+
+@httpmark.command("check")
+@click.argument("target", required=False)
+@click.option("--suite", "suites", multiple=True, help="A conformance suite; repeatable.")
+@_quick
+@_full
+@click.option("--path", default="/hello", help="A path that answers 2xx to GET, whatever follows.")
+@click.option("--host", help="The Host value; by default that of TARGET.")
+@click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
+@click.option("--fail-under", type=click.FloatRange(0, 100), help="Least score in percent.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the result here.")
+@_out
+def check_command(
+    target: str | None,
+    suites: tuple[str, ...],
+    quick: bool,
+    full: bool,
+    path: str,
+    host: str | None,
+    allow_remote: bool,
+    fail_under: float | None,
+    json_path: Path | None,
+    out: Path | None,
+) -> None:
+    """The gate for a server that is already running at TARGET."""
+    _both(quick, full)
+    if target is None:
+        raise HarnessError("check: name a TARGET, as http://127.0.0.1:8080/")
+    options = check.Options(
+        target=target,
+        suites=suites or catalogue.load().suites,
+        quick=quick,
+        path=path,
+        host=host,
+        allow_remote=allow_remote,
+        out=out,
+    )
+    with _events() as events:
+        checker = check.Checker(options, events)
+        try:
+            result = checker.check()
+        finally:
+            if json_path is not None and checker.last is not None:
+                _written(json_path, msgspec.json.encode(checker.last))
+    click.echo(report.scoreboard(result))
+    click.echo(f"\nreport: {checker.folder / run.REPORT}")
+    raise SystemExit(check.exit_code(result, fail_under=fail_under))
+
+
+@httpmark.command("report")
+@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="The file to write.")
+def report_command(folder: Path, out: Path | None) -> None:
+    """Draw the report of a stored run again; no server needed."""
+    click.echo(run.draw(folder, run.read(folder), out=out))
+
+
+@httpmark.command("judge")
+@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@_json_flag
+def judge_command(folder: Path, as_json: bool) -> None:
+    """Judge a stored run again by its evidence alone; writes result and report anew."""
+    result = run.rejudge(folder)
+    run.write(result, folder)
+    run.draw(folder, result)
+    if as_json:
+        _json(result)
+    else:
+        click.echo(report.scoreboard(result))
+
+
+@httpmark.command("list")
+@click.argument("what", type=click.Choice(["servers", "suites", "cases", "profiles", "schema"]))
+@_json_flag
+def list_command(what: str, as_json: bool) -> None:
+    """What there is: servers, suites, cases, profiles, or the result's JSON Schema."""
+    if what == "schema":
+        _json(msgspec.json.schema(Run))
+        return
+    rows, value = explain.listing(what)
+    if as_json:
+        _json(value)
+    else:
+        for row in rows:
+            click.echo(row)
+
+
+@httpmark.command("explain")
+@click.argument("case")
+def explain_command(case: str) -> None:
+    """The rule of a case or family, its octets, and a one-line reproducer."""
+    click.echo(explain.explain(case))
+
+
+@httpmark.command("replay")
+@click.argument("case")
+@click.argument("target")
+@click.option("--path", default="/hello", help="The path the case is addressed to.")
+@click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
+def replay_command(case: str, target: str, path: str, allow_remote: bool) -> None:
+    """Send one case again and show both sides of the wire."""
+    click.echo(explain.replay(case, check.address(target, allow_remote=allow_remote), path=path))
+
+
+@httpmark.group("images")
+def images_group() -> None:
+    """Container images of the servers."""
+
+
+@images_group.command("build")
+@click.argument("names", nargs=-1, metavar="[SERVER]...")
+def images_build_command(names: tuple[str, ...]) -> None:
+    """Build the images of servers, all by default."""
+    chosen = [servers.server(name) for name in names]
+    if not chosen:
+        chosen = [s for s in servers.servers() if s.container and s.container.dockerfile]
+    for server in chosen:
+        runtime.prepare(server, "docker", say=lambda line: click.echo(line, err=True))
+        click.echo(f"{server.name}: built")
+
+
+@httpmark.command("doctor")
+@_json_flag
+def doctor_command(as_json: bool) -> None:
+    """What this machine can and cannot do, with the exact mend."""
+    found = environment.doctor()
+    if as_json:
+        _json({"binaries": environment.executables(), "checks": found})
+        return
+    for line in found:
+        click.echo(f"{'ok  ' if line.ok else 'MEND'} {line.name}: {line.value}")
+        if line.mend:
+            click.echo(f"     {line.mend}")
+
+
+def _interrupted(number: int, _: FrameType | None) -> NoReturn:
+    # One word is enough: what follows is tidying, and must not be torn by a second.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise run.Interrupted(128 + number)
+
+
+def main() -> None:
+    """Entry point of the command."""
+    signal.signal(signal.SIGINT, _interrupted)
+    signal.signal(signal.SIGTERM, _interrupted)
+    try:
+        httpmark(standalone_mode=False)
+        code = 0
+    except run.Interrupted as stop:
+        click.echo("httpmark: interrupted; what was known is in the run folder", err=True)
+        code = stop.code
+    except HarnessError as error:
+        click.echo(f"httpmark: {' '.join(str(error).split())}", err=True)
+        code = error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        code = 2
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        hint = f"; see {context.command_path} --help" if context else ""
+        click.echo(f"httpmark: {' '.join(error.format_message().split())}{hint}", err=True)
+        code = 2
+    except click.Abort:
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception:
+        # The one boundary: the harness itself is wrong, and says so without a screenful.
+        where = run.internal_error(None)
+        click.echo(f"httpmark: internal error, not your fault: {where}", err=True)
+        code = 3
+    raise SystemExit(code)

@@ -1,0 +1,527 @@
+"""One run from start to end: servers, suites, load, memory, result; whatever stops it, what is
+known is written.
+
+A run talks to its caller through :class:`Events` and never prints. Interruption arrives as
+:class:`Interrupted` (the command line turns SIGINT and SIGTERM into it).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import secrets
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from httpmark.harness import (
+    catalogue,
+    conformance,
+    engines,
+    environment,
+    load,
+    report,
+    resources,
+    runtime,
+    servers,
+    wire,
+)
+from httpmark.harness.evidence import Evidence
+from httpmark.harness.model import (
+    SCHEMA_VERSION,
+    Compliance,
+    HarnessError,
+    LoadPlan,
+    LoadResult,
+    Memory,
+    NothingSelected,
+    Run,
+    Server,
+    ServerResult,
+    SuiteResult,
+    Unusable,
+)
+
+RUNS = Path("httpmark-runs")
+RESULT = "result.json"
+EVIDENCE = "evidence.sqlite"
+REPORT = "report.html"
+LOG = "log.txt"
+_ADDRESS = "127.0.0.1"
+
+
+class Interrupted(BaseException):
+    """SIGINT or SIGTERM; ``code`` is the exit code, 130 or 143."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class Events(Protocol):
+    """How a run speaks: lines, and tasks that advance."""
+
+    def say(self, line: str) -> None: ...
+
+    def task(self, name: str, total: int) -> None: ...
+
+    def advance(self, name: str, by: int) -> None: ...
+
+    def done(self, name: str, result: str) -> None: ...
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is asked to do."""
+
+    suites: tuple[str, ...]
+    profiles: tuple[str, ...]
+    servers: tuple[str, ...] = ()  # none named: all of images/
+    runtime: str = "auto"
+    quick: bool = False
+    out: Path | None = None
+    engine: str = "native"
+    rounds: int | None = None
+    seed: int | None = None
+    port: int | None = None
+
+
+class _Entry(msgspec.Struct, kw_only=True):
+    """What is known of one server so far."""
+
+    server: Server
+    runtime: str | None = None
+    unavailable: str | None = None
+    died: str | None = None
+    version: str | None = None
+    image_digest: str | None = None
+    suites: dict[str, SuiteResult] = {}
+    memory: list[Memory] = []
+
+
+def folder(out: Path | None) -> Path:
+    """Make the run folder: ``out``, or ``httpmark-runs/<UTC time>-<short id>``.
+
+    :raises HarnessError: it holds a run already, or cannot be written.
+    """
+    now = datetime.datetime.now(datetime.UTC)
+    path = out or RUNS / f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if (path / RESULT).exists() or (path / EVIDENCE).exists():
+            raise HarnessError(f"{path} holds a run already: name another folder with --out")
+        (path / LOG).write_text("", "utf-8")
+    except OSError as error:
+        raise HarnessError(f"{path}: {error.strerror}: name another folder with --out") from None
+    return path
+
+
+def write(run: Run, path: Path) -> None:
+    """Write ``result.json`` whole or not at all.
+
+    :raises Unusable: the disk is full or the folder is gone.
+    """
+    fresh = path / (RESULT + ".part")
+    try:
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1))
+        os.replace(fresh, path / RESULT)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise Unusable(f"{path / RESULT}: {error.strerror}") from None
+
+
+def read(path: Path) -> Run:
+    """Read a run folder's result.
+
+    :raises HarnessError: there is none, or it is no result of a schema this version knows.
+    """
+    file = path / RESULT
+    try:
+        run = msgspec.json.decode(file.read_bytes(), type=Run)
+    except OSError as error:
+        raise HarnessError(f"{file}: {error.strerror}; is this a run folder?") from None
+    except msgspec.DecodeError as error:
+        raise HarnessError(f"{file}: not a result of httpmark: {error}") from None
+    if run.schema_version.split(".")[0] != SCHEMA_VERSION.split(".")[0]:
+        raise HarnessError(
+            f"{file}: schema {run.schema_version}; this httpmark reads {SCHEMA_VERSION}"
+        )
+    return run
+
+
+def draw(path: Path, run: Run, *, out: Path | None = None) -> Path:
+    """Draw the report of a run folder from what is stored in it.
+
+    :raises Unusable: the page could not be written.
+    """
+    target = out or path / REPORT
+    stored = path / EVIDENCE
+    with contextlib.ExitStack() as stack:
+        evidence = stack.enter_context(Evidence(stored)) if stored.is_file() else None
+        page = report.render(run, evidence)
+    try:
+        target.write_text(page, "utf-8")
+    except OSError as error:
+        raise Unusable(f"{target}: {error.strerror}") from None
+    return target
+
+
+def rejudge(path: Path) -> Run:
+    """Judge a stored run again, with the catalogue as it is now.
+
+    :raises HarnessError: the folder holds no run or no evidence.
+    """
+    run = read(path)
+    known = catalogue.load()
+    with Evidence(path / EVIDENCE) as evidence:
+        judged = []
+        for entry in run.servers:
+            suites = {
+                suite: msgspec.structs.replace(
+                    conformance.score_suite(known, suite, entry.name, evidence),
+                    wall_seconds=before.wall_seconds,
+                    probe_cpu_seconds=before.probe_cpu_seconds,
+                    server_cpu_seconds=before.server_cpu_seconds,
+                )
+                for suite, before in entry.compliance.suites.items()
+            }
+            judged.append(msgspec.structs.replace(entry, compliance=Compliance(suites)))
+    return _ranked(
+        msgspec.structs.replace(run, servers=tuple(judged), catalogue_version=known.version)
+    )
+
+
+def _ranked(run: Run) -> Run:
+    """Rank cost per profile: only servers that passed their controls, by disjoint intervals."""
+    excluded = {}
+    for entry in run.servers:
+        if entry.control:
+            excluded[entry.name] = "a control: measured, not ranked"
+        for suite, result in entry.compliance.suites.items():
+            if result.controls is None or result.controls.failed or not result.controls.passed:
+                excluded[entry.name] = f"not ranked: positive controls of {suite} not passed"
+        if entry.died:
+            excluded[entry.name] = "not ranked: it died"
+    by_key: dict[tuple[str, str], dict[str, LoadResult]] = {}
+    for entry in run.servers:
+        for result in entry.load:
+            by_key.setdefault((result.profile, result.engine), {})[entry.name] = result
+    ranked = {key: load.with_ranks(results, excluded=excluded) for key, results in by_key.items()}
+    return msgspec.structs.replace(
+        run,
+        servers=tuple(
+            msgspec.structs.replace(
+                entry,
+                load=tuple(ranked[r.profile, r.engine][entry.name] for r in entry.load),
+            )
+            for entry in run.servers
+        ),
+    )
+
+
+class Runner:
+    """Carries one run out; :meth:`result` is valid at any time."""
+
+    def __init__(self, options: Options, events: Events) -> None:
+        self.options = options
+        self.events = events
+        self.catalogue = catalogue.load()
+        for suite in options.suites:
+            self.catalogue.suite(suite)
+        self.plans = [self._plan(name) for name in options.profiles]
+        if not options.suites and not options.profiles:
+            raise NothingSelected("nothing selected: name a suite or a profile")
+        known = servers.servers()
+        chosen = [servers.server(name) for name in options.servers] or known
+        self.entries = [_Entry(server=server) for server in dict.fromkeys(chosen)]
+        self.null = next((server for server in known if server.control), None)
+        self.seed = options.seed if options.seed is not None else secrets.randbits(31)
+        self.id = secrets.token_hex(3)
+        self.started = now()
+        self.finished: str | None = None
+        self.interrupted = False
+        self.notes: list[str] = []
+        self.races: list[load.Race] = []
+        self.port = options.port or 0
+        self.folder = folder(options.out)
+        self.environment = environment.capture()
+
+    def _plan(self, name: str) -> LoadPlan:
+        plan = self.catalogue.plan(name)
+        if self.options.quick:
+            return msgspec.structs.replace(
+                plan, duration_s=plan.quick_duration_s, rounds=plan.quick_rounds
+            )
+        return plan
+
+    # -- the steps -----------------------------------------------------------------------------
+
+    def run(self) -> Run:
+        """Do everything; on the way out, whatever the way, the result so far is written.
+
+        :raises Unusable: no server could be used.
+        :raises Interrupted: after the partial result was written.
+        """
+        try:
+            self._run()
+        except Interrupted:
+            self.interrupted = True
+            raise
+        finally:
+            runtime.stop_all()
+            self.finished = now()
+            # The first trouble is the one to tell: a full disk must not hide behind a second error.
+            with contextlib.suppress(Unusable):
+                write(self.result(), self.folder)
+                draw(self.folder, self.result())
+        return self.result()
+
+    def _run(self) -> None:
+        removed = runtime.sweep()
+        if removed:
+            self.say(f"removed what a dead run left behind: {', '.join(removed)}")
+        self._choose_port()
+        self._prepare()
+        usable = [entry for entry in self.entries if entry.unavailable is None]
+        if not usable:
+            first = self.entries[0]
+            raise Unusable(f"no server can be used; {first.server.name}: {first.unavailable}")
+        for suite in self.options.suites:
+            with Evidence(self.folder / EVIDENCE, create=True) as evidence:
+                for entry in usable:
+                    self._suite(entry, suite, evidence)
+                    write(self.result(), self.folder)
+        for plan in self.plans:
+            self._race(plan, [entry for entry in usable if entry.died is None])
+            write(self.result(), self.folder)
+
+    def say(self, line: str) -> None:
+        """Tell the caller, and the run's log."""
+        with contextlib.suppress(OSError), (self.folder / LOG).open("a", encoding="utf-8") as log:
+            log.write(f"{now()} {line}\n")
+        self.events.say(line)
+
+    def _choose_port(self) -> None:
+        """One port for the whole run: the same octets go to every server, and are stored once."""
+        if self.port and wire.port_taken(_ADDRESS, self.port):
+            raise Unusable(f"port {self.port} on {_ADDRESS} is taken: name another with --port")
+        self.port = self.port or wire.free_port(_ADDRESS)
+
+    def _prepare(self) -> None:
+        for entry in self.entries:
+            try:
+                entry.runtime = runtime.for_server(entry.server, self.options.runtime)
+                runtime.prepare(entry.server, entry.runtime, say=self.say)
+            except Unusable as error:
+                entry.unavailable = str(error)
+                self.say(f"{entry.server.name} is unavailable: {error}")
+
+    @contextlib.contextmanager
+    def _up(
+        self, entry: _Entry, *, workers: int = 1, cpus: frozenset[int] | None = None
+    ) -> Iterator[runtime.Running]:
+        assert entry.runtime is not None
+        running = runtime.start(
+            entry.server,
+            entry.runtime,
+            address=_ADDRESS,
+            port=self.port,
+            workers=workers,
+            cpus=None if cpus is None else ",".join(map(str, sorted(cpus))),
+            run_id=self.id,
+        )
+        try:
+            entry.version = running.version or entry.version
+            entry.image_digest = running.image_digest
+            yield running
+        finally:
+            running.stop()
+
+    def _suite(self, entry: _Entry, suite: str, evidence: Evidence) -> None:
+        name = entry.server.name
+        task = f"{suite}: {name}"
+        fired = conformance.Fired()
+        total = sum(family.count for family in self.catalogue.of_suite(suite))
+        self.events.task(task, total)
+        cpu: int | None = None
+        try:
+            with self._up(entry) as running:
+                before = resources.cpu_ns(running.pids())
+
+                def death() -> str | None:
+                    return None if running.alive() else f"died: {running.exit_reason()}"
+
+                try:
+                    conformance.fire(
+                        self.catalogue,
+                        suite,
+                        conformance.Target(
+                            name=name,
+                            address=_ADDRESS,
+                            port=self.port,
+                            host=f"{_ADDRESS}:{self.port}",
+                            path=entry.server.ready_path,
+                            capabilities=entry.server.capabilities,
+                            death=death,
+                        ),
+                        evidence,
+                        fired,
+                        progress=lambda by: self.events.advance(task, by),
+                    )
+                finally:
+                    after = resources.cpu_ns(running.pids())
+                    cpu = after - before if before is not None and after is not None else None
+                    self._remember(entry, running)
+        except Unusable as error:
+            entry.died = str(error)
+            self.say(f"{name} {error}")
+        finally:
+            result = conformance.score_suite(self.catalogue, suite, name, evidence, fired)
+            entry.suites[suite] = msgspec.structs.replace(
+                result,
+                server_cpu_seconds=cpu / 1e9 if cpu is not None else None,
+                reason=f"not scored: {entry.died}" if entry.died else result.reason,
+                score_percent=None if entry.died else result.score_percent,
+            )
+        shown = entry.suites[suite]
+        self.events.done(
+            task,
+            f"{shown.score_percent:.1f} % in {shown.wall_seconds:.1f} s"
+            if shown.score_percent is not None
+            else shown.reason or "not scored",
+        )
+
+    def _remember(self, entry: _Entry, running: runtime.Running) -> None:
+        found = resources.memory(running.pids(), cgroup=running.cgroup)
+        if found is not None:
+            entry.memory.append(found)
+
+    def _race(self, plan: LoadPlan, entries: Sequence[_Entry]) -> None:
+        able = [e for e in entries if set(plan.needs) <= set(e.server.capabilities)]
+        if not able:
+            return
+        racers = list(able)
+        if self.null is not None and not any(e.server.control for e in racers):
+            # Not asked for, yet part of every block: it is what the others are measured against.
+            hidden = _Entry(server=self.null)
+            try:
+                hidden.runtime = runtime.for_server(self.null, self.options.runtime)
+                runtime.prepare(self.null, hidden.runtime, say=self.say)
+                racers.append(hidden)
+            except Unusable as error:
+                self.notes.append(f"no null server beside {plan.name}: {error}")
+        engine = engines.engine(self.options.engine)
+        rounds = self.options.rounds or plan.rounds
+        race = load.Race(
+            plan,
+            engine,
+            [
+                load.Contestant(
+                    entry.server.name,
+                    lambda plan, place, entry=entry: self._up(
+                        entry, workers=plan.workers, cpus=place.server
+                    ),
+                    entry.server.control,
+                )
+                for entry in racers
+            ],
+            rounds=rounds,
+            duration_s=plan.duration_s,
+            seed=self.seed,
+        )
+        self.races.append(race)
+        task = f"load {plan.name}"
+        self.events.task(task, rounds * len(racers))
+        told: set[str] = set()
+        for _ in race.run():
+            self.events.advance(task, 1)
+            for name in race.died.keys() - told:
+                told.add(name)
+                self.say(f"{name} died under {plan.name}: {race.died[name]}")
+                for entry in able:
+                    if entry.server.name == name:
+                        entry.died = race.died[name]
+        self.events.done(task, f"{rounds} rounds of {len(racers)} servers")
+
+    # -- the result ----------------------------------------------------------------------------
+
+    def result(self) -> Run:
+        """The run as far as it has come."""
+        folded = [race.results() for race in self.races]
+        found = []
+        for entry in self.entries:
+            name = entry.server.name
+            memories = entry.memory + [m for race in self.races for m in race.memory.get(name, [])]
+            found.append(
+                ServerResult(
+                    name=name,
+                    title=entry.server.title,
+                    language=entry.server.language,
+                    version=entry.version or entry.server.version or None,
+                    runtime=entry.runtime,
+                    image_digest=entry.image_digest,
+                    control=entry.server.control,
+                    unavailable=entry.unavailable,
+                    died=entry.died,
+                    compliance=Compliance(dict(entry.suites)),
+                    load=tuple(results[name] for results in folded if name in results),
+                    memory=_largest(memories),
+                    memory_reason=None if memories else entry.unavailable or "never measured",
+                )
+            )
+        return _ranked(
+            Run(
+                schema_version=SCHEMA_VERSION,
+                catalogue_version=self.catalogue.version,
+                harness_version=environment.version(),
+                id=self.id,
+                started=self.started,
+                finished=self.finished,
+                interrupted=self.interrupted,
+                quick=self.options.quick,
+                seed=self.seed,
+                suites=self.options.suites,
+                profiles=self.options.profiles,
+                environment=self.environment,
+                servers=tuple(found),
+                notes=tuple(self.notes),
+            )
+        )
+
+
+def _largest(memories: Sequence[Memory]) -> Memory | None:
+    """The highest figure of each kind over all starts of a server."""
+    if not memories:
+        return None
+
+    def top(values: list[int | None]) -> int | None:
+        known = [value for value in values if value is not None]
+        return max(known) if known else None
+
+    return msgspec.structs.replace(
+        memories[0],
+        vmpeak_kb=top([memory.vmpeak_kb for memory in memories]),
+        vmhwm_kb=top([memory.vmhwm_kb for memory in memories]),
+        pss_kb=top([memory.pss_kb for memory in memories]),
+        cgroup_peak_kb=top([memory.cgroup_peak_kb for memory in memories]),
+        connections_held=max(memory.connections_held for memory in memories),
+        processes=max(memory.processes for memory in memories),
+    )
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def internal_error(path: Path | None) -> str:
+    """Where the trace of an error of the harness itself went."""
+    target = (path or Path(".")) / "httpmark-error.txt"
+    try:
+        target.write_text(traceback.format_exc(), "utf-8")
+    except OSError:
+        return "no trace could be written"
+    return f"the trace is in {target}"

@@ -1,0 +1,138 @@
+"""Scenario files: each mistake names file, entry and key; the version follows verdicts only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from httpmark.harness import catalogue
+from httpmark.harness.model import HarnessError
+
+FAMILY = {
+    "id": '"one"',
+    "ref": '"ONE-01"',
+    "title": '"a title"',
+    "level": '"SHOULD"',
+    "clause": '"RFC 9112 3"',
+    "why": '"because"',
+    "send": r"'GET {p}{octet} HTTP/1.1\r\nHost: {h}\r\n\r\n'",
+    "octets": '"ctl"',
+    "count": "33",
+    "pass": '"seed"',
+}
+PLAN = {
+    "title": '"t"',
+    "why": '"w"',
+    "connections": "4",
+    "depth": "1",
+    "duration_s": "1.0",
+}
+
+
+def family(**changes: str | None) -> str:
+    keys = {**FAMILY, **{name.replace("pass_", "pass"): v for name, v in changes.items()}}
+    body = "\n".join(f"{key} = {value}" for key, value in keys.items() if value is not None)
+    return f'suite = "seed"\n[[family]]\n{body}\n'
+
+
+def load(tmp_path: Path, text: str, name: str = "seed/one.toml") -> catalogue.Catalogue:
+    path = tmp_path / "scenarios" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    return catalogue.load(tmp_path / "scenarios")
+
+
+def test_a_good_file_is_read(tmp_path: Path) -> None:
+    known = load(tmp_path, family())
+    case = next(known.cases("one", path="/p", host="a:1"))
+    assert case.sent == b"GET /p\x00 HTTP/1.1\r\nHost: a:1\r\n\r\n"
+    assert known.families["one"].source == "scenarios/seed/one.toml"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"id": '"One"'}, "'id'"),
+        ({"count": "34"}, "'count': says 34, the rule makes 33"),
+        ({"octets": '"nonsense"'}, "'octets': 'nonsense' is no octet set"),
+        ({"pairs_outside": '"ctl"'}, "'pairs_outside': a family varies one thing"),
+        ({"decoded": '"ctl"'}, "'decoded': goes with 'pairs_within'"),
+        ({"send": "'GET'"}, "'send': must hold {octet}"),
+        ({"send": "'GET {octet} \u2028'"}, "'send': write octets"),
+        ({"pass_": '"applause"'}, "'pass': no word 'applause'"),
+        ({"gates": '["*"]'}, "'gates': only a positive control"),
+        ({"level": '"CTRL"', "gates": '["two"]'}, "'gates': no family 'two'"),
+        ({"deadline_ms": "0"}, "'deadline_ms'"),
+        ({"level": '"OUGHT"'}, "level"),
+        ({"title": None}, "title"),
+        ({"colour": '"red"'}, "colour"),
+        ({"count": '"33"'}, "count"),
+    ],
+)
+def test_a_mistake_names_file_and_key(
+    tmp_path: Path, changes: dict[str, str | None], said: str
+) -> None:
+    with pytest.raises(HarnessError) as caught:
+        load(tmp_path, family(**changes))
+    assert "scenarios/seed/one.toml" in str(caught.value)
+    assert said in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_a_slug_stands_once(tmp_path: Path) -> None:
+    load(tmp_path, family())
+    with pytest.raises(HarnessError, match="slugs are unique"):
+        load(tmp_path, family(), "seed/two.toml")
+
+
+def test_broken_toml_is_said_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match=r"seed/one\.toml: not valid TOML: ."):
+        load(tmp_path, "suite = ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"depth": "0"}, "depth"), ({"depth": "257"}, "256"), ({"duration_s": "0.0"}, "duration_s"),
+     ({"connections": "1.5"}, "connections"), ({"speed": "1"}, "speed")],
+)  # fmt: skip
+def test_a_mistake_in_a_profile_names_file_and_key(
+    tmp_path: Path, changes: dict[str, str], said: str
+) -> None:
+    text = "\n".join(f"{key} = {value}" for key, value in {**PLAN, **changes}.items())
+    with pytest.raises(HarnessError, match=said) as caught:
+        load(tmp_path, text, "load/fast.toml")
+    assert "scenarios/load/fast.toml" in str(caught.value)
+
+
+def test_the_version_follows_the_verdict_and_not_the_wording(tmp_path: Path) -> None:
+    first = load(tmp_path, family()).version
+    assert load(tmp_path, family(title='"other"', why='"other"', clause='"other"')).version == first
+    changed = {
+        load(tmp_path, text).version
+        for text in (
+            family(send=r"'PUT {p}{octet}'"),
+            family(level='"MUST"'),
+            family(pass_='"accepted"'),
+            family(octets='"ctl + sp"', count="34"),
+            family(deadline_ms="1"),
+            family(head_only="true"),
+        )
+    }
+    assert len(changed | {first}) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "octets"),
+    [(r"\r\n\t", b"\r\n\t"), (r"\x00\xfF", b"\x00\xff"), (r"\q\\", b"\\q\\\\"), (r"\x0", b"\\x0"),
+     ("ÿ", b"\xff")],
+)  # fmt: skip
+def test_only_four_escapes_are_escapes(text: str, octets: bytes) -> None:
+    assert catalogue.octets(text) == octets
+
+
+def test_an_unknown_name_gives_the_nearest() -> None:
+    with pytest.raises(HarnessError, match="did you mean pipelined"):
+        catalogue.load().plan("pipeline")
+    with pytest.raises(HarnessError, match="did you mean seed"):
+        catalogue.load().suite("sead")

@@ -1,0 +1,87 @@
+"""The store: what goes in comes out, the last attempt counts, trouble is one clear line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from httpmark.harness.evidence import Evidence
+from httpmark.harness.model import End, Exchange, HarnessError, Outcome
+
+
+def exchange(case: str, family: str = "f", **changes: object) -> Exchange:
+    made = Exchange(
+        case, family, b"GET " + case.encode(), b"\x00\xffanswer", Outcome.ANSWERED, End.CLOSED,
+        12, 34, 5, 8, True,
+    )  # fmt: skip
+    return msgspec.structs.replace(made, **changes)
+
+
+def test_what_goes_in_comes_out(tmp_path: Path) -> None:
+    stored = [
+        exchange("a"),
+        exchange("b", outcome=Outcome.HUNG, end=End.OPEN, first_us=None, received=b""),
+        exchange("c", outcome=Outcome.RESET, end=End.RESET, machine_dropped=True, head_only=False),
+        exchange("d", "g", outcome=Outcome.REFUSED, sent_octets=0),
+    ]
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.add("one", stored)
+        assert list(evidence.exchanges("one")) == stored
+    with Evidence(tmp_path / "e.sqlite") as evidence:
+        assert evidence.servers() == ["one"]
+        assert evidence.families("one") == ["f", "g"]
+        assert list(evidence.exchanges("one")) == stored
+        assert list(evidence.exchanges("one", family="g")) == stored[3:]
+        assert list(evidence.exchanges("one", case="b")) == stored[1:2]
+        assert list(evidence.exchanges("one", family="none")) == []
+        assert list(evidence.exchanges("two")) == []
+
+
+def test_reading_keeps_the_planned_order_whatever_came_first(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.plan([("a", "f"), ("b", "f"), ("c", "f")])
+        evidence.add("one", [exchange("c"), exchange("a"), exchange("b")])
+        assert [e.case for e in evidence.exchanges("one")] == ["a", "b", "c"]
+
+
+def test_the_last_attempt_counts(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.add("one", [exchange("a", outcome=Outcome.HUNG), exchange("b")])
+        evidence.add("one", [exchange("a", attempt=2)])
+        assert [(e.case, e.attempt) for e in evidence.exchanges("one")] == [("a", 2), ("b", 1)]
+
+
+def test_octets_are_stored_once(tmp_path: Path) -> None:
+    path = tmp_path / "e.sqlite"
+    with Evidence(path, create=True) as evidence:
+        for server in ("one", "two"):
+            evidence.add(server, [exchange(f"c{n}", received=bytes(50_000)) for n in range(50)])
+    assert path.stat().st_size < 200_000
+
+
+def test_evidence_may_be_continued(tmp_path: Path) -> None:
+    path = tmp_path / "e.sqlite"
+    with Evidence(path, create=True) as evidence:
+        evidence.add("one", [exchange("a")])
+    with Evidence(path) as evidence:
+        evidence.add("two", [exchange("a"), exchange("b", received=b"new")])
+    with Evidence(path) as evidence:
+        assert [e.case for e in evidence.exchanges("two")] == ["a", "b"]
+        assert [e.received for e in evidence.exchanges("two")] == [b"\x00\xffanswer", b"new"]
+
+
+def test_one_file_is_left(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.add("one", [exchange("a")])
+    assert [path.name for path in tmp_path.iterdir()] == ["e.sqlite"]
+
+
+def test_a_missing_or_foreign_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="no such file"):
+        Evidence(tmp_path / "none.sqlite")
+    foreign = tmp_path / "foreign.sqlite"
+    foreign.write_bytes(b"not a database, but long enough to be looked at" * 50)
+    with pytest.raises(HarnessError, match="is this an evidence file"):
+        Evidence(foreign)

@@ -1,0 +1,116 @@
+"""Intervals, ranks and the verdict on a sample, on synthetic inputs with known answers."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+
+from httpmark.harness import statistics
+from httpmark.harness.model import Bottleneck
+
+SOUND = statistics.Signs(
+    errors=0,
+    connections_wanted=512,
+    connections_established=512,
+    requests_per_second=1e6,
+    null_requests_per_second=1e7,
+    server_on_cpu_ratio=0.99,
+    client_on_cpu_ratio=0.50,
+    run_delay_ratio=0.01,
+    steal_ratio=0.0,
+    littles_law_ratio=1.0,
+)
+
+
+def verdict(**changes: object) -> Bottleneck:
+    return statistics.bottleneck(msgspec.structs.replace(SOUND, **changes))[0]
+
+
+def test_only_a_busy_server_with_an_idle_client_far_below_null_is_server_bound() -> None:
+    assert verdict() is Bottleneck.SERVER
+    assert verdict(client_on_cpu_ratio=0.96) is Bottleneck.CLIENT
+    assert verdict(client_on_cpu_ratio=0.85) is Bottleneck.UNKNOWN
+    assert verdict(requests_per_second=9e6) is Bottleneck.CLIENT
+    assert verdict(requests_per_second=7.5e6) is Bottleneck.UNKNOWN
+    assert verdict(null_requests_per_second=None) is Bottleneck.UNKNOWN
+    assert verdict(server_on_cpu_ratio=None) is Bottleneck.UNKNOWN
+    assert verdict(server_on_cpu_ratio=0.5) is Bottleneck.NONE
+
+
+def test_errors_and_starvation_come_before_all_else() -> None:
+    assert verdict(errors=1) is Bottleneck.BROKEN
+    assert verdict(connections_established=511) is Bottleneck.BROKEN
+    assert verdict(steal_ratio=0.03) is Bottleneck.STARVED
+    assert verdict(run_delay_ratio=0.06) is Bottleneck.STARVED
+    assert verdict(errors=1, run_delay_ratio=0.5) is Bottleneck.BROKEN
+
+
+def test_requests_that_were_not_in_flight_are_the_clients_fault() -> None:
+    assert verdict(server_on_cpu_ratio=0.5, littles_law_ratio=0.42) is Bottleneck.CLIENT
+    assert verdict(littles_law_ratio=0.42) is Bottleneck.SERVER
+
+
+def test_null_is_not_measured_against_itself() -> None:
+    assert verdict(is_null=True, requests_per_second=1e7) is Bottleneck.SERVER
+    assert verdict(is_null=True, null_requests_per_second=None) is Bottleneck.SERVER
+
+
+def test_an_interval_needs_three_values_and_repeats_with_its_seed() -> None:
+    assert statistics.bootstrap([1.0, 2.0], seed=1) is None
+    values = [random.Random(7).gauss(100, 5) for _ in range(12)]
+    interval = statistics.bootstrap(values, seed=1)
+    assert interval is not None
+    assert interval == statistics.bootstrap(values, seed=1)
+    low, high = interval
+    assert min(values) <= low <= statistics.median(values) <= high <= max(values)
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    draw = random.Random(3)
+    hits = 0
+    for trial in range(60):
+        values = [draw.gauss(100, 10) for _ in range(15)]
+        low, high = statistics.bootstrap(values, seed=trial) or (0, 0)
+        hits += low <= 100 <= high
+    assert 51 <= hits <= 60
+
+
+def test_a_wider_level_gives_a_wider_interval() -> None:
+    values = [float(v) for v in (1, 4, 9, 16, 25, 36, 49, 64)]
+    narrow = statistics.bootstrap(values, level=0.5, seed=1)
+    wide = statistics.bootstrap(values, level=0.99, seed=1)
+    assert narrow is not None
+    assert wide is not None
+    assert wide[0] <= narrow[0] <= narrow[1] <= wide[1]
+
+
+def test_ranks_are_shared_where_intervals_touch() -> None:
+    intervals: dict[str, tuple[float, float] | None] = {
+        "a": (10, 12), "b": (11, 13), "c": (20, 21), "d": None, "e": (21, 30),
+    }  # fmt: skip
+    assert statistics.ranks(intervals) == {"a": 1, "b": 1, "c": 3, "e": 3}
+
+
+def test_touching_intervals_are_not_separate() -> None:
+    assert statistics.separate((1, 2), (3, 4))
+    assert not statistics.separate((1, 2), (2, 4))
+    assert not statistics.separate(None, (2, 4))
+
+
+def test_paired_ratios_cancel_a_drift_that_hits_both() -> None:
+    drift = [1.0, 1.5, 0.7, 2.0]
+    ratio = statistics.paired_ratio([d * 60 for d in drift], [d * 30 for d in drift])
+    assert ratio == pytest.approx(2.0)
+    assert statistics.paired_ratio([], []) is None
+
+
+def test_littles_law() -> None:
+    ratio = statistics.littles_law_ratio(
+        requests_per_second=1000, mean_latency_s=0.064, in_flight=64
+    )
+    assert ratio == pytest.approx(1.0)
+    assert (
+        statistics.littles_law_ratio(requests_per_second=0, mean_latency_s=1, in_flight=1) is None
+    )

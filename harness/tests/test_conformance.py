@@ -1,0 +1,114 @@
+"""A suite against servers with known behaviour: who is scored, who is not, and that evidence
+alone gives the same result again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from httpmark.harness import catalogue, conformance
+from httpmark.harness.evidence import Evidence
+from httpmark.harness.model import Family, Level, SuiteResult, Unusable
+
+from . import peers
+
+KNOWN = catalogue.load()
+SMALL = ("path_byte", "query_byte", "field_name_byte", "field_value_byte")
+
+
+def small(family: Family) -> bool:
+    """The octet families and all controls: seconds, not minutes, against a Python peer."""
+    return family.level is Level.CTRL or family.id in SMALL
+
+
+def check(tmp_path: Path, handler: peers.Handler, **changes: object) -> SuiteResult:
+    path = tmp_path / "evidence.sqlite"
+    with peers.peer(handler) as peer:
+        given = {"name": "peer", "address": "127.0.0.1", "port": peer.port, "host": "a", **changes}
+        target = conformance.Target(**given)  # type: ignore[arg-type]
+        with Evidence(path, create=True) as evidence:
+            conformance.fire(
+                KNOWN, "seed", target, evidence, conformance.Fired(),
+                progress=lambda _: None, selected=small,
+            )  # fmt: skip
+            live = conformance.score_suite(KNOWN, "seed", "peer", evidence)
+    with Evidence(path) as evidence:
+        assert conformance.score_suite(KNOWN, "seed", "peer", evidence) == live
+    return live
+
+
+def test_a_server_that_checks_octets_is_told_from_one_that_does_not(tmp_path: Path) -> None:
+    checked = check(tmp_path, peers.naive)
+    assert checked.controls is not None
+    assert checked.controls.failed == 0
+    assert checked.families["field_value_byte"].rejected == 30
+    # Visible but forbidden in a target: " # % < > [ \ ] ^ ` { | }, which this peer lets through.
+    assert checked.families["path_byte"].undetected == 13
+
+
+def test_a_server_that_takes_all_detects_nothing(tmp_path: Path) -> None:
+    taken = check(tmp_path, peers.answering(peers.OK))
+    for family in SMALL:
+        assert taken.families[family].detected == 0
+        assert taken.families[family].accepted == taken.families[family].requests
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [peers.mute, peers.closing(b""), peers.resetting, peers.answering(peers.NOT_FOUND),
+     peers.closing(peers.BAD), peers.closing(b"garbage")],
+)  # fmt: skip
+def test_a_server_that_refuses_the_good_is_not_scored(
+    tmp_path: Path, handler: peers.Handler
+) -> None:
+    result = check(tmp_path, handler)
+    assert result.score_percent is None
+    assert "positive controls failed" in (result.reason or "")
+    assert result.families == {}
+
+
+def test_a_404_router_is_not_scored_where_it_routes(tmp_path: Path) -> None:
+    def router(connection: peers.socket.socket) -> None:
+        while request := peers.head(connection):
+            good = request.startswith((b"GET /hello HTTP", b"GET /hello?"))
+            connection.sendall(peers.OK if good else peers.NOT_FOUND)
+
+    result = check(tmp_path, router)
+    assert result.score_percent is None
+    assert "path_byte" not in result.families
+    assert result.families["query_byte"].undetected > 0
+
+
+def test_silence_is_confirmed_alone_before_it_counts(tmp_path: Path) -> None:
+    tries: dict[bytes, int] = {}
+
+    def forgetful(connection: peers.socket.socket) -> None:
+        request = peers.head(connection)
+        tries[request] = tries.get(request, 0) + 1
+        if b"\x01" in request and tries[request] == 1:
+            connection.recv(1)
+        else:
+            connection.sendall(peers.OK if b"\x02" not in request else b"")
+            if b"\x02" in request:
+                connection.recv(1)
+
+    result = check(tmp_path, forgetful)
+    assert result.families["path_byte"].mute == 1
+    assert result.families["path_byte"].accepted == 174
+
+
+def test_a_target_that_goes_away_is_said(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        with peers.peer(peers.answering(peers.OK)) as peer:
+            target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+
+            def progress(_: int) -> None:
+                if peer.connections > 100:
+                    peer.stop()
+
+            with pytest.raises(Unusable, match="refuses connections since case"):
+                conformance.fire(
+                    KNOWN, "seed", target, evidence, conformance.Fired(), progress=progress
+                )
+        assert list(evidence.exchanges("peer")) != []

@@ -1,0 +1,196 @@
+"""The native probe: five outcomes told apart, every octet both ways, the steps a case may state."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterable
+
+import pytest
+
+from httpmark.harness.model import Case, End, Exchange, Op, Outcome, Step
+from httpmark.harness.probe import Probe
+
+from . import peers
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def play(port: int, cases: Iterable[Case], *, in_flight: int = 64) -> dict[str, Exchange]:
+    with Probe("127.0.0.1", port, in_flight=in_flight) as probe:
+        return {e.case: e for batch in probe.fire(cases) for e in batch}
+
+
+def case(name: str = "c", *steps: Step, **changes: object) -> Case:
+    given = {"deadline_ms": 1000, "close_ms": 500, **changes}
+    return Case(name, "f", steps or (Step(Op.SEND, GET), Step(Op.AWAIT, wait_ms=400)), **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("handler", "outcome", "end", "received"),
+    [
+        (peers.answering(peers.OK), Outcome.ANSWERED, End.OPEN, peers.OK),
+        (peers.closing(peers.BAD), Outcome.ANSWERED, End.CLOSED, peers.BAD),
+        (peers.closing(b"\x00no http"), Outcome.ANSWERED, End.CLOSED, b"\x00no http"),
+        (peers.closing(b""), Outcome.CLOSED, End.CLOSED, b""),
+        (peers.resetting, Outcome.RESET, End.RESET, b""),
+        (peers.mute, Outcome.HUNG, End.OPEN, b""),
+    ],
+)
+def test_outcomes_are_told_apart(
+    handler: peers.Handler, outcome: Outcome, end: End, received: bytes
+) -> None:
+    with peers.peer(handler) as peer:
+        exchange = play(peer.port, [case()])["c"]
+    assert (exchange.outcome, exchange.end, exchange.received) == (outcome, end, received)
+    assert exchange.sent == GET
+    assert exchange.sent_octets == len(GET)
+    assert (exchange.first_us is None) == (received == b"")
+
+
+def test_no_listener_is_refused() -> None:
+    with peers.peer(peers.mute) as peer:
+        pass
+    assert play(peer.port, [case()])["c"].outcome is Outcome.REFUSED
+
+
+def test_every_case_has_a_connection_of_its_own() -> None:
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        found = play(peer.port, [case(f"c{n}") for n in range(500)])
+        assert peer.connections == 500
+    assert len(found) == 500
+    assert {e.outcome for e in found.values()} == {Outcome.ANSWERED}
+
+
+def test_answers_belong_to_their_cases() -> None:
+    def echo(connection: socket.socket) -> None:
+        line = peers.head(connection).split(b"\r\n")[0]
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(line), line))
+
+    cases = [
+        case(f"c{n}", Step(Op.SEND, b"GET /%d\r\n\r\n" % n), Step(Op.AWAIT, wait_ms=2000))
+        for n in range(300)
+    ]
+    with peers.peer(echo) as peer:
+        found = play(peer.port, cases)
+    for n in range(300):
+        assert found[f"c{n}"].received.endswith(b"GET /%d" % n)
+
+
+def test_silence_costs_no_more_than_its_deadline() -> None:
+    started = time.monotonic()
+    with peers.peer(peers.mute) as peer:
+        found = play(peer.port, [case(f"c{n}") for n in range(200)], in_flight=8)
+    assert {e.outcome for e in found.values()} == {Outcome.HUNG}
+    # 200 deadlines one after the other on 8 places would take 10 s.
+    assert time.monotonic() - started < 6
+
+
+def test_a_head_is_enough_where_only_the_head_is_awaited() -> None:
+    def half(connection: socket.socket) -> None:
+        peers.head(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+        connection.recv(1)
+
+    with peers.peer(half) as peer:
+        started = time.monotonic()
+        found = play(peer.port, [case("head", head_only=True, deadline_ms=5000)])
+        assert time.monotonic() - started < 3
+    assert found["head"].outcome is Outcome.ANSWERED
+
+
+def test_steps_are_played_in_their_order() -> None:
+    seen: list[tuple[float, bytes]] = []
+
+    def watch(connection: socket.socket) -> None:
+        while piece := connection.recv(65536):
+            seen.append((time.monotonic(), piece))
+        connection.sendall(peers.OK)
+
+    steps = (
+        Step(Op.SEND, b"one"),
+        Step(Op.PAUSE, wait_ms=150),
+        Step(Op.SEND, b"two"),
+        Step(Op.FIN),
+        Step(Op.AWAIT, wait_ms=900),
+    )
+    with peers.peer(watch) as peer:
+        exchange = play(peer.port, [case("c", *steps, deadline_ms=3000)])["c"]
+    assert [piece for _, piece in seen] == [b"one", b"two"]
+    assert seen[1][0] - seen[0][0] > 0.1
+    assert exchange.sent == b"onetwo"
+    assert exchange.received == peers.OK
+
+
+def test_a_second_request_goes_out_only_while_the_connection_lives() -> None:
+    steps = (
+        Step(Op.SEND, GET),
+        Step(Op.AWAIT, wait_ms=500),
+        Step(Op.SEND, GET, if_open=True),
+        Step(Op.AWAIT, wait_ms=500, if_open=True),
+    )
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        assert play(peer.port, [case("c", *steps)])["c"].received == peers.OK * 2
+    with peers.peer(peers.closing(peers.BAD)) as peer:
+        exchange = play(peer.port, [case("c", *steps)])["c"]
+    assert exchange.received == peers.BAD
+    assert exchange.sent_octets == len(GET)
+
+
+def test_announced_close_is_waited_for() -> None:
+    def late(connection: socket.socket) -> None:
+        peers.head(connection)
+        connection.sendall(peers.BAD)
+        time.sleep(0.2)
+
+    with peers.peer(late) as peer:
+        assert play(peer.port, [case(close_ms=1500, deadline_ms=3000)])["c"].end is End.CLOSED
+
+
+def test_surplus_octets_are_seen_when_the_case_settles() -> None:
+    def twice(connection: socket.socket) -> None:
+        peers.head(connection)
+        connection.sendall(peers.OK)
+        time.sleep(0.05)
+        connection.sendall(peers.OK)
+        connection.recv(1)
+
+    with peers.peer(twice) as peer:
+        assert play(peer.port, [case(settle_ms=300)])["c"].received == peers.OK * 2
+
+
+def test_a_reset_step_resets() -> None:
+    ended: list[str] = []
+
+    def watch(connection: socket.socket) -> None:
+        try:
+            while connection.recv(65536):
+                pass
+            ended.append("FIN")
+        except ConnectionResetError:
+            ended.append("RST")
+
+    with peers.peer(watch) as peer:
+        play(
+            peer.port,
+            [case("c", Step(Op.SEND, b"GET"), Step(Op.PAUSE, wait_ms=50), Step(Op.RESET))],
+        )
+        time.sleep(0.1)
+    assert ended == ["RST"]
+
+
+def test_big_requests_and_answers_come_whole() -> None:
+    content = bytes(range(256)) * 2048
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(content), content)
+
+    def swallow(connection: socket.socket) -> None:
+        taken = 0
+        while taken < len(content):
+            taken += len(connection.recv(65536))
+        connection.sendall(answer)
+
+    with peers.peer(swallow) as peer:
+        steps = (Step(Op.SEND, content), Step(Op.AWAIT, wait_ms=3000))
+        exchange = play(peer.port, [case("c", *steps, deadline_ms=5000)])["c"]
+    assert exchange.received == answer
+    assert exchange.sent_octets == len(content)

@@ -1,0 +1,327 @@
+"""A run made by hand, ten servers large, for the tests of what is drawn and gated from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from httpmark.harness import corpus, grammar, score
+from httpmark.harness.model import (
+    Bottleneck,
+    Compliance,
+    Controls,
+    Cost,
+    End,
+    Exchange,
+    LoadResult,
+    LoadSample,
+    Memory,
+    Outcome,
+    Run,
+    SeedFamily,
+    ServerResult,
+    SuiteResult,
+)
+
+_ANY = frozenset(range(256))
+_TARGET = frozenset(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=:@/?"
+)
+_NAME = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~:")
+_ALPHANUMERIC = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+_CTL = (frozenset(range(32)) | {127}) - {9, 10, 13}
+
+RULES = {
+    "path_byte": corpus.Rule(
+        send=b"GET {p}{octet} HTTP/1.1\r\nHost: {h}\r\n\r\n", octets=_ANY - _TARGET
+    ),
+    "query_byte": corpus.Rule(
+        send=b"GET {p}?{octet} HTTP/1.1\r\nHost: {h}\r\n\r\n", octets=_ANY - _TARGET
+    ),
+    "field_name_byte": corpus.Rule(
+        send=b"GET {p} HTTP/1.1\r\nHost: {h}\r\n{octet}: value\r\n\r\n", octets=_ANY - _NAME
+    ),
+    "field_value_byte": corpus.Rule(
+        send=b"GET {p} HTTP/1.1\r\nHost: {h}\r\nname: {octet}\r\n\r\n", octets=_CTL
+    ),
+    "path_pct_pair": corpus.Rule(
+        send=b"GET {p}%{pair} HTTP/1.1\r\nHost: {h}\r\n\r\n", pairs_outside=_ALPHANUMERIC
+    ),
+    "query_pct_pair": corpus.Rule(
+        send=b"GET {p}?%{pair} HTTP/1.1\r\nHost: {h}\r\n\r\n", pairs_outside=_ALPHANUMERIC
+    ),
+}
+assert grammar.ANY == _ANY
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 12\r\n\r\nHello World!"
+BAD = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+# What a server answers to the octets that vary: an answer, b"" for a close, None for silence.
+Manner = Callable[[str, bytes], bytes | None]
+
+
+def strict(_family: str, _octets: bytes) -> bytes | None:
+    return BAD
+
+
+def lenient(_family: str, _octets: bytes) -> bytes | None:
+    return OK
+
+
+def go_like(family: str, octets: bytes) -> bytes | None:
+    if family == "path_pct_pair" or any(octet < 0x21 or octet == 0x7F for octet in octets):
+        return BAD
+    if family in ("field_name_byte", "field_value_byte"):
+        return BAD
+    if family == "path_byte" and octets == b"%":
+        return BAD
+    return OK
+
+
+def hyper_like(family: str, octets: bytes) -> bytes | None:
+    if family in ("path_byte", "query_byte"):
+        return OK if octets[0] in b'"<>^`{|}[]' else b"" if octets[0] % 53 else BAD
+    if family.endswith("pair"):
+        return OK if all(octet in b'"{}|^`' or octet >= 0xA0 for octet in octets) else b""
+    return b""
+
+
+def splitter(_family: str, octets: bytes) -> bytes | None:
+    return None if b"\n" in octets else OK
+
+
+MANNERS: dict[str, Manner] = {
+    "reference": strict,
+    "null": lenient,
+    "go_net_http": go_like,
+    "rust_hyper": hyper_like,
+    "qhttpserver": splitter,
+    "nginx": strict,
+    "lithium": lenient,
+    "kourier": strict,
+    "ring": splitter,
+    "other_hyper": hyper_like,
+}
+
+
+@dataclasses.dataclass
+class MadeEvidence:
+    """Exchanges as the servers of :data:`MANNERS` would give them."""
+
+    manners: dict[str, Manner] = dataclasses.field(default_factory=lambda: dict(MANNERS))
+    only: tuple[str, ...] = tuple(RULES)
+
+    def exchanges(self, server: str, *, family: str | None = None) -> Iterator[Exchange]:
+        manner = self.manners.get(server)
+        if manner is None:
+            return
+        for name in self.only:
+            if family not in (None, name):
+                continue
+            for case in corpus.cases(name, RULES[name], path="/hello", host="127.0.0.1:18080"):
+                tail = case.id[len(name) + 1 :]
+                answer = manner(name, bytes.fromhex(tail.replace("-", "")))
+                hung = answer is None
+                yield Exchange(
+                    case.id,
+                    name,
+                    case.sent,
+                    answer or b"",
+                    Outcome.HUNG if hung else Outcome.ANSWERED if answer else Outcome.CLOSED,
+                    End.OPEN if hung or answer == OK else End.CLOSED,
+                    None if not answer else 180,
+                    2_000_000 if hung else 240,
+                    len(case.sent),
+                )
+
+
+def seed_suite(evidence: MadeEvidence, server: str) -> SuiteResult:
+    """The suite's result as the score module counts it."""
+    families: dict[str, SeedFamily] = {
+        name: score.seed_family(evidence.exchanges(server, family=name)) for name in evidence.only
+    }
+    detected = sum(family.detected for family in families.values())
+    requests = sum(family.requests for family in families.values())
+    return SuiteResult(
+        score_percent=100 * detected / requests,
+        families=families,
+        controls=Controls(passed=345, failed=0),
+        requests=requests,
+        wall_seconds=4.2,
+        probe_cpu_seconds=2.1,
+        server_cpu_seconds=2.8,
+        published="exact" if server in ("go_net_http", "rust_hyper") else None,
+    )
+
+
+def load_result(
+    cost: float,
+    *,
+    profile: str = "pipelined",
+    bottleneck: Bottleneck = Bottleneck.SERVER,
+    rank: int | None = None,
+    reason: str | None = None,
+    over_null: float | None = None,
+    rounds: int = 5,
+    errors: dict[str, int] | None = None,
+) -> LoadResult:
+    """A load result whose windows scatter a little around one cost."""
+    depth = 256 if profile == "pipelined" else 1
+    connections = 512 if profile == "pipelined" else 64
+    rate = 1e9 / max(cost, 250) * (1 if depth > 1 else 0.04)
+    why = {
+        Bottleneck.SERVER: "server CPU 99 % of its set, generator 41 %",
+        Bottleneck.CLIENT: "the generator was on CPU 99 % of the time",
+    }.get(bottleneck, f"seen as {bottleneck.value}")
+    samples = tuple(
+        LoadSample(
+            round=at + 1,
+            order=(at * 3) % 5,
+            requests=int(rate * 3),
+            seconds=3.0,
+            requests_per_second=rate * (0.97 + 0.015 * at),
+            cpu_ns_per_request=Cost(cost * (1.03 - 0.014 * at), 44.0 + at),
+            littles_law_ratio=0.998 + 0.001 * at,
+            bottleneck=bottleneck,
+            bottleneck_why=why,
+            errors=errors or {},
+            server_on_cpu_ratio=0.99,
+            client_on_cpu_ratio=0.41 if bottleneck is Bottleneck.SERVER else 0.99,
+            histogram="HISTF" + "A" * 4000,
+        )
+        for at in range(rounds)
+    )
+    return LoadResult(
+        profile=profile,
+        connections=connections,
+        depth=depth,
+        engine="native",
+        requests_per_second=rate,
+        cpu_ns_per_request=Cost(cost, 45.0),
+        bottleneck=bottleneck,
+        bottleneck_why=why,
+        ranked=bottleneck is Bottleneck.SERVER,
+        ranked_reason="the server was the bottleneck in every sample",
+        littles_law_ratio=1.0,
+        interval_95=(cost * 0.96, cost * 1.05) if rounds >= 3 else None,
+        interval_reason=None if rounds >= 3 else f"{rounds} sound samples; an interval needs 3",
+        rounds=rounds,
+        errors=errors or {},
+        histogram="HISTF" + "A" * 4000,
+        cost_rank=rank,
+        cost_rank_reason=reason,
+        cost_over_null=over_null,
+        samples=samples,
+    )
+
+
+_COSTS = {
+    "reference": 212.0,
+    "null": 34.6,
+    "go_net_http": 4310.0,
+    "rust_hyper": 873.0,
+    "qhttpserver": 14400.0,
+    "nginx": 1260.0,
+    "lithium": 171.0,
+    "kourier": 241.0,
+    "ring": 302.0,
+    "other_hyper": 905.0,
+}
+_TITLES = {
+    "reference": ("httpmark reference", "C++"),
+    "null": ("null", "C++"),
+    "go_net_http": ("Go net/http", "Go"),
+    "rust_hyper": ("Rust hyper", "Rust"),
+    "qhttpserver": ("Qt QHttpServer", "C++"),
+    "nginx": ("nginx", "C"),
+    "lithium": ("Lithium", "C++"),
+    "kourier": ("Kourier", "C++"),
+    "ring": ("Ring", "C++"),
+    "other_hyper": ("Rust hyper, second", "Rust"),
+}
+_RANKS = {"lithium": 1, "reference": 2, "kourier": 2, "rust_hyper": 5, "other_hyper": 5}
+
+
+def made_run(
+    names: tuple[str, ...] = tuple(MANNERS), *, only: tuple[str, ...] = tuple(RULES)
+) -> Run:
+    """A run with the given servers, and one that could not be had."""
+    evidence = MadeEvidence(only=only)
+    servers = []
+    for name in names:
+        title, language = _TITLES[name]
+        cost, control = _COSTS[name], name == "null"
+        limit = Bottleneck.CLIENT if cost < 220 else Bottleneck.SERVER
+        suite = seed_suite(evidence, name)
+        servers.append(
+            ServerResult(
+                name=name,
+                title=title,
+                language=language,
+                version="1.26.8",
+                runtime="process",
+                control=control,
+                compliance=Compliance({"seed": suite}),
+                load=tuple(
+                    load_result(
+                        cost * factor,
+                        profile=profile,
+                        bottleneck=limit if profile == "pipelined" else Bottleneck.SERVER,
+                        rank=None if control else _RANKS.get(name, 4),
+                        reason="a calibration server is never ranked" if control else None,
+                        over_null=cost / 34.6 if not control else None,
+                    )
+                    for profile, factor in (("pipelined", 1.0), ("keepalive", 11.0))
+                ),
+                memory=Memory(
+                    vmpeak_kb=1_598_464 if name == "go_net_http" else 74_108,
+                    vmhwm_kb=31_204,
+                    pss_kb=28_711,
+                    cgroup_reason="runs as a process",
+                    connections_held=512,
+                ),
+            )
+        )
+    servers.append(
+        ServerResult(
+            name="absent_server",
+            title="Absent Server",
+            language="Zig",
+            version=None,
+            runtime=None,
+            unavailable="zig not found; apt-get install zig",
+        )
+    )
+    return Run(
+        schema_version="1.0",
+        catalogue_version="4be1c0ffee",
+        harness_version="0.1.0",
+        id="3f2a9c",
+        started="2026-11-21T04:00:00Z",
+        finished="2026-11-21T04:03:10Z",
+        interrupted=False,
+        quick=True,
+        seed=1,
+        suites=("seed",),
+        profiles=("pipelined", "keepalive"),
+        environment={
+            "fingerprint": "0123456789abcdef",
+            "kernel": "6.1.0",
+            "cpu": {"model_name": "Some CPU", "flags": ["avx2", "hypervisor"]},
+        },
+        servers=tuple(servers),
+        notes=("quick: 2 rounds of one second",),
+    )
+
+
+def with_server(run: Run, name: str, **changes: object) -> Run:
+    """The run with one server's fields replaced."""
+    return msgspec.structs.replace(
+        run,
+        servers=tuple(
+            msgspec.structs.replace(server, **changes) if server.name == name else server
+            for server in run.servers
+        ),
+    )

@@ -1,0 +1,198 @@
+"""Races: interleaved, null in each block, starved samples taken again, the dead not hidden."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import msgspec
+
+from httpmark.harness import engines, load
+from httpmark.harness.model import Bottleneck, LoadPlan, LoadResult, Unusable
+
+PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
+
+
+class Up:
+    """A server that is up, as a race sees it."""
+
+    address = "127.0.0.1"
+    port = 1
+    cgroup = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def pids(self) -> list[int]:
+        return [os.getpid()]
+
+    def alive(self) -> bool:
+        return True
+
+    def exit_reason(self) -> str:
+        return "it did not end"
+
+
+class Scripted:
+    """An engine that measures what it is told to, in order."""
+
+    name = "scripted"
+
+    def __init__(self, costs: dict[str, list[float]], **changes: object) -> None:
+        self.costs = {name: iter(values) for name, values in costs.items()}
+        self.changes = changes
+        self.up: str = ""
+        self.order: list[str] = []
+
+    def version(self) -> str:
+        return "1"
+
+    def measure(
+        self, plan: LoadPlan, target: engines.Target, *, duration_s: float,
+        cpus: frozenset[int] | None,
+    ) -> engines.Measured:  # fmt: skip
+        self.order.append(self.up)
+        cost = next(self.costs[self.up])
+        requests = round(1e9 / cost)
+        measured = engines.Measured(
+            requests=requests, seconds=1.0, errors={}, established=plan.connections,
+            server_cpu_ns=1_000_000_000, client_cpu_ns=100_000_000, server_on_cpu_ratio=1.0,
+            client_on_cpu_ratio=0.1, run_delay_ratio=0.0, littles_law_ratio=1.0,
+            latency_us=None, latency_reason="none", histogram=None,
+        )  # fmt: skip
+        return msgspec.structs.replace(measured, **self.changes.get(self.up, {}))  # type: ignore[arg-type]
+
+
+def race(
+    costs: dict[str, list[float]], *, rounds: int = 3, fails: str = "", **changes: object
+) -> tuple[load.Race, Scripted]:
+    engine = Scripted(costs, **changes)
+
+    def contestant(name: str) -> load.Contestant:
+        @contextlib.contextmanager
+        def start(plan: LoadPlan, place: load.Placement) -> Iterator[Up]:
+            if name == fails:
+                raise Unusable("did not start: no reason")
+            engine.up = name
+            yield Up(name)
+
+        return load.Contestant(name, start, name == "null")
+
+    made = load.Race(
+        PLAN, engine, [contestant(name) for name in costs], rounds=rounds, duration_s=1.0, seed=7
+    )
+    return made, engine
+
+
+def run(made: load.Race) -> dict[str, LoadResult]:
+    list(made.run())
+    return made.results()
+
+
+def test_every_block_holds_every_server_once() -> None:
+    made, engine = race({"a": [80.0] * 6, "b": [200.0] * 6, "null": [35.0] * 6}, rounds=6)
+    run(made)
+    blocks = [engine.order[i : i + 3] for i in range(0, 18, 3)]
+    assert all(sorted(block) == ["a", "b", "null"] for block in blocks)
+    assert len({tuple(block) for block in blocks}) > 1, "the order never changed"
+
+
+def test_the_order_follows_the_seed() -> None:
+    orders = []
+    for _ in range(2):
+        made, engine = race({"a": [80.0] * 5, "b": [90.0] * 5, "null": [35.0] * 5}, rounds=5)
+        run(made)
+        orders.append(engine.order)
+    assert orders[0] == orders[1]
+
+
+def test_cost_is_the_median_with_its_interval_and_its_ratio_to_null() -> None:
+    made, _ = race({"a": [70.0, 72.0, 76.0], "null": [35.0, 36.0, 38.0]})
+    result = run(made)["a"]
+    assert result.cpu_ns_per_request.server is not None
+    assert round(result.cpu_ns_per_request.server) == 72
+    assert result.interval_95 is not None
+    assert round(result.interval_95[0]) == 70
+    assert result.cost_over_null is not None
+    assert round(result.cost_over_null, 3) == 2.0
+    assert result.bottleneck is Bottleneck.SERVER
+    assert result.ranked
+
+
+def test_without_null_throughput_is_not_ranked() -> None:
+    made, _ = race({"a": [80.0] * 3})
+    result = run(made)["a"]
+    assert result.bottleneck is Bottleneck.UNKNOWN
+    assert not result.ranked
+    assert "lower bound" in result.ranked_reason
+
+
+def test_as_fast_as_null_is_the_generators_limit() -> None:
+    made, _ = race({"a": [36.0] * 3, "null": [35.0] * 3})
+    assert run(made)["a"].bottleneck is Bottleneck.CLIENT
+
+
+def test_one_bad_sample_spoils_the_claim() -> None:
+    made, _ = race({"a": [80.0, 80.0, 36.0], "null": [35.0] * 3})
+    result = run(made)["a"]
+    assert not result.ranked
+    assert "1 of 3 samples" in result.bottleneck_why
+
+
+def test_a_starved_sample_is_taken_again_and_counted() -> None:
+    made, engine = race({"a": [80.0] * 9, "null": [35.0] * 3}, a={"run_delay_ratio": 0.5})
+    result = run(made)["a"]
+    assert engine.order.count("a") == 3 * (1 + load.REDOS_MAX)
+    assert result.redone == 3 * load.REDOS_MAX
+    assert result.bottleneck is Bottleneck.STARVED
+    assert result.rounds == 3
+
+
+def test_samples_with_errors_give_no_cost() -> None:
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, a={"errors": {"body": 2}})
+    result = run(made)["a"]
+    assert result.cpu_ns_per_request.server is None
+    assert result.errors == {"body": 6}
+    assert result.bottleneck is Bottleneck.BROKEN
+    ranked = load.with_ranks({"a": result}, excluded={})["a"]
+    assert ranked.cost_rank is None
+    assert ranked.cost_rank_reason == "answers were wrong under load"
+
+
+def test_a_server_that_does_not_start_is_told_and_left_out() -> None:
+    made, engine = race({"a": [80.0] * 3, "b": [1.0], "null": [35.0] * 3}, fails="b")
+    results = run(made)
+    assert made.died == {"b": "did not start: no reason"}
+    assert results["b"].reason == "did not start: no reason"
+    assert "b" not in engine.order
+    assert results["a"].rounds == 3
+
+
+def test_results_are_to_be_had_at_any_time() -> None:
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3})
+    assert made.results() == {}
+    running = made.run()
+    for _ in range(3):
+        next(running)
+    assert made.results()["a"].rounds == 1
+    assert made.results()["a"].interval_95 is None
+    assert "an interval needs 3" in (made.results()["a"].interval_reason or "")
+
+
+def test_ranks_leave_out_controls_and_say_why() -> None:
+    made, _ = race({"a": [80.0, 81.0, 82.0], "b": [90.0, 91.0, 92.0], "null": [35.0] * 3})
+    ranked = load.with_ranks(run(made), excluded={"null": "a control"})
+    assert (ranked["a"].cost_rank, ranked["b"].cost_rank) == (1, 2)
+    assert ranked["null"].cost_rank is None
+    assert ranked["null"].cost_rank_reason == "a control"
+
+
+def test_both_ends_never_share_a_processor() -> None:
+    place = load.placement(PLAN)
+    if len(os.sched_getaffinity(0)) >= 2:
+        assert place.server is not None
+        assert place.client is not None
+        assert place.server.isdisjoint(place.client)
+    wide = msgspec.structs.replace(PLAN, workers=4096)
+    assert load.placement(wide) == load.Placement(None, None)

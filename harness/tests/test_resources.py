@@ -1,0 +1,81 @@
+"""What /proc says, against what is known to have happened."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+from httpmark.harness import resources
+
+
+def burn(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def test_cpu_time_is_what_was_burnt() -> None:
+    before = resources.cpu_ns([os.getpid()])
+    burn(0.2)
+    after = resources.cpu_ns([os.getpid()])
+    assert before is not None
+    assert after is not None
+    assert 0.19e9 <= after - before < 0.4e9
+
+
+def test_the_dead_have_no_cpu_time_and_no_memory() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    assert resources.cpu_ns([child.pid]) is None
+    assert resources.memory([child.pid]) is None
+    assert resources.tree([child.pid]) == []
+
+
+def test_the_tree_holds_children_and_grandchildren() -> None:
+    script = (
+        "import subprocess,sys,time;"
+        "p=subprocess.Popen([sys.executable,'-c','import time;time.sleep(30)']);"
+        "print(p.pid,flush=True);p.wait()"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        grandchild = int(child.stdout.readline())
+        try:
+            assert resources.tree([child.pid]) == sorted([child.pid, grandchild])
+        finally:
+            os.kill(grandchild, 9)
+
+
+def test_memory_sees_what_is_allocated() -> None:
+    script = "x=bytearray(64<<20);print(1,flush=True);input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        found = resources.memory([child.pid])
+        assert found is not None
+        assert found.vmhwm_kb is not None
+        assert found.vmpeak_kb is not None
+        assert found.pss_kb is not None
+        assert 64 << 10 <= found.pss_kb <= found.vmhwm_kb <= found.vmpeak_kb
+        assert found.processes == 1
+        assert found.cgroup_reason
+        child.kill()
+
+
+def test_only_growth_is_growth() -> None:
+    before = {"a": 1, "b": 5}
+    assert resources.grown(before, {"a": 1, "b": 7, "c": 2}) == {"b": 2, "c": 2}
+    assert resources.grown(resources.dropped_packets(), {}) == {}
+
+
+def test_the_clock_of_all_cpus_moves_on() -> None:
+    before = resources.cpu_clock()
+    time.sleep(0.1)
+    ratio = resources.steal_ratio(before, resources.cpu_clock())
+    assert ratio is not None
+    assert 0 <= ratio <= 1
+    assert resources.steal_ratio(before, before) is None

@@ -298,7 +298,7 @@ const char* Connections::first_octets(Connection& c, const char* p, const char* 
     parser_.reset();
     const ParseResult result =
         parser_.parse(p, static_cast<std::size_t>(end - p), settings_.limits, settings_.strictness,
-                      settings_.classify);
+                      *settings_.kernel);
     if (result.verdict == Verdict::kAccepted) [[likely]] {
         return head_done(c, parser_.head(), p, result.offset, p + result.offset, end);
     }
@@ -326,7 +326,7 @@ const char* Connections::more_head(Connection& c, const char* p, const char* end
         return end;
     }
     const ParseResult result = x.parser.parse(x.head.data, x.head.size, settings_.limits,
-                                              settings_.strictness, settings_.classify);
+                                              settings_.strictness, *settings_.kernel);
     if (result.verdict == Verdict::kNeedMore) return p + step;
     if (result.verdict == Verdict::kRejected) {
         refuse(c, result.reason, x.parser.head().method == Method::kHead);

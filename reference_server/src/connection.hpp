@@ -62,7 +62,7 @@ struct Counters {
 struct ServerSettings {
     Limits limits;
     Strictness strictness = Strictness::kStrict;
-    ClassifyBlock classify = classify_scalar;
+    const ScanKernel* kernel = &kScalarKernel;
 };
 
 struct Exchange;

@@ -195,7 +195,7 @@ bool choose_kernel(ServerSettings& settings) {
     if (kernel == nullptr) {
         return complain("HTTPMARK_SIMD=%s is no kernel that this machine runs", name);
     }
-    settings.classify = kernel->classify;
+    settings.kernel = kernel;
     return true;
 }
 

@@ -13,6 +13,8 @@ namespace {
 
 constexpr unsigned kBlock = 64;
 constexpr std::string_view kVersionPattern = "HTTP/d.d\r\n";
+// Lengths of the field names that take_field() knows.
+constexpr std::uint64_t kKnownLengths = 1U << 4 | 1U << 6 | 1U << 7 | 1U << 10 | 1U << 14 | 1U << 17;
 constexpr std::uint8_t kLeadLinesStrict = 1;
 constexpr std::uint8_t kLeadLinesTolerant = 8;
 
@@ -129,30 +131,83 @@ Reason FieldWalker::step(unsigned char c, const Bounds& bounds) {
     CHECK(false);
 }
 
+namespace {
+
+// The next block, and how many of its octets are there. Never a load past the end: a short block is
+// read from a copy, and what stands behind it there is masked out by the caller.
+template <class Classify>
+inline unsigned load_block(const char* data, std::size_t left, const Classify& classify) {
+    if (left >= kBlock) {
+        classify(data);
+        return kBlock;
+    }
+    char tail[kBlock] = {};
+    std::memcpy(tail, data, left);
+    classify(tail);
+    return static_cast<unsigned>(left);
+}
+
+}  // namespace
+
 ParseResult HeadParser::parse(const char* data, std::size_t size, const Limits& limits,
-                              Strictness strictness, ClassifyBlock classify) {
-    const Context context{data, limits, strictness};
+                              Strictness strictness, const ScanKernel& kernel) {
+    const Context context{data, limits, strictness, kernel};
     ParseResult result;
     while (scan_ < size) {
-        const std::size_t left = size - scan_;
         BlockMasks masks;
-        unsigned n = kBlock;
-        if (left >= kBlock) {
-            classify(data + scan_, &masks);
-        } else {
-            // Never a load past the end: the last, short block is read from a copy. What stands
-            // behind it there is masked out below and has no meaning.
-            char tail[kBlock] = {};
-            std::memcpy(tail, data + scan_, left);
-            classify(tail, &masks);
-            n = static_cast<unsigned>(left);
-        }
+        const unsigned n = load_block(data + scan_, size - scan_,
+                                      [&](const char* block) { kernel.classify(block, &masks); });
         unsigned at = 0;
-        if (phase_ != Phase::kFields && !request_line(context, masks, n, at, result)) return result;
-        if (phase_ == Phase::kFields && !fields(context, masks, n, at, result)) return result;
+        if (phase_ != Phase::kFields && !quick_request_line(context, masks, n, at) &&
+            !request_line(context, masks, n, at, result)) {
+            return result;
+        }
+        if (phase_ == Phase::kFields) {
+            fields(context, size, kernel, masks, n, at, result);
+            return result;
+        }
         scan_ += n;
     }
     return result;
+}
+
+// The common request-line, all of it in the first block: origin-form without '%', HTTP/1.1. Takes
+// it whole or leaves everything as it was.
+inline bool HeadParser::quick_request_line(const Context& context, const BlockMasks& masks,
+                                           unsigned n, unsigned& at) {
+    if (phase_ != Phase::kStart || scan_ != 0 || context.strictness == Strictness::kBrowser) {
+        return false;
+    }
+    const char* const block = context.data;
+    const std::uint64_t method_stop = ~masks.token & low_bits(n);
+    if (method_stop == 0) return false;
+    const unsigned method_size = lowest(method_stop);
+    if (method_size == 0 || method_size > context.limits.method_max || method_size + 2 > n ||
+        block[method_size] != ' ' || block[method_size + 1] != '/') {
+        return false;
+    }
+    const unsigned begin = method_size + 1;
+    const std::uint64_t target_stop = ~masks.target & low_bits(n) & high_bits_from(begin);
+    if (target_stop == 0) return false;
+    const unsigned end = lowest(target_stop);
+    const std::uint64_t percent = masks.percent & low_bits(end) & high_bits_from(begin);
+    if (percent != 0 || end - begin > context.limits.target_max || n - end < 11 ||
+        block[end] != ' ' || std::memcmp(block + end + 1, "HTTP/1.1", 8) != 0 ||
+        block[end + 9] != '\r' || block[end + 10] != '\n') {
+        return false;
+    }
+    head_.method_name = {0, method_size};
+    head_.method = std::memcmp(block, "GET ", 4) == 0 ? Method::kGet
+                                                      : method_of({block, method_size});
+    if (head_.method == Method::kConnect) return false;
+    head_.target = {begin, end - begin};
+    head_.version_major = 1;
+    head_.version_minor = 1;
+    at = end + 11;
+    phase_ = Phase::kFields;
+    head_.fields_begin = at;
+    lines_.line_start = at;
+    return true;
 }
 
 // Goes as far as the request-line reaches in this block; false when the verdict is in `result`.
@@ -220,7 +275,12 @@ bool HeadParser::request_line(const Context& context, const BlockMasks& masks, u
                 const std::uint64_t must_be_hex =
                     ((percent << 1) | (percent << 2) | percent_carry_) & range &
                     (low_bits(end) | (end < n ? std::uint64_t{1} << end : 0));
-                const std::uint64_t bad = must_be_hex & ~masks.hex;
+                std::uint64_t bad = must_be_hex;
+                if (bad != 0) {
+                    load_block(block, n, [&](const char* octets) {
+                        bad &= ~context.kernel.hex(octets);
+                    });
+                }
                 const std::uint64_t limit = mark_ + context.limits.target_max;
                 const std::uint32_t bad_offset = scan_ + (bad != 0 ? lowest(bad) : end);
                 if (bad_offset > limit) return reject(result, Reason::kTargetTooLong, limit);
@@ -334,7 +394,6 @@ bool HeadParser::end_request_line(const Context& context, std::uint32_t offset,
     }
     phase_ = Phase::kFields;
     head_.fields_begin = offset + 1;
-    lines_.at_line_start = true;
     lines_.line_start = offset + 1;
     return true;
 }
@@ -382,125 +441,161 @@ Reason HeadParser::judge_authority_form(const char* data) {
     return Reason::kNone;
 }
 
-// The field lines in this block, all at once. False when the verdict is in `result`.
-bool HeadParser::fields(const Context& context, const BlockMasks& masks, unsigned n, unsigned at,
-                        ParseResult& result) {
-    if (at >= n) return true;
-    const LineState before = lines_;
-    if (lines_.after_end_cr) {
-        if (context.data[scan_] != '\n') {
-            diagnose(context, before, at, n, result);
-            return false;
+// The field lines, a block at a time and all lines of a block at once.
+void HeadParser::fields(const Context& context, std::size_t size, const ScanKernel& kernel,
+                        BlockMasks& masks, unsigned n, unsigned at, ParseResult& result) {
+    const char* const data = context.data;
+    const Limits& limits = context.limits;
+    // Locals while a block is looked at; lines_ keeps how it was entered, for diagnose().
+    std::uint32_t line_start = lines_.line_start;
+    std::uint32_t colon = lines_.colon;
+    std::uint32_t count = lines_.count;
+    Carry carry = lines_.carry;
+    while (true) {
+        if (at >= n) {  // the request-line ended with the block
+            scan_ += n;
+            if (scan_ >= size) break;
+            n = load_block(data + scan_, size - scan_, [&](const char* block) {
+                kernel.classify_fields(block, &masks);
+            });
+            at = 0;
         }
-        result.verdict = Verdict::kAccepted;
-        result.offset = scan_ + 1;
-        head_.field_count = lines_.count;
-        if (result.offset > context.limits.head_max) diagnose(context, before, at, n, result);
-        return false;
-    }
-    const std::uint64_t range = low_bits(n) & high_bits_from(at);
-    const std::uint64_t entry = std::uint64_t{1} << at;
-    const std::uint64_t starts =
-        (((masks.lf & range) << 1) | (lines_.at_line_start ? entry : 0)) & range;
-    // A CR at a line start ends the section; what stands behind it belongs to others.
-    const std::uint64_t end_cr = masks.cr & starts;
-    const unsigned end = end_cr == 0 ? n : lowest(end_cr);
-    const std::uint64_t inside = range & low_bits(end);
-
-    const std::uint64_t cr = masks.cr & inside;
-    const std::uint64_t lf = masks.lf & inside;
-    const std::uint64_t token = masks.token & inside;
-    const std::uint64_t line_starts = starts & inside;
-    // Every CR is followed by LF and every LF follows a CR.
-    std::uint64_t fault = (((cr << 1) | (lines_.after_cr ? entry : 0)) ^ lf) & inside;
-    // A carry sent into each name comes out at its first octet that is no tchar: the colon, or else
-    // fold, space before the colon, a bad octet, a missing colon.
-    const std::uint64_t add = (line_starts & token) | (lines_.in_name ? entry : 0);
-    std::uint64_t sum = 0;
-    const bool overflow = __builtin_add_overflow(token, add, &sum);
-    const std::uint64_t name_ends = sum & ~token & inside;
-    fault |= name_ends & ~masks.colon;
-    fault |= line_starts & ~token;
-    fault |= masks.forbidden & inside;
-    if (end_cr != 0 && end + 1 < n && context.data[scan_ + end + 1] != '\n') fault |= end_cr;
-    // The LF before the section's CR must have had its own CR: the XOR above has seen to that.
-    if (fault != 0) [[unlikely]] {
-        diagnose(context, before, at, n, result);
-        return false;
-    }
-
-    // Lock step over colons and CRs. A line that came in with its colon known ends at the first CR.
-    std::uint64_t colons = name_ends;
-    bool within = true;
-    for (std::uint64_t ends = cr; ends != 0; ends &= ends - 1) {
-        if (!lines_.in_value) {
-            lines_.colon = scan_ + lowest(colons);
-            colons &= colons - 1;
-        }
-        const std::uint32_t line_end = scan_ + lowest(ends);
-        within &= take_field(context, lines_.line_start, lines_.colon, line_end);
-        lines_.line_start = line_end + 2;
-        lines_.in_value = false;
-    }
-    if (colons != 0) {
-        lines_.colon = scan_ + lowest(colons);
-        lines_.in_value = true;
-    }
-    if (end_cr != 0) {
-        const std::uint32_t length = scan_ + end + 2;
-        if (!within || length > context.limits.head_max) {
-            // The fault may be the LF that has not come yet, when it is the first beyond the bound.
-            diagnose(context, before, at, std::min(end + 2, n), result);
-            if (result.verdict == Verdict::kRejected) return false;
-        }
-        if (end + 1 < n) {
+        const std::uint32_t base = scan_;
+        if (carry == Carry::kAfterEndCr) {
+            const std::uint32_t length = base + 1;
+            if (data[base] != '\n' || length > limits.head_max) {
+                diagnose(context, at, n, result);
+                return;
+            }
             result.verdict = Verdict::kAccepted;
             result.offset = length;
-            head_.field_count = lines_.count;
-            return false;
+            head_.field_count = count;
+            return;
         }
-        lines_.after_end_cr = true;
-        lines_.at_line_start = false;
-        return true;
+        const std::uint64_t range = low_bits(n) & high_bits_from(at);
+        const std::uint64_t entry = std::uint64_t{1} << at;
+        const std::uint64_t starts =
+            (((masks.lf & range) << 1) | (carry == Carry::kLineStart ? entry : 0)) & range;
+        // A CR at a line start ends the section; what stands behind it belongs to others.
+        const std::uint64_t end_cr = masks.cr & starts;
+        const unsigned end = end_cr == 0 ? n : lowest(end_cr);
+        const std::uint64_t inside = range & low_bits(end);
+
+        const std::uint64_t cr = masks.cr & inside;
+        const std::uint64_t lf = masks.lf & inside;
+        const std::uint64_t token = masks.token & inside;
+        const std::uint64_t line_starts = starts & inside;
+        // Every CR is followed by LF and every LF follows a CR.
+        std::uint64_t fault =
+            (((cr << 1) | (carry == Carry::kAfterCr ? entry : 0)) ^ lf) & inside;
+        // A carry sent into each name comes out at its first octet that is no tchar: the colon, or
+        // else fold, space before the colon, a bad octet, a missing colon.
+        const std::uint64_t add =
+            (line_starts & token) | (carry == Carry::kName ? entry : 0);
+        std::uint64_t sum = 0;
+        const bool overflow = __builtin_add_overflow(token, add, &sum);
+        const std::uint64_t name_ends = sum & ~token & inside;
+        fault |= name_ends & ~masks.colon;
+        fault |= line_starts & ~token;
+        fault |= masks.forbidden & inside;
+        if (end_cr != 0 && end + 1 < n && data[base + end + 1] != '\n') fault |= end_cr;
+        if (fault != 0) [[unlikely]] {
+            diagnose(context, at, n, result);
+            return;
+        }
+
+        // Lock step over colons and CRs. A line that came in with its colon known ends at the
+        // first CR.
+        std::uint64_t colons = name_ends;
+        bool in_value = carry == Carry::kValue;
+        bool beyond = false;
+        for (std::uint64_t ends = cr; ends != 0; ends &= ends - 1) {
+            if (!in_value) {
+                colon = base + lowest(colons);
+                colons &= colons - 1;
+            }
+            const std::uint32_t line_end = base + lowest(ends);
+            ++count;
+            beyond |= colon - line_start > limits.field_name_max;
+            beyond |= line_end - colon - 1 > limits.field_value_max;
+            if ((kKnownLengths >> ((colon - line_start) & 63) & 1) != 0) {
+                take_field(data, line_start, colon, line_end);
+            }
+            line_start = line_end + 2;
+            in_value = false;
+        }
+        beyond |= count > limits.field_lines_max;
+        if (colons != 0) {
+            colon = base + lowest(colons);
+            in_value = true;
+        }
+        if (end_cr != 0) {
+            const std::uint32_t length = base + end + 2;
+            if (beyond || length > limits.head_max) [[unlikely]] {
+                // What is too long may be the LF that has not come yet.
+                diagnose(context, at, std::min(end + 2, n), result);
+                if (result.verdict == Verdict::kRejected) return;
+            }
+            if (end + 1 < n) {
+                result.verdict = Verdict::kAccepted;
+                result.offset = length;
+                head_.field_count = count;
+                return;
+            }
+            carry = Carry::kAfterEndCr;
+        } else {
+            const std::uint64_t last = std::uint64_t{1} << (n - 1);
+            const std::uint32_t reached = base + n;
+            const bool in_name = n == kBlock ? overflow : ((sum >> n) & 1U) != 0;
+            beyond |= reached > limits.head_max;
+            if (in_name) {
+                carry = Carry::kName;
+                beyond |= reached - line_start > limits.field_name_max || count >= limits.field_lines_max;
+            } else if (in_value) {
+                carry = Carry::kValue;
+                beyond |= reached - (colon + 1) > limits.field_value_max || colon - line_start > limits.field_name_max ||
+                          count >= limits.field_lines_max;
+            } else {
+                carry = (lf & last) != 0 ? Carry::kLineStart : Carry::kAfterCr;
+            }
+            if (beyond) [[unlikely]] {
+                diagnose(context, at, n, result);
+                CHECK(result.verdict == Verdict::kRejected);
+                return;
+            }
+        }
+        lines_.line_start = line_start;
+        lines_.colon = colon;
+        lines_.count = count;
+        lines_.carry = carry;
+        at = n;
     }
-    const std::uint64_t last = std::uint64_t{1} << (n - 1);
-    lines_.after_cr = (cr & last) != 0;
-    lines_.at_line_start = (lf & last) != 0;
-    lines_.in_name = n == kBlock ? overflow : ((sum >> n) & 1U) != 0;
-    const std::uint32_t reached = scan_ + n;
-    within &= reached <= context.limits.head_max;
-    if (lines_.in_name) {
-        within &= reached - lines_.line_start <= context.limits.field_name_max;
-        within &= lines_.count < context.limits.field_lines_max;
-    } else if (lines_.in_value) {
-        within &= reached - (lines_.colon + 1) <= context.limits.field_value_max;
-        within &= lines_.colon - lines_.line_start <= context.limits.field_name_max;
-        within &= lines_.count < context.limits.field_lines_max;
-    }
-    if (!within) [[unlikely]] {
-        diagnose(context, before, at, n, result);
-        return false;
-    }
-    return true;
 }
 
 // The masks say this block is at fault, or a bound may be passed in it: find the first octet.
-void HeadParser::diagnose(const Context& context, const LineState& before, unsigned from,
-                          unsigned to, ParseResult& result) const {
+void HeadParser::diagnose(const Context& context, unsigned from, unsigned to,
+                          ParseResult& result) const {
     FieldWalker walker;
-    walker.lines = before.count;
-    if (before.after_end_cr) {
-        walker.phase = FieldWalker::Phase::kEndLf;
-    } else if (before.after_cr) {
-        walker.phase = FieldWalker::Phase::kValueLf;
-    } else if (before.in_name) {
-        walker.phase = FieldWalker::Phase::kName;
-        walker.name_size = scan_ + from - before.line_start;
-        ++walker.lines;
-    } else if (before.in_value) {
-        walker.phase = FieldWalker::Phase::kValue;
-        walker.value_size = scan_ + from - (before.colon + 1);
-        ++walker.lines;
+    walker.lines = lines_.count;
+    switch (lines_.carry) {
+        case Carry::kLineStart:
+            break;
+        case Carry::kAfterEndCr:
+            walker.phase = FieldWalker::Phase::kEndLf;
+            break;
+        case Carry::kAfterCr:
+            walker.phase = FieldWalker::Phase::kValueLf;
+            break;
+        case Carry::kName:
+            walker.phase = FieldWalker::Phase::kName;
+            walker.name_size = scan_ + from - lines_.line_start;
+            ++walker.lines;
+            break;
+        case Carry::kValue:
+            walker.phase = FieldWalker::Phase::kValue;
+            walker.value_size = scan_ + from - (lines_.colon + 1);
+            ++walker.lines;
+            break;
     }
     const FieldWalker::Bounds bounds{context.limits.field_name_max, context.limits.field_value_max,
                                      context.limits.field_lines_max, false};
@@ -516,53 +611,75 @@ void HeadParser::diagnose(const Context& context, const LineState& before, unsig
         }
     }
     // Only the end of the section may turn out to be in order: its length was in doubt.
-    CHECK(walker.phase == FieldWalker::Phase::kDone || walker.phase == FieldWalker::Phase::kEndLf);
+    CHECK(walker.phase == FieldWalker::Phase::kEndLf);
 }
 
-// Known fields are told by length first. False when a bound is passed.
-bool HeadParser::take_field(const Context& context, std::uint32_t line_start, std::uint32_t colon,
-                            std::uint32_t cr) {
-    const char* data = context.data;
-    const std::uint32_t name_size = colon - line_start;
-    ++lines_.count;
-    const std::uint32_t raw_size = cr - colon - 1;
-    const bool within = name_size <= context.limits.field_name_max &&
-                        raw_size <= context.limits.field_value_max &&
-                        lines_.count <= context.limits.field_lines_max;
-    const std::string_view name(data + line_start, name_size);
-    const auto value = [&] { return trim_ows({data + colon + 1, raw_size}); };
-    switch (name_size) {
+namespace {
+
+// `name` is a token, so setting 0x20 folds its letters and changes nothing that could then be
+// mistaken: '-' has the bit, and CR is no tchar.
+template <std::size_t kSize>
+inline bool is_name(const char* name, const char (&lower)[kSize]) {
+    constexpr std::size_t kLength = kSize - 1;
+    constexpr std::uint64_t kFold = 0x2020202020202020;
+    if constexpr (kLength >= 8) {
+        std::uint64_t difference = (load8(name) | kFold) ^ load8(lower);
+        if constexpr (kLength > 16) {
+            difference |= (load8(name + 8) | kFold) ^ load8(lower + 8);
+        }
+        difference |= (load8(name + kLength - 8) | kFold) ^ load8(lower + kLength - 8);
+        return difference == 0;
+    } else {
+        static_assert(kLength >= 4);
+        const auto load4 = [](const char* p) {
+            std::uint32_t word;
+            std::memcpy(&word, p, sizeof word);
+            return word;
+        };
+        constexpr auto kFold4 = static_cast<std::uint32_t>(kFold);
+        return (((load4(name) | kFold4) ^ load4(lower)) |
+                ((load4(name + kLength - 4) | kFold4) ^ load4(lower + kLength - 4))) == 0;
+    }
+}
+
+}  // namespace
+
+// Known fields are told by length first.
+[[gnu::noinline]] void HeadParser::take_field(const char* data, std::uint32_t line_start, std::uint32_t colon,
+                                   std::uint32_t cr) {
+    const char* const name = data + line_start;
+    const auto value = [&] { return trim_ows({data + colon + 1, cr - colon - 1}); };
+    switch (colon - line_start) {
         case 4:
-            if (equals_ignoring_case(name, "host")) take_host(data, colon + 1, cr);
+            if (is_name(name, "host")) take_host(data, colon + 1, cr);
             break;
         case 6:
-            if (equals_ignoring_case(name, "expect")) take_expect(value());
+            if (is_name(name, "expect")) take_expect(value());
             break;
         case 7:
-            if (equals_ignoring_case(name, "upgrade")) head_.flags |= kUpgradeSeen;
+            if (is_name(name, "upgrade")) head_.flags |= kUpgradeSeen;
             break;
         case 10:
-            if (equals_ignoring_case(name, "connection")) take_connection(value());
+            if (is_name(name, "connection")) take_connection(value());
             break;
         case 14:
-            if (equals_ignoring_case(name, "content-length")) take_content_length(value());
+            if (is_name(name, "content-length")) take_content_length(value());
             break;
         case 17:
-            if (equals_ignoring_case(name, "transfer-encoding")) take_transfer_encoding(value());
+            if (is_name(name, "transfer-encoding")) take_transfer_encoding(value());
             break;
         default:
             break;
     }
-    return within;
 }
 
 void HeadParser::take_host(const char* data, std::uint32_t begin, std::uint32_t end) {
     if (head_.has(kHostSeen)) head_.flags |= kHostSeenTwice;
     head_.flags |= kHostSeen;
     const std::string_view value = trim_ows({data + begin, end - begin});
-    const HostParts parts = parse_host(value);
-    if (parts.kind == HostKind::kInvalid) head_.flags |= kHostIsInvalid;
-    if (parts.kind == HostKind::kEmpty) head_.flags |= kHostIsEmpty;
+    const HostKind kind = judge_host_value(value);
+    if (kind == HostKind::kInvalid) head_.flags |= kHostIsInvalid;
+    if (kind == HostKind::kEmpty) head_.flags |= kHostIsEmpty;
     if (head_.form == TargetForm::kOrigin || head_.form == TargetForm::kAsterisk) {
         head_.authority = {static_cast<std::uint32_t>(value.data() - data),
                            static_cast<std::uint32_t>(value.size())};

@@ -114,7 +114,7 @@ class HeadParser {
     // `data` holds the request from its first octet on, all of it that is known: each call must be
     // given an extension of what the call before was given. After kAccepted or kRejected, reset().
     ParseResult parse(const char* data, std::size_t size, const Limits& limits,
-                      Strictness strictness, ClassifyBlock classify);
+                      Strictness strictness, const ScanKernel& kernel);
     void reset() { *this = HeadParser(); }
     bool idle() const { return scan_ == 0; }
     const RequestHead& head() const { return head_; }
@@ -127,29 +127,29 @@ class HeadParser {
         const char* data;
         const Limits& limits;
         Strictness strictness;
+        const ScanKernel& kernel;
     };
+    // Where in a field line the last octet of a block stood.
+    enum class Carry : std::uint8_t { kLineStart, kName, kValue, kAfterCr, kAfterEndCr };
     struct LineState {
         std::uint32_t line_start = 0;
         std::uint32_t colon = 0;
         std::uint32_t count = 0;
-        bool at_line_start = false;
-        bool in_name = false;
-        bool in_value = false;
-        bool after_cr = false;
-        bool after_end_cr = false;
+        Carry carry = Carry::kLineStart;
     };
 
+    bool quick_request_line(const Context& context, const BlockMasks& masks, unsigned n,
+                            unsigned& at);
     bool request_line(const Context& context, const BlockMasks& masks, unsigned n, unsigned& at,
                       ParseResult& result);
     bool target_octet(const Context& context, std::uint32_t offset, ParseResult& result);
     bool end_request_line(const Context& context, std::uint32_t offset, ParseResult& result);
     Reason judge_absolute_form(const char* data);
     Reason judge_authority_form(const char* data);
-    bool fields(const Context& context, const BlockMasks& masks, unsigned n, unsigned at,
-                ParseResult& result);
-    void diagnose(const Context& context, const LineState& before, unsigned from, unsigned to,
-                  ParseResult& result) const;
-    bool take_field(const Context& context, std::uint32_t line_start, std::uint32_t colon,
+    void fields(const Context& context, std::size_t size, const ScanKernel& kernel,
+                BlockMasks& masks, unsigned n, unsigned at, ParseResult& result);
+    void diagnose(const Context& context, unsigned from, unsigned to, ParseResult& result) const;
+    void take_field(const char* data, std::uint32_t line_start, std::uint32_t colon,
                     std::uint32_t cr);
     void take_host(const char* data, std::uint32_t begin, std::uint32_t end);
     void take_content_length(std::string_view value);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace httpmark {
@@ -10,7 +11,6 @@ namespace httpmark {
 struct BlockMasks {
     std::uint64_t token;
     std::uint64_t target;
-    std::uint64_t hex;
     std::uint64_t forbidden;
     std::uint64_t colon;
     std::uint64_t cr;
@@ -18,34 +18,31 @@ struct BlockMasks {
     std::uint64_t percent;
 };
 
-// Reads exactly 64 octets at `block`, which needs no alignment.
-using ClassifyBlock = void (*)(const char* block, BlockMasks* masks);
-
+// Each reads exactly 64 octets at `block`, which needs no alignment.
 struct ScanKernel {
     const char* name;
-    ClassifyBlock classify;
+    // All masks, for the block that holds a request-line.
+    void (*classify)(const char* block, BlockMasks* masks);
+    // The same without target and percent, which are left as they were: for field lines.
+    void (*classify_fields)(const char* block, BlockMasks* masks);
+    // HEXDIG; only asked for where there is a '%'.
+    std::uint64_t (*hex)(const char* block);
     bool (*supported)();
 };
 
 // All kernels in this build, slowest first. The scalar one is always there and always runs.
-struct ScanKernelList {
-    const ScanKernel* first;
-    const ScanKernel* last;
-    const ScanKernel* begin() const { return first; }
-    const ScanKernel* end() const { return last; }
-};
-ScanKernelList scan_kernels();
+std::span<const ScanKernel* const> scan_kernels();
 
 // The fastest kernel this machine runs, or the one named; nullptr when it is unknown or does not
 // run here.
 const ScanKernel* best_scan_kernel();
 const ScanKernel* find_scan_kernel(std::string_view name);
 
-void classify_scalar(const char* block, BlockMasks* masks);
+extern const ScanKernel kScalarKernel;
 #if defined(__x86_64__)
-void classify_sse42(const char* block, BlockMasks* masks);
-void classify_avx2(const char* block, BlockMasks* masks);
-void classify_avx512(const char* block, BlockMasks* masks);
+extern const ScanKernel kSse42Kernel;
+extern const ScanKernel kAvx2Kernel;
+extern const ScanKernel kAvx512Kernel;
 #endif
 
 }  // namespace httpmark

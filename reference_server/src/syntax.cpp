@@ -81,6 +81,14 @@ bool is_ipv6_address(std::string_view text) {
     }
 }
 
+HostKind judge_host_value(std::string_view text) {
+    std::size_t i = 0;
+    while (i < text.size() && (kClassTable[octet(text[i])] & kClassHostName) != 0) ++i;
+    if (i == 0 || (i < text.size() && text[i] != ':')) return parse_host(text).kind;
+    if (i == text.size() || is_port(text.substr(i + 1))) return HostKind::kValid;
+    return HostKind::kInvalid;
+}
+
 HostParts parse_host(std::string_view text) {
     HostParts parts;
     std::size_t i = 0;

@@ -124,6 +124,9 @@ struct HostParts {
 };
 HostParts parse_host(std::string_view text);
 
+// The same verdict without the parts; quick for a plain name with or without a port.
+HostKind judge_host_value(std::string_view text);
+
 // IPv6address of RFC 3986 3.2.2, without the brackets.
 bool is_ipv6_address(std::string_view text);
 

@@ -56,6 +56,15 @@ constexpr bool nibble_tables_agree() {
 }
 static_assert(nibble_tables_agree());
 
+struct WideOctets {
+    alignas(64) std::array<std::uint8_t, 64> octets;
+};
+constexpr WideOctets make_wide(int value) {
+    WideOctets wide{};
+    for (std::uint8_t& o : wide.octets) o = static_cast<std::uint8_t>(value);
+    return wide;
+}
+
 struct AsciiTable {
     alignas(64) std::array<std::uint8_t, 128> bits;
 };

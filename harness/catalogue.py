@@ -86,6 +86,7 @@ class _PublishedText(msgspec.Struct, forbid_unknown_fields=True):
 
     about: str
     versions: dict[str, str]
+    counts: dict[str, dict[str, tuple[int, int]]]  # detected, undetected
     detections: dict[str, dict[str, str]]
 
 

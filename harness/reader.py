@@ -119,7 +119,7 @@ def _status_line(octets: bytes, start: int) -> tuple[re.Match[bytes], int]:
 
 def _fields(octets: bytes, at: int) -> tuple[tuple[tuple[bytes, bytes], ...], int]:
     """Field lines up to the empty line (header or trailer section), and where the section ends."""
-    fields = []
+    fields: list[tuple[bytes, bytes]] = []
     while True:
         line, after = _line(octets, at)
         if not line:

@@ -201,8 +201,8 @@ def _ranked(run: Run) -> Run:
     for entry in run.servers:
         if entry.control:
             excluded[entry.name] = "a control: measured, not ranked"
-        for suite, result in entry.compliance.suites.items():
-            if result.controls is None or result.controls.failed or not result.controls.passed:
+        for suite, scored in entry.compliance.suites.items():
+            if scored.controls is None or scored.controls.failed or not scored.controls.passed:
                 excluded[entry.name] = f"not ranked: positive controls of {suite} not passed"
         if entry.died:
             excluded[entry.name] = "not ranked: it died"
@@ -419,16 +419,7 @@ class Runner:
         race = load.Race(
             plan,
             engine,
-            [
-                load.Contestant(
-                    entry.server.name,
-                    lambda plan, place, entry=entry: self._up(
-                        entry, workers=plan.workers, cpus=place.server
-                    ),
-                    entry.server.control,
-                )
-                for entry in racers
-            ],
+            [self._contestant(entry) for entry in racers],
             rounds=rounds,
             duration_s=plan.duration_s,
             seed=self.seed,
@@ -446,6 +437,14 @@ class Runner:
                     if entry.server.name == name:
                         entry.died = race.died[name]
         self.events.done(task, f"{rounds} rounds of {len(racers)} servers")
+
+    def _contestant(self, entry: _Entry) -> load.Contestant:
+        def start(
+            plan: LoadPlan, place: load.Placement
+        ) -> contextlib.AbstractContextManager[runtime.Running]:
+            return self._up(entry, workers=plan.workers, cpus=place.server)
+
+        return load.Contestant(entry.server.name, start, entry.server.control)
 
     # -- the result ----------------------------------------------------------------------------
 

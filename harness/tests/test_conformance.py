@@ -3,6 +3,7 @@ alone gives the same result again."""
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def test_a_server_that_refuses_the_good_is_not_scored(
 
 
 def test_a_404_router_is_not_scored_where_it_routes(tmp_path: Path) -> None:
-    def router(connection: peers.socket.socket) -> None:
+    def router(connection: socket.socket) -> None:
         while request := peers.head(connection):
             good = request.startswith((b"GET /hello HTTP", b"GET /hello?"))
             connection.sendall(peers.OK if good else peers.NOT_FOUND)
@@ -83,7 +84,7 @@ def test_a_404_router_is_not_scored_where_it_routes(tmp_path: Path) -> None:
 def test_silence_is_confirmed_alone_before_it_counts(tmp_path: Path) -> None:
     tries: dict[bytes, int] = {}
 
-    def forgetful(connection: peers.socket.socket) -> None:
+    def forgetful(connection: socket.socket) -> None:
         request = peers.head(connection)
         tries[request] = tries.get(request, 0) + 1
         if b"\x01" in request and tries[request] == 1:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import email.utils
 import os
+import socket
 
 import pytest
 
@@ -71,7 +73,7 @@ def test_output_without_a_total_is_no_measurement() -> None:
 
 
 def test_the_native_generator_measures_a_good_peer() -> None:
-    def pipelined(connection: peers.socket.socket) -> None:
+    def pipelined(connection: socket.socket) -> None:
         held = b""
         while piece := connection.recv(65536):
             held += piece
@@ -93,7 +95,7 @@ def test_the_native_generator_measures_a_good_peer() -> None:
 
 DATED = (
     b"HTTP/1.1 200 OK\r\nDate: %s\r\nContent-Length: 5\r\n\r\nhello"
-    % __import__("email.utils").utils.formatdate(usegmt=True).encode()
+    % email.utils.formatdate(usegmt=True).encode()
 )
 
 
@@ -109,7 +111,7 @@ def test_the_native_generator_says_who_is_not_there() -> None:
 def test_wrong_answers_are_a_result_with_errors() -> None:
     count = 0
 
-    def lying(connection: peers.socket.socket) -> None:
+    def lying(connection: socket.socket) -> None:
         nonlocal count
         while peers.head(connection):
             count += 1

@@ -65,7 +65,7 @@ while True:
 """
 
 
-@pytest.fixture()
+@pytest.fixture
 def images(tmp_path: Path) -> Path:
     """A folder of odd servers for HTTPMARK_IMAGES."""
     folder = tmp_path / "images"
@@ -198,9 +198,7 @@ def test_a_mute_server_is_not_scored(tmp_path: Path, images: Path) -> None:
     assert "mute" in errors
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
-)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_keeps_what_it_has_and_leaves_nothing(
     tmp_path: Path, images: Path, number: signal.Signals, code: int
 ) -> None:

@@ -1,0 +1,21 @@
+// The one clock of the measurements: CLOCK_MONOTONIC, in nanoseconds.
+#ifndef HTTPMARK_NATIVE_CLOCK_HPP_
+#define HTTPMARK_NATIVE_CLOCK_HPP_
+
+#include <cstdint>
+#include <ctime>
+
+namespace httpmark {
+
+inline std::uint64_t monotonic_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+inline std::uint64_t monotonic_us() { return monotonic_ns() / 1000; }
+
+}  // namespace httpmark
+
+#endif  // HTTPMARK_NATIVE_CLOCK_HPP_

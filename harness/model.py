@@ -174,38 +174,52 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Need(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something a server needs on this machine to run as a process, and how to get it."""
+    """Something a server needs on this machine to run as a process, and how to get it.
 
-    install: str
+    Exactly one of ``command``, ``file``, ``pkg_config`` and ``python`` is given.
+    """
+
+    install: str  # the command, or the words, that mend the lack
     command: str | None = None  # an executable on PATH
     file: str | None = None  # a file that must exist (a header, a library)
     pkg_config: str | None = None  # a pkg-config module, "Qt6HttpServer >= 6.8"
+    python: str | None = None  # a module of the Python that runs httpmark
+    at_least: str | None = None  # the oldest version of ``command`` that will do
+    ask: tuple[str, ...] = ("--version",)  # the words ``command`` tells its version to
 
 
 class ProcessRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a server is built and started as a local process.
 
-    Placeholders in words: ``{port}`` ``{address}`` ``{workers}`` ``{build}`` (a cache folder)
-    ``{source}`` (the image's folder) ``{scratch}`` (a temporary folder of this start).
+    Placeholders in words: ``{address}`` ``{port}`` ``{endpoint}`` (both, as address:port)
+    ``{workers}`` ``{build}`` (a cache folder) ``{source}`` (the image's folder) ``{scratch}`` (a
+    temporary folder of this start) ``{python}`` (the Python that runs httpmark).
     """
 
     start: tuple[str, ...]
     build: tuple[tuple[str, ...], ...] = ()
     needs: tuple[Need, ...] = ()
     files: dict[str, str] = {}  # configuration written to {scratch}, placeholders filled in
-    env: dict[str, str] = {}
+    env: dict[str, str] = {}  # added to the environment of the server
+    build_env: dict[str, str] = {}  # added to the environment of the build
     binary: str | None = None  # the executable, where a listing should name it
+    version: tuple[str, ...] = ()  # a command that prints the server's version
 
 
 class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a server is built and started as a container (host network)."""
+    """How a server is built and started as a container (host network).
 
-    start: tuple[str, ...] = ()
+    Placeholders in words: ``{address}`` ``{port}`` ``{endpoint}`` ``{workers}`` ``{scratch}`` (a
+    folder in the container). Exactly one of ``dockerfile`` and ``image`` is given.
+    """
+
+    start: tuple[str, ...] = ()  # the command; empty: the one the image names
     dockerfile: str | None = None
     image: str | None = None  # an image the user brings, instead of a Dockerfile
     context: tuple[str, ...] = ()  # folders of the package that join the build context
     files: dict[str, str] = {}
     env: dict[str, str] = {}
+    version: tuple[str, ...] = ()  # a command in the container that prints the server's version
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,9 +237,10 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     ready_path: str = "/hello"
     ready_timeout_s: float = 15.0
     answers_1_0_as_1_0: bool = True
-    limits: dict[str, int | None] = {}
-    timeouts: dict[str, float | None] = {}
+    limits: dict[str, int | None] = {}  # the words of servers.LIMITS
+    timeouts: dict[str, float | None] = {}  # seconds; the words of servers.TIMEOUTS
     notes: str = ""
+    source: str = ""  # the folder of the manifest
 
 
 # --- load -------------------------------------------------------------------------------------

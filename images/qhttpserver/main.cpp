@@ -1,0 +1,156 @@
+// QHttpServer with nothing of its own: what is judged here is Qt, so nothing repairs, refuses or
+// special-cases a request. No route is registered: the missing handler answers whatever Qt let
+// through, which is how the published figures came about.
+#include <QtCore/QByteArray>
+#include <QtCore/QCoreApplication>
+#include <QtCore/QEventLoop>
+#include <QtCore/QJsonDocument>
+#include <QtCore/QJsonObject>
+#include <QtCore/QStringList>
+#include <QtCore/QThread>
+#include <QtCore/QUrlQuery>
+#include <QtHttpServer/QHttpServer>
+#include <QtHttpServer/QHttpServerRequest>
+#include <QtHttpServer/QHttpServerResponder>
+#include <QtNetwork/QHostAddress>
+#include <QtNetwork/QTcpServer>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace {
+
+using Status = QHttpServerResponder::StatusCode;
+
+void answer(QHttpServerResponder& responder, const QByteArray& content,
+            const QByteArray& kind = "text/plain", Status status = Status::Ok) {
+  responder.write(content, kind, status);
+}
+
+QByteArray echoed(const QHttpServerRequest& request) {
+  QJsonObject parameters;
+  const auto items = request.query().queryItems(QUrl::FullyDecoded);
+  for (const auto& item : items) {
+    if (!parameters.contains(item.first)) parameters.insert(item.first, item.second);
+  }
+  return QJsonDocument(parameters).toJson(QJsonDocument::Compact);
+}
+
+void handle(const QHttpServerRequest& request, QHttpServerResponder& responder) {
+  const QString path = request.url().path();
+  if (path == QLatin1String("/body")) return answer(responder, request.body());
+  if (path == QLatin1String("/echo")) return answer(responder, echoed(request), "application/json");
+  answer(responder, "Hello World!");
+}
+
+// A listener of its own for each worker; the kernel spreads connections over them.
+int listener(const QHostAddress& address, quint16 port) {
+  const bool six = address.protocol() == QAbstractSocket::IPv6Protocol;
+  const int fd = ::socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  if (fd < 0) return -1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  if (six) {
+    auto* to = reinterpret_cast<sockaddr_in6*>(&storage);
+    to->sin6_family = AF_INET6;
+    to->sin6_port = htons(port);
+    const Q_IPV6ADDR octets = address.toIPv6Address();
+    std::memcpy(&to->sin6_addr, &octets, sizeof octets);
+    size = sizeof *to;
+  } else {
+    auto* to = reinterpret_cast<sockaddr_in*>(&storage);
+    to->sin_family = AF_INET;
+    to->sin_port = htons(port);
+    to->sin_addr.s_addr = htonl(address.toIPv4Address());
+    size = sizeof *to;
+  }
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&storage), size) != 0 || ::listen(fd, 4096) != 0) {
+    ::close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+// A QHttpServer in the thread that calls this.
+std::unique_ptr<QHttpServer> serve(int fd) {
+  auto server = std::make_unique<QHttpServer>();
+  server->setMissingHandler(server.get(),
+                            [](const QHttpServerRequest& request, QHttpServerResponder& responder) {
+                              handle(request, responder);
+                            });
+  auto* tcp = new QTcpServer(server.get());
+  tcp->setListenBacklogSize(4096);
+  if (!tcp->setSocketDescriptor(fd) || !server->bind(tcp)) {
+    std::fprintf(stderr, "qhttpserver: cannot serve on the socket\n");
+    std::exit(1);
+  }
+  return server;
+}
+
+[[noreturn]] void usage(const QString& complaint) {
+  std::fprintf(stderr, "qhttpserver: %s: [--address A] [--port P] [--workers N] [--version]\n",
+               qPrintable(complaint));
+  std::exit(2);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  QCoreApplication app(argc, argv);
+  QHostAddress address(QHostAddress::LocalHost);
+  quint16 port = 8080;
+  int workers = 1;
+  const QStringList words = QCoreApplication::arguments();
+  for (int i = 1; i < words.size(); i += 2) {
+    if (words[i] == QLatin1String("--version")) {
+      std::printf("Qt %s\n", qVersion());
+      return 0;
+    }
+    if (i + 1 == words.size()) usage(words[i] + QLatin1String(" needs a value"));
+    bool good = true;
+    if (words[i] == QLatin1String("--address")) {
+      good = address.setAddress(words[i + 1]);
+    } else if (words[i] == QLatin1String("--port")) {
+      port = words[i + 1].toUShort(&good);
+    } else if (words[i] == QLatin1String("--workers")) {
+      workers = words[i + 1].toInt(&good);
+      good = good && workers > 0;
+    } else {
+      usage(QLatin1String("unknown option ") + words[i]);
+    }
+    if (!good) usage(QLatin1String("bad value for ") + words[i] + QLatin1String(": ") + words[i + 1]);
+  }
+
+  std::vector<int> sockets;
+  for (int i = 0; i < workers; ++i) {
+    const int fd = listener(address, port);
+    if (fd < 0) {
+      std::fprintf(stderr, "qhttpserver: cannot listen on %s port %d: %s\n",
+                   qPrintable(address.toString()), port, std::strerror(errno));
+      return 1;
+    }
+    sockets.push_back(fd);
+  }
+  const auto first = serve(sockets[0]);
+  for (int i = 1; i < workers; ++i) {
+    // These threads end with the process.
+    QThread::create([fd = sockets[static_cast<std::size_t>(i)]] {
+      const auto server = serve(fd);
+      QEventLoop().exec();
+    })->start();
+  }
+  std::printf("listening on %s:%d\n", qPrintable(address.toString()), port);
+  std::fflush(stdout);
+  return QCoreApplication::exec();
+}

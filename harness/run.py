@@ -236,8 +236,8 @@ class Runner:
         if not options.suites and not options.profiles:
             raise NothingSelected("nothing selected: name a suite or a profile")
         known = servers.servers()
-        chosen = [servers.server(name) for name in options.servers] or known
-        self.entries = [_Entry(server=server) for server in dict.fromkeys(chosen)]
+        chosen = [servers.server(name) for name in dict.fromkeys(options.servers)] or known
+        self.entries = [_Entry(server=server) for server in chosen]
         self.null = next((server for server in known if server.control), None)
         self.seed = options.seed if options.seed is not None else secrets.randbits(31)
         self.id = secrets.token_hex(3)
@@ -301,9 +301,16 @@ class Runner:
 
     def say(self, line: str) -> None:
         """Tell the caller, and the run's log."""
+        self._log(line)
+        self.events.say(line)
+
+    def _log(self, line: str) -> None:
         with contextlib.suppress(OSError), (self.folder / LOG).open("a", encoding="utf-8") as log:
             log.write(f"{now()} {line}\n")
-        self.events.say(line)
+
+    def _done(self, task: str, result: str) -> None:
+        self._log(f"{task}: {result}")
+        self.events.done(task, result)
 
     def _choose_port(self) -> None:
         """One port for the whole run: the same octets go to every server, and are stored once."""
@@ -388,7 +395,7 @@ class Runner:
                 score_percent=None if entry.died else result.score_percent,
             )
         shown = entry.suites[suite]
-        self.events.done(
+        self._done(
             task,
             f"{shown.score_percent:.1f} % in {shown.wall_seconds:.1f} s"
             if shown.score_percent is not None
@@ -436,7 +443,7 @@ class Runner:
                 for entry in able:
                     if entry.server.name == name:
                         entry.died = race.died[name]
-        self.events.done(task, f"{rounds} rounds of {len(racers)} servers")
+        self._done(task, f"{rounds} rounds of {len(racers)} servers")
 
     def _contestant(self, entry: _Entry) -> load.Contestant:
         def start(

@@ -51,7 +51,7 @@ READINGS = ("rejected", "closed", "accepted", "mute", "malformed", "void")
 """The strict readings, in the order they are drawn; a map's cell holds 1 + the index."""
 
 _LIGHT = ("", "1f6796", "a9cfe5", "dd5a12", "3b1238", "c79a00", "8c8c8c")
-_DARK = ("", "3d84b8", "234256", "e8743a", "e9cbe4", "d9b43a", "7a7a7a")
+_DARK = ("", "3d84b8", "234256", "f2894e", "e9cbe4", "d9b43a", "7a7a7a")
 _LETTERS = ".rcamxv"  # of READINGS, for the octet maps; "." was not sent
 _SENT_OCTETS_MAX = 240
 _RECEIVED_OCTETS_MAX = 200
@@ -224,13 +224,16 @@ def share(ratio: float | None) -> str:
     return "—" if ratio is None else f"{ratio * 100:.0f} %"
 
 
+_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+
+
 def visible(text: str) -> str:
     """Text with every control, bidirectional and surrogate character shown as an escape."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
         character
-        if character in "\n\t" or unicodedata.category(character)[0] not in "C"
+        if character in "\n\t" or unicodedata.category(character) not in _UNSEEN
         else f"\\u{ord(character):04x}"
         for character in text
     )
@@ -596,21 +599,21 @@ class Row(msgspec.Struct, frozen=True):
     sentence: str  # why it stands where it stands, where that needs saying
 
 
-def _axis(costs: Sequence[float], null: float | None) -> Axis | None:
+def _axis(costs: Sequence[float], edges: Sequence[float], null: float | None) -> Axis | None:
+    """From the null server's cost (or a little below the least) to the end of all intervals."""
     if not costs:
         return None
-    low = null if null is not None else min(costs) / 1.15
-    low = min(low, min(costs))
-    high = max(max(costs) * 1.08, low * 1.5)
+    low = min(costs) if null is not None else min((*costs, *edges)) / 1.15
+    high = max(max((*costs, *edges)) * 1.08, low * 1.5)
     ticks: list[tuple[float, str]] = []
     span = math.log(high / low)
-    unit = low if null is not None else 1.0
+    unit = 1.0 if null is None else null
     steps = (1, 2, 5) if high / low < 30 else (1,)
     for power in range(-3, 9):
         for step in steps:
             value = step * 10.0**power * unit
             if low * 0.999 <= value <= high:
-                label = f"{step * 10.0**power:,.0f}×" if null is not None else nanoseconds(value)
+                label = f"{step * 10.0**power:,g}×" if null is not None else nanoseconds(value)
                 ticks.append((round(math.log(value / low) / span * 100, 2), label))
     return Axis(low, high, null is not None, tuple(ticks))
 
@@ -636,14 +639,16 @@ def _column(run: Run, profile: str, engine: str, name_engine: bool) -> Column:
         if (load.profile, load.engine) == (profile, engine)
     ]
     costs: list[float] = []
+    edges: list[float] = []
     null = None
     for server, load in loads:
         cost = load.cpu_ns_per_request.server
         if cost is not None and cost > 0:
-            costs += [cost, *(edge for edge in load.interval_95 or () if edge > 0)]
+            costs.append(cost)
+            edges += [edge for edge in load.interval_95 or () if edge > 0]
             if server.control and server.name == "null":
                 null = cost
-    axis = _axis(costs, null)
+    axis = _axis(costs, edges, null)
     ranks = [load.cost_rank for _, load in loads]
     cells = {server.name: _cell(load, axis, ranks) for server, load in loads}
     order = sorted(
@@ -838,6 +843,7 @@ def render(run: Run, evidence: Evidence | None) -> str:
         run=run,
         rows=server_rows,
         columns=columns(run),
+        requests_most=max((row.suite.requests for row in server_rows if row.suite), default=0),
         families=FAMILIES,
         readings=READINGS,
         principle=PRINCIPLE,

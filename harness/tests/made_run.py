@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -106,6 +107,16 @@ MANNERS: dict[str, Manner] = {
 }
 
 
+@functools.cache
+def _requests(family: str) -> tuple[tuple[str, bytes, bytes], ...]:
+    """Each case's id, the octets that vary, and the octets sent."""
+    made = corpus.cases(family, RULES[family], path="/hello", host="127.0.0.1:18080")
+    cut = len(family) + 1
+    return tuple(
+        (case.id, bytes.fromhex(case.id[cut:].replace("-", "")), case.sent) for case in made
+    )
+
+
 @dataclasses.dataclass
 class MadeEvidence:
     """Exchanges as the servers of :data:`MANNERS` would give them."""
@@ -120,20 +131,19 @@ class MadeEvidence:
         for name in self.only:
             if family not in (None, name):
                 continue
-            for case in corpus.cases(name, RULES[name], path="/hello", host="127.0.0.1:18080"):
-                tail = case.id[len(name) + 1 :]
-                answer = manner(name, bytes.fromhex(tail.replace("-", "")))
+            for slug, octets, sent in _requests(name):
+                answer = manner(name, octets)
                 hung = answer is None
                 yield Exchange(
-                    case.id,
+                    slug,
                     name,
-                    case.sent,
+                    sent,
                     answer or b"",
                     Outcome.HUNG if hung else Outcome.ANSWERED if answer else Outcome.CLOSED,
                     End.OPEN if hung or answer == OK else End.CLOSED,
                     None if not answer else 180,
                     2_000_000 if hung else 240,
-                    len(case.sent),
+                    len(sent),
                 )
 
 
@@ -316,7 +326,7 @@ def made_run(
     )
 
 
-def with_server(run: Run, name: str, **changes: object) -> Run:
+def with_server(run: Run, name: str, /, **changes: object) -> Run:
     """The run with one server's fields replaced."""
     return msgspec.structs.replace(
         run,

@@ -955,8 +955,12 @@ def _make_base(*, say: Say) -> None:
                 raise Unusable(f"mmdebstrap: {_meaningful(made.stdout)} (log: {log.name})")
             repository, _, tag = _BASE_MADE.partition(":")
             with _daemon("the base image cannot be imported") as client, archive.open("rb") as file:
+                # As pieces: docker-py announces chunks, and sends a file without making any.
                 client.api.import_image_from_stream(
-                    file, repository=repository, tag=tag, changes=[f"LABEL {_LABEL}=1"]
+                    iter(lambda: file.read(1 << 20), b""),
+                    repository=repository,
+                    tag=tag,
+                    changes=[f"LABEL {_LABEL}=1"],
                 )
         if not _has_image(_BASE_MADE):
             raise Unusable(f"{_BASE_MADE} was imported and is not there: see the daemon's log")

@@ -135,8 +135,10 @@ ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Lim
         const unsigned char c = octet(input.front());
         switch (phase_) {
             case Phase::kData: {
+                const std::uint64_t room = octets_max_ - offset_;
+                if (room == 0) return refuse(Reason::kRequestTooLarge);
                 const std::size_t size = static_cast<std::size_t>(
-                    std::min<std::uint64_t>(input.size(), chunk_left_));
+                    std::min<std::uint64_t>({input.size(), chunk_left_, room}));
                 piece = input.substr(0, size);
                 input.remove_prefix(size);
                 chunk_left_ -= size;
@@ -159,6 +161,10 @@ ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Lim
                     if (reason != Reason::kNone) {
                         offset_ += taken;
                         return refuse(reason);
+                    }
+                    if (offset_ + taken >= octets_max_) {
+                        offset_ += taken;
+                        return refuse(Reason::kRequestTooLarge);
                     }
                     if (trailers_size_ >= limits.trailers_max) {
                         offset_ += taken;
@@ -183,6 +189,7 @@ ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Lim
                 break;
             }
         }
+        if (offset_ >= octets_max_) return refuse(Reason::kRequestTooLarge);
         input.remove_prefix(1);
         ++offset_;
     }

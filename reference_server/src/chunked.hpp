@@ -20,6 +20,9 @@ class ChunkedDecoder {
     // `piece`; kNeedMore means all was taken; on kDone the octets behind the message are left.
     Status decode(std::string_view& input, const Limits& limits, std::string_view& piece);
 
+    // Room left of the limit on the whole request; unbounded when never called.
+    void set_octets_max(std::uint64_t octets) { octets_max_ = octets; }
+
     Reason reason() const { return reason_; }
     std::uint64_t content_size() const { return content_size_; }
     // Octets of framing, content and trailers taken so far; on kRejected, the offset of the fault.
@@ -40,6 +43,7 @@ class ChunkedDecoder {
     std::uint64_t chunk_left_ = 0;
     std::uint64_t content_size_ = 0;
     std::uint64_t offset_ = 0;
+    std::uint64_t octets_max_ = ~std::uint64_t{0};
     std::uint64_t trailers_size_ = 0;
     FieldWalker trailers_;
 };

@@ -358,6 +358,16 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
         return end;
     }
     const Framing framing = framing_of(head);
+    // A plain GET of the fixed answer: its octets are ready, made once a second.
+    if (framing.kind == BodyKind::kNone && head.method == Method::kGet &&
+        head.target.in(data) == "/hello" && reason == Reason::kNone && head.is_http_1_1() &&
+        !head.has(kConnectionClose) && limits.requests_per_connection == 0 && !draining_)
+        [[likely]] {
+        std::memcpy(scratch_at_, hello_.data(), hello_.size());
+        scratch_at_ += hello_size_;
+        if (c.exchange != nullptr) release_exchange(c);
+        return p;
+    }
     const Request request{head,
                           data,
                           head_size,
@@ -366,15 +376,6 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
                           {},
                           c.requests};
     const Route& route = find_route(request.target.path);
-    if (reason == Reason::kNone && route.handler == Handler::kHello &&
-        framing.kind == BodyKind::kNone && head.method == Method::kGet && head.is_http_1_1() &&
-        !head.has(kConnectionClose) && limits.requests_per_connection == 0 && !draining_)
-        [[likely]] {
-        std::memcpy(scratch_at_, hello_.data(), hello_.size());
-        scratch_at_ += hello_size_;
-        if (c.exchange != nullptr) release_exchange(c);
-        return p;
-    }
     if (framing.kind == BodyKind::kLength && head_size + framing.length > limits.request_max) {
         refuse(c, Reason::kRequestTooLarge, head.method == Method::kHead);
         return end;
@@ -429,6 +430,7 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     x->head_size = head_size;
     x->framing = framing;
     x->body_left = framing.length;
+    x->chunked.set_octets_max(limits.request_max - std::min<std::uint64_t>(head_size, limits.request_max));
     x->started_ms = now_ms_;
     if (framing.kind == BodyKind::kNone) {
         respond_later(c);
@@ -479,9 +481,6 @@ const char* Connections::more_body(Connection& c, const char* p, const char* end
         std::string_view piece;
         switch (x.chunked.decode(input, limits, piece)) {
             case ChunkedDecoder::Status::kNeedMore:
-                if (x.head_size + x.chunked.offset() > limits.request_max) {
-                    refuse(c, Reason::kRequestTooLarge);
-                }
                 return end;
             case ChunkedDecoder::Status::kContent:
                 if (!gather(c, piece)) return end;

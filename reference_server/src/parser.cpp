@@ -163,8 +163,7 @@ ParseResult HeadParser::parse(const char* data, std::size_t size, const Limits& 
             return result;
         }
         if (phase_ == Phase::kFields) {
-            fields(context, size, kernel, masks, n, at, result);
-            return result;
+            return fields(context, size, kernel, masks, n, at);
         }
         scan_ += n;
     }
@@ -442,8 +441,8 @@ Reason HeadParser::judge_authority_form(const char* data) {
 }
 
 // The field lines, a block at a time and all lines of a block at once.
-void HeadParser::fields(const Context& context, std::size_t size, const ScanKernel& kernel,
-                        BlockMasks& masks, unsigned n, unsigned at, ParseResult& result) {
+ParseResult HeadParser::fields(const Context& context, std::size_t size, const ScanKernel& kernel,
+                               BlockMasks& masks, unsigned n, unsigned at) {
     const char* const data = context.data;
     const Limits& limits = context.limits;
     // Locals while a block is looked at; lines_ keeps how it was entered, for diagnose().
@@ -454,7 +453,7 @@ void HeadParser::fields(const Context& context, std::size_t size, const ScanKern
     while (true) {
         if (at >= n) {  // the request-line ended with the block
             scan_ += n;
-            if (scan_ >= size) break;
+            if (scan_ >= size) return {};
             n = load_block(data + scan_, size - scan_, [&](const char* block) {
                 kernel.classify_fields(block, &masks);
             });
@@ -464,13 +463,10 @@ void HeadParser::fields(const Context& context, std::size_t size, const ScanKern
         if (carry == Carry::kAfterEndCr) {
             const std::uint32_t length = base + 1;
             if (data[base] != '\n' || length > limits.head_max) {
-                diagnose(context, at, n, result);
-                return;
+                return diagnose(context, at, n);
             }
-            result.verdict = Verdict::kAccepted;
-            result.offset = length;
             head_.field_count = count;
-            return;
+            return {Verdict::kAccepted, Reason::kNone, length};
         }
         const std::uint64_t range = low_bits(n) & high_bits_from(at);
         const std::uint64_t entry = std::uint64_t{1} << at;
@@ -500,8 +496,7 @@ void HeadParser::fields(const Context& context, std::size_t size, const ScanKern
         fault |= masks.forbidden & inside;
         if (end_cr != 0 && end + 1 < n && data[base + end + 1] != '\n') fault |= end_cr;
         if (fault != 0) [[unlikely]] {
-            diagnose(context, at, n, result);
-            return;
+            return diagnose(context, at, n);
         }
 
         // Lock step over colons and CRs. A line that came in with its colon known ends at the
@@ -533,14 +528,12 @@ void HeadParser::fields(const Context& context, std::size_t size, const ScanKern
             const std::uint32_t length = base + end + 2;
             if (beyond || length > limits.head_max) [[unlikely]] {
                 // What is too long may be the LF that has not come yet.
-                diagnose(context, at, std::min(end + 2, n), result);
-                if (result.verdict == Verdict::kRejected) return;
+                const ParseResult result = diagnose(context, at, std::min(end + 2, n));
+                if (result.verdict == Verdict::kRejected) return result;
             }
             if (end + 1 < n) {
-                result.verdict = Verdict::kAccepted;
-                result.offset = length;
                 head_.field_count = count;
-                return;
+                return {Verdict::kAccepted, Reason::kNone, length};
             }
             carry = Carry::kAfterEndCr;
         } else {
@@ -559,9 +552,9 @@ void HeadParser::fields(const Context& context, std::size_t size, const ScanKern
                 carry = (lf & last) != 0 ? Carry::kLineStart : Carry::kAfterCr;
             }
             if (beyond) [[unlikely]] {
-                diagnose(context, at, n, result);
+                const ParseResult result = diagnose(context, at, n);
                 CHECK(result.verdict == Verdict::kRejected);
-                return;
+                return result;
             }
         }
         lines_.line_start = line_start;
@@ -573,8 +566,7 @@ void HeadParser::fields(const Context& context, std::size_t size, const ScanKern
 }
 
 // The masks say this block is at fault, or a bound may be passed in it: find the first octet.
-void HeadParser::diagnose(const Context& context, unsigned from, unsigned to,
-                          ParseResult& result) const {
+ParseResult HeadParser::diagnose(const Context& context, unsigned from, unsigned to) const {
     FieldWalker walker;
     walker.lines = lines_.count;
     switch (lines_.carry) {
@@ -605,13 +597,11 @@ void HeadParser::diagnose(const Context& context, unsigned from, unsigned to,
         if (reason == Reason::kNone && offset >= context.limits.head_max) {
             reason = Reason::kHeadTooLong;
         }
-        if (reason != Reason::kNone) {
-            reject(result, reason, offset);
-            return;
-        }
+        if (reason != Reason::kNone) return {Verdict::kRejected, reason, offset};
     }
     // Only the end of the section may turn out to be in order: its length was in doubt.
     CHECK(walker.phase == FieldWalker::Phase::kEndLf);
+    return {};
 }
 
 namespace {

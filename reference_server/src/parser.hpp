@@ -146,9 +146,9 @@ class HeadParser {
     bool end_request_line(const Context& context, std::uint32_t offset, ParseResult& result);
     Reason judge_absolute_form(const char* data);
     Reason judge_authority_form(const char* data);
-    void fields(const Context& context, std::size_t size, const ScanKernel& kernel,
-                BlockMasks& masks, unsigned n, unsigned at, ParseResult& result);
-    void diagnose(const Context& context, unsigned from, unsigned to, ParseResult& result) const;
+    ParseResult fields(const Context& context, std::size_t size, const ScanKernel& kernel,
+                       BlockMasks& masks, unsigned n, unsigned at);
+    ParseResult diagnose(const Context& context, unsigned from, unsigned to) const;
     void take_field(const char* data, std::uint32_t line_start, std::uint32_t colon,
                     std::uint32_t cr);
     void take_host(const char* data, std::uint32_t begin, std::uint32_t end);

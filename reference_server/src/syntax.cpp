@@ -85,8 +85,12 @@ HostKind judge_host_value(std::string_view text) {
     std::size_t i = 0;
     while (i < text.size() && (kClassTable[octet(text[i])] & kClassHostName) != 0) ++i;
     if (i == 0 || (i < text.size() && text[i] != ':')) return parse_host(text).kind;
-    if (i == text.size() || is_port(text.substr(i + 1))) return HostKind::kValid;
-    return HostKind::kInvalid;
+    if (i == text.size()) return HostKind::kValid;
+    const std::string_view port = text.substr(i + 1);
+    if (port.size() > 4) return is_port(port) ? HostKind::kValid : HostKind::kInvalid;
+    unsigned strangers = 0;
+    for (const char c : port) strangers |= (octet(c) - unsigned{'0'}) > 9;
+    return strangers == 0 ? HostKind::kValid : HostKind::kInvalid;
 }
 
 HostParts parse_host(std::string_view text) {

@@ -21,9 +21,8 @@ from httpmark.harness.model import (
     Level,
     Op,
     Outcome,
-    Step,
+    ServerDied,
     SuiteResult,
-    Unusable,
     Verdict,
     Word,
 )
@@ -32,13 +31,10 @@ from httpmark.harness.probe import IN_FLIGHT, Probe
 # Silence is believed only after a second try: alone, with twice the time.
 _CONFIRMED_MAX = 256
 _CONFIRM_IN_FLIGHT = 4
+_LAST_WORDS_S = 0.3
 _SILENT = (Outcome.HUNG, Outcome.REFUSED)
 
 Progress = Callable[[int], None]
-
-
-class TargetDied(Unusable):
-    """The server went away in the middle; what was recorded until then is kept."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +78,7 @@ def fire(
     Families whose controls fail are not fired: their counts would mean nothing, and a server that
     never answers would take hours to say so.
 
-    :raises TargetDied: the server went away.
+    :raises ServerDied: the server went away.
     :raises Unusable: the probe itself could not go on.
     """
     started = time.monotonic()
@@ -129,7 +125,6 @@ class _Shooter:
         """Fire whole families; silence is tried again before it counts."""
         if not families:
             return
-        silent: list[tuple[Case, bool]] = []
 
         def cases() -> Iterator[Case]:
             for family in families:
@@ -138,18 +133,22 @@ class _Shooter:
                 )
 
         self._evidence.plan((case.id, case.family) for case in cases())
-        for exchange in self._play(cases(), in_flight=IN_FLIGHT, attempt=1):
-            silent.append((_again(exchange), exchange.machine_dropped))
-        again = [case for case, dropped in silent if not dropped][:_CONFIRMED_MAX]
-        again += [case for case, dropped in silent if dropped]
+        silent = {
+            exchange.case: exchange.machine_dropped
+            for exchange in self._play(cases(), in_flight=IN_FLIGHT, attempt=1)
+        }
+        # Thousands of honest silences confirm each other; a sample of them is enough.
+        believed = [name for name, dropped in silent.items() if not dropped][_CONFIRMED_MAX:]
+        again = silent.keys() - set(believed)
         if again:
-            for _ in self._play(iter(again), in_flight=_CONFIRM_IN_FLIGHT, attempt=2):
+            patient = (_patient(case) for case in cases() if case.id in again)
+            for _ in self._play(patient, in_flight=_CONFIRM_IN_FLIGHT, attempt=2):
                 pass
 
     def _play(self, cases: Iterable[Case], *, in_flight: int, attempt: int) -> Iterator[Exchange]:
         """Play cases into evidence; yields the silent exchanges.
 
-        :raises TargetDied: connections are refused and the server is gone.
+        :raises ServerDied: connections are refused and the server is gone.
         """
         before = resources.dropped_packets()
         target = self._target
@@ -172,28 +171,29 @@ class _Shooter:
         self._fired.probe_cpu_seconds += probe.cpu_seconds
 
     def _check_alive(self, quiet: list[Exchange]) -> None:
+        refused = any(exchange.outcome is Outcome.REFUSED for exchange in quiet)
+        gone = refused and hello(self._target) is None
+        if gone:
+            # A listener closes a moment before its process has ended and can say why.
+            time.sleep(_LAST_WORDS_S)
         reason = self._target.death()
         if reason is not None:
-            raise TargetDied(reason)
-        if any(exchange.outcome is Outcome.REFUSED for exchange in quiet):
-            answer = hello(self._target)
-            if answer is None:
-                raise TargetDied(
-                    f"{self._target.address}:{self._target.port} refuses connections since "
-                    f"case {quiet[0].case}"
-                )
+            raise ServerDied(reason)
+        if gone:
+            raise ServerDied(
+                f"{self._target.address}:{self._target.port} refuses connections since "
+                f"case {quiet[0].case}"
+            )
 
 
-def _again(exchange: Exchange) -> Case:
-    """The case of a silent exchange, with twice the time."""
-    deadline_ms = 2 * max(1000, exchange.end_us // 1000)
-    return Case(
-        exchange.case,
-        exchange.family,
-        (Step(Op.SEND, exchange.sent), Step(Op.AWAIT, wait_ms=deadline_ms)),
-        exchange.head_only,
-        deadline_ms,
+def _patient(case: Case) -> Case:
+    """The same case with twice the time to answer."""
+    replace = msgspec.structs.replace
+    steps = tuple(
+        replace(step, wait_ms=2 * step.wait_ms) if step.op is Op.AWAIT else step
+        for step in case.steps
     )
+    return replace(case, steps=steps, deadline_ms=2 * case.deadline_ms)
 
 
 def _dropped(exchange: Exchange) -> Exchange:

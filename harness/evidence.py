@@ -6,6 +6,7 @@ Tables: ``server(id, name)``, ``item(id, slug, family)`` (the cases, in their fa
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -83,8 +84,10 @@ class Evidence:
         """Write what is held and close; leaves one file, without a write-ahead log."""
         try:
             self.flush()
-            self._base.execute("PRAGMA journal_mode=DELETE")
         finally:
+            # On a full disk the log stays beside the file, and is read with it.
+            with contextlib.suppress(sqlite3.Error):
+                self._base.execute("PRAGMA journal_mode=DELETE")
             self._base.close()
 
     def _octets_id(self, value: bytes) -> int:
@@ -144,6 +147,8 @@ class Evidence:
             self._base.executemany(f"INSERT INTO exchange VALUES ({marks})", self._rows)
             self._base.execute("COMMIT")
         except sqlite3.Error as error:
+            with contextlib.suppress(sqlite3.Error):
+                self._base.execute("ROLLBACK")
             raise self._trouble(error) from None
         finally:
             self._rows.clear()

@@ -32,6 +32,10 @@ class Unusable(HarnessError):
     exit_code = 3
 
 
+class ServerDied(Unusable):
+    """A server did not start or went away: its own fault, told beside its name; others go on."""
+
+
 class NothingSelected(HarnessError):
     """The selection is empty. Exit code 5."""
 

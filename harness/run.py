@@ -41,6 +41,7 @@ from httpmark.harness.model import (
     NothingSelected,
     Run,
     Server,
+    ServerDied,
     ServerResult,
     SuiteResult,
     Unusable,
@@ -332,15 +333,18 @@ class Runner:
         self, entry: _Entry, *, workers: int = 1, cpus: frozenset[int] | None = None
     ) -> Iterator[runtime.Running]:
         assert entry.runtime is not None
-        running = runtime.start(
-            entry.server,
-            entry.runtime,
-            address=_ADDRESS,
-            port=self.port,
-            workers=workers,
-            cpus=None if cpus is None else ",".join(map(str, sorted(cpus))),
-            run_id=self.id,
-        )
+        try:
+            running = runtime.start(
+                entry.server,
+                entry.runtime,
+                address=_ADDRESS,
+                port=self.port,
+                workers=workers,
+                cpus=None if cpus is None else ",".join(map(str, sorted(cpus))),
+                run_id=self.id,
+            )
+        except Unusable as error:
+            raise ServerDied(str(error)) from None
         try:
             entry.version = running.version or entry.version
             entry.image_digest = running.image_digest
@@ -383,9 +387,9 @@ class Runner:
                     after = resources.cpu_ns(running.pids())
                     cpu = after - before if before is not None and after is not None else None
                     self._remember(entry, running)
-        except Unusable as error:
+        except ServerDied as error:
             entry.died = str(error)
-            self.say(f"{name} {error}")
+            self.say(f"{name}: {error}")
         finally:
             result = conformance.score_suite(self.catalogue, suite, name, evidence, fired)
             entry.suites[suite] = msgspec.structs.replace(

@@ -82,11 +82,16 @@ def seed_suite(
     summary = controls(control_verdicts)
     wanted = {family.id: family.count for family in families if family.level is not Level.CTRL}
     reason = None
-    if blocked:
+    if summary.failures:
         first = summary.failures[0]
         reason = (
             f"not scored: {summary.failed} of {summary.failed + summary.passed} positive controls "
             f"failed ({first.case}: {first.actual})"
+        )
+    elif blocked:
+        wanted_controls = sum(f.count for f in families if f.level is Level.CTRL)
+        reason = (
+            f"not scored: {summary.passed} of {wanted_controls} positive controls have an outcome"
         )
     elif any(name not in counts or counts[name].requests < wanted[name] for name in wanted):
         missing = sum(

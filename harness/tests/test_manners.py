@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -96,17 +96,30 @@ def run(
     with command(*words, cwd=cwd, images=images, **env) as process:
         out, errors = process.communicate(timeout=timeout)
     assert "Traceback" not in out + errors
+    assert "internal error" not in errors
     return process.returncode, out, errors
 
 
-def listeners() -> set[int]:
-    """Ports of this machine somebody listens on, below the ephemeral range."""
+def own_port() -> int:
+    """A free port that no other run would choose by itself."""
+    while True:
+        port = random.randrange(20000, 30000)
+        if not listening(port):
+            return port
+
+
+def listening(port: int) -> bool:
+    """Whether anybody on this machine listens on a port."""
     rows = Path("/proc/net/tcp").read_text().splitlines()[1:]
-    return {
-        port
-        for row in rows
-        if row.split()[3] == "0A" and 18080 <= (port := int(row.split()[1][-4:], 16)) < 18580
-    }
+    return any(row.split()[3] == "0A" and int(row.split()[1][-4:], 16) == port for row in rows)
+
+
+def wait_listening(port: int, *, until: bool, seconds: float) -> None:
+    """Wait until somebody, or nobody, listens on a port."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and listening(port) is not until:
+        time.sleep(0.05)
+    assert listening(port) is until
 
 
 def last_line(text: str) -> str:
@@ -158,22 +171,23 @@ def test_a_taken_port_is_said(tmp_path: Path) -> None:
 def test_a_server_that_dies_at_start_is_said_with_its_last_words(
     tmp_path: Path, images: Path
 ) -> None:
-    before = listeners()
+    port = own_port()
     code, _, errors = run(
-        *QUICK, "--server", "dies_at_start", "--out", "r", cwd=tmp_path, images=images
-    )
+        *QUICK, "--server", "dies_at_start", "--out", "r", "--port", str(port),
+        cwd=tmp_path, images=images,
+    )  # fmt: skip
     assert code == 3
     assert "cannot find my teeth" in errors
     result = json.loads((tmp_path / "r" / "result.json").read_text())
     assert "cannot find my teeth" in json.dumps(result["servers"][0])
-    assert listeners() == before
+    assert not listening(port)
 
 
 def test_a_server_that_dies_mid_run_keeps_what_was_seen(tmp_path: Path, images: Path) -> None:
-    before = listeners()
+    port = own_port()
     code, _, errors = run(
         *QUICK, "--server", "dies_mid_run", "--server", "plain", "--out", "r",
-        cwd=tmp_path, images=images,
+        "--port", str(port), cwd=tmp_path, images=images,
     )  # fmt: skip
     assert code == 3
     assert "died" in errors
@@ -186,7 +200,7 @@ def test_a_server_that_dies_mid_run_keeps_what_was_seen(tmp_path: Path, images: 
     # The others go on.
     assert plain["compliance"]["suites"]["seed"]["score_percent"] == 0.0
     assert (tmp_path / "r" / "report.html").stat().st_size > 1000
-    assert listeners() == before
+    assert not listening(port)
 
 
 def test_a_mute_server_is_not_scored(tmp_path: Path, images: Path) -> None:
@@ -202,15 +216,12 @@ def test_a_mute_server_is_not_scored(tmp_path: Path, images: Path) -> None:
 def test_an_interrupted_run_keeps_what_it_has_and_leaves_nothing(
     tmp_path: Path, images: Path, number: signal.Signals, code: int
 ) -> None:
-    before = listeners()
+    port = own_port()
     process = command(
         *QUICK, "--server", "plain", "--server", "reference", "--out", "r",
-        cwd=tmp_path, images=images,
+        "--port", str(port), cwd=tmp_path, images=images,
     )  # fmt: skip
-    assert process.stderr is not None
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (listeners() - before):
-        time.sleep(0.05)
+    wait_listening(port, until=True, seconds=60)
     time.sleep(1.0)
     process.send_signal(number)
     out, errors = process.communicate(timeout=30)
@@ -220,7 +231,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_leaves_nothing(
     result = json.loads((tmp_path / "r" / "result.json").read_text())
     assert result["interrupted"] is True
     assert (tmp_path / "r" / "report.html").exists()
-    assert listeners() == before
+    assert not listening(port)
     children = subprocess.run(
         ["pgrep", "-f", str(images)], capture_output=True, text=True, check=False
     ).stdout
@@ -228,17 +239,15 @@ def test_an_interrupted_run_keeps_what_it_has_and_leaves_nothing(
 
 
 def test_a_killed_harness_leaves_no_server(tmp_path: Path, images: Path) -> None:
-    before = listeners()
-    process = command(*QUICK, "--server", "plain", "--out", "r", cwd=tmp_path, images=images)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (listeners() - before):
-        time.sleep(0.05)
+    port = own_port()
+    process = command(
+        *QUICK, "--server", "plain", "--out", "r", "--port", str(port),
+        cwd=tmp_path, images=images,
+    )  # fmt: skip
+    wait_listening(port, until=True, seconds=60)
     process.kill()
     process.communicate(timeout=10)
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and listeners() != before:
-        time.sleep(0.1)
-    assert listeners() == before
+    wait_listening(port, until=False, seconds=10)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
@@ -263,19 +272,12 @@ def test_a_full_disk_is_said(tmp_path: Path, images: Path) -> None:
 def test_a_target_that_dies_under_check_is_said_and_its_evidence_kept(
     tmp_path: Path, images: Path
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = own_port()
     server = subprocess.Popen(
         [sys.executable, str(images / "plain" / "server.py"), "127.0.0.1", str(port)]
     )
     try:
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except ConnectionRefusedError:
-                time.sleep(0.05)
+        wait_listening(port, until=True, seconds=10)
         with command(
             "check", f"127.0.0.1:{port}", "--suite", "seed", "--out", "r", "--json", "r.json",
             cwd=tmp_path,

@@ -75,6 +75,12 @@ def test_a_failed_control_leaves_no_score() -> None:
     assert "1 of 2 positive controls failed (control_hello: 404 Not Found)" in result.reason
 
 
+def test_controls_that_were_never_fired_leave_no_score() -> None:
+    result = suite(counts(), PASSED, ("path_byte",))
+    assert result.score_percent is None
+    assert result.reason == "not scored: 1 of 587 positive controls have an outcome"
+
+
 def test_a_void_control_does_not_pass() -> None:
     assert score.controls([Verdict("c", Word.VOID, "", "")]).failed == 1
 

@@ -173,7 +173,9 @@ def _executable(word: str) -> str | None:
     """A program by name: ours may lie beside this Python instead of on PATH."""
     if word.startswith("httpmark-"):
         return binaries.find(word.removeprefix("httpmark-"))
-    return shutil.which(word)
+    # nginx lies in /usr/sbin, which is not on everybody's PATH.
+    path = os.environ.get("PATH", os.defpath)
+    return shutil.which(word, path=f"{path}{os.pathsep}/usr/local/sbin{os.pathsep}/usr/sbin")
 
 
 def _process_trouble(server: Server) -> str | None:
@@ -416,7 +418,8 @@ def _run_build(server: Server, words: list[str], log: Any, *, env: dict[str, str
 
 def _meaningful(text: str) -> str:
     """The last line that tells of an error, else the last line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
     errors = [
         line for line in lines if re.search(r"\berror\b|\bE:|fatal|cannot|failed", line, re.I)
     ]
@@ -1138,7 +1141,9 @@ class _Container:
                 client = _docker()
                 try:
                     self.log_tail()
-                    client.api.stop(self.name, timeout=int(_STOP_GRACE_S))
+                    # The first process of a container never gets a SIGTERM that it does not catch.
+                    grace_s = _STOP_GRACE_S if _catches(self._pid, signal.SIGTERM) else 0
+                    client.api.stop(self.name, timeout=int(grace_s))
                     self._ended = self.exit_reason()
                     client.api.remove_container(self.name, force=True, v=True)
                 except NotFound:
@@ -1148,6 +1153,16 @@ class _Container:
             self._container = None
         if self in _running:
             _running.remove(self)
+
+
+def _catches(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal; True where that cannot be known."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+        return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+    except (OSError, StopIteration, ValueError):
+        return True
 
 
 def _scratch_archive(files: dict[str, str]) -> bytes:

@@ -1,0 +1,90 @@
+// What a load run is asked to do, and what its workers count.
+#ifndef HTTPMARK_NATIVE_LOAD_PLAN_HPP_
+#define HTTPMARK_NATIVE_LOAD_PLAN_HPP_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "endpoint.hpp"
+#include "histogram.hpp"
+#include "process_cost.hpp"
+
+namespace httpmark {
+
+enum class Refill : std::uint8_t {
+  kBatch,   // the next requests go out when all answers are in (as wrk does)
+  kWindow,  // every answer lets another request out
+};
+
+struct LoadRequest {
+  std::string octets;
+  bool is_head = false;
+};
+
+struct LoadPlan {
+  Endpoint server;
+  std::vector<LoadRequest> requests;  // sent in turn
+  std::size_t connections = 1;        // of this process
+  std::size_t depth = 1;
+  std::size_t threads = 1;
+  Refill refill = Refill::kBatch;
+  int expected_status = 0;
+  double warmup_s = 0;
+  double duration_s = 1;
+  double drain_s = 2;
+  double connect_rate = 20'000;  // a second, so that no listen queue overflows
+};
+
+struct LoadErrors {
+  std::uint64_t connect = 0;
+  std::uint64_t closed = 0;  // FIN with requests unanswered and no close announced
+  std::uint64_t reset = 0;
+  std::uint64_t timeout = 0;  // requests still unanswered at the end of the drain
+  std::uint64_t status = 0;
+  std::uint64_t framing = 0;
+  std::uint64_t body = 0;
+  std::uint64_t order = 0;  // the content is that of another request's answer
+  std::uint64_t date = 0;
+  std::uint64_t surplus = 0;  // octets nobody asked for
+
+  std::uint64_t sum() const {
+    return connect + closed + reset + timeout + status + framing + body + order + date + surplus;
+  }
+  void add(const LoadErrors& other);
+};
+
+// Counted from the end of the warm-up on.
+struct LoadCounts {
+  std::uint64_t responses = 0;            // verified, drain included
+  std::uint64_t responses_in_window = 0;  // verified before the window's end
+  std::uint64_t variants = 0;
+  std::uint64_t interim = 0;
+  std::uint64_t requests_sent = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t reads = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t wakes = 0;
+  std::uint64_t reconnects = 0;
+  std::uint64_t abandoned = 0;  // requests unanswered on connections that ended
+  LoadErrors errors;
+  Histogram response;  // each response, from the send of its request
+  Histogram batch;     // refill batch only: from the send to the last answer of a batch
+  std::vector<std::string> complaints;  // the first few errors, in words
+
+  void add(const LoadCounts& other);
+};
+
+struct WorkerResult {
+  LoadCounts counts;
+  std::size_t established = 0;
+  TaskCost cost;                 // from the end of the warm-up to the end of the drain
+  std::uint64_t started_ns = 0;  // the end of the warm-up
+  std::uint64_t stopped_ns = 0;  // the end of the window
+  std::uint64_t drained_ns = 0;
+};
+
+}  // namespace httpmark
+
+#endif  // HTTPMARK_NATIVE_LOAD_PLAN_HPP_

@@ -1,0 +1,237 @@
+#include "load_report.hpp"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+namespace httpmark {
+namespace {
+
+constexpr std::size_t kServerThreadsShown = 64;
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    char escaped[8];
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) {
+      std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned char>(c));
+      out += escaped;
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+  return out;
+}
+
+std::string decimal(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+// Keeps the order in which members were added.
+class JsonObject {
+ public:
+  JsonObject& raw(const char* key, const std::string& value) {
+    text_ += text_.empty() ? "{" : ", ";
+    text_ += quoted(key);
+    text_ += ": ";
+    text_ += value;
+    return *this;
+  }
+  JsonObject& text(const char* key, const std::string& value) { return raw(key, quoted(value)); }
+  JsonObject& number(const char* key, std::uint64_t value) {
+    return raw(key, std::to_string(value));
+  }
+  JsonObject& number(const char* key, double value) { return raw(key, decimal(value)); }
+  std::string done() const { return text_.empty() ? "{}" : text_ + "}"; }
+
+ private:
+  std::string text_;
+};
+
+double per(double value, std::uint64_t count) {
+  return count == 0 ? 0 : value / static_cast<double>(count);
+}
+
+std::string latency_json(const Histogram& histogram) {
+  if (histogram.total() == 0) return "null";
+  const auto us = [&](double percent) {
+    return static_cast<double>(histogram.percentile(percent)) / 1000;
+  };
+  JsonObject object;
+  object.number("mean", histogram.mean() / 1000);
+  object.number("p50", us(50)).number("p90", us(90)).number("p99", us(99));
+  object.number("p99_9", us(99.9)).number("max", static_cast<double>(histogram.max()) / 1000);
+  return object.done();
+}
+
+std::string encoded(const Histogram& histogram) {
+  return histogram.total() == 0 ? "null" : quoted(histogram.encode());
+}
+
+std::string threads_json(const std::vector<TaskCost>& threads, double wall_ns) {
+  std::string list = "[";
+  for (const TaskCost& thread : threads) {
+    JsonObject object;
+    const double share = wall_ns > 0 ? 1 / wall_ns : 0;
+    object.number("on_cpu_ratio", static_cast<double>(thread.on_cpu_ns) * share);
+    object.number("run_delay_ratio", static_cast<double>(thread.run_delay_ns) * share);
+    if (list.size() > 1) list += ", ";
+    list += object.done();
+  }
+  return list + "]";
+}
+
+TaskCost sum_of(const std::vector<TaskCost>& threads) {
+  TaskCost sum;
+  for (const TaskCost& thread : threads) {
+    sum.on_cpu_ns += thread.on_cpu_ns;
+    sum.run_delay_ns += thread.run_delay_ns;
+    sum.context_switches += thread.context_switches;
+  }
+  return sum;
+}
+
+std::string errors_json(const LoadErrors& errors) {
+  JsonObject object;
+  object.number("connect", errors.connect).number("closed", errors.closed);
+  object.number("reset", errors.reset).number("timeout", errors.timeout);
+  object.number("status", errors.status).number("framing", errors.framing);
+  object.number("body", errors.body).number("order", errors.order);
+  object.number("date", errors.date).number("surplus", errors.surplus);
+  return object.done();
+}
+
+}  // namespace
+
+double LoadReport::requests_per_second() const {
+  return seconds > 0 ? static_cast<double>(counts.responses_in_window) / seconds : 0;
+}
+
+// The mean number of requests under way, measured (rate times mean latency), over the number there
+// should be. Well under 1: the generator or its connections were not all at work.
+double LoadReport::littles_law_ratio() const {
+  const double slots = static_cast<double>(connections) * static_cast<double>(depth);
+  return slots > 0 ? requests_per_second() * counts.response.mean() / 1e9 / slots : 0;
+}
+
+std::string report_json(const LoadReport& report) {
+  const LoadCounts& counts = report.counts;
+  const double wall_ns = (report.seconds + report.drain_seconds) * 1e9;
+  const double share = wall_ns > 0 ? 1 / wall_ns : 0;
+  JsonObject object;
+  object.text("url", report.url);
+  if (!report.failure.empty()) object.text("failure", report.failure);
+  object.number("requests", counts.responses);
+  object.number("requests_in_window", counts.responses_in_window);
+  object.number("seconds", report.seconds).number("drain_seconds", report.drain_seconds);
+  object.number("requests_per_second", report.requests_per_second());
+  object.number("connections", std::uint64_t{report.connections});
+  object.number("established", std::uint64_t{report.established});
+  object.number("depth", std::uint64_t{report.depth});
+  object.text("mode", "closed");
+  object.text("refill", report.refill == Refill::kBatch ? "batch" : "window");
+  object.number("threads", std::uint64_t{report.threads});
+  object.number("status", static_cast<std::uint64_t>(report.status));
+  object.raw("has_date", report.has_date ? "true" : "false");
+  object.raw("errors", errors_json(counts.errors));
+  std::string complaints = "[";
+  for (const std::string& complaint : counts.complaints) {
+    if (complaints.size() > 1) complaints += ", ";
+    complaints += quoted(complaint);
+  }
+  object.raw("complaints", complaints + "]");
+  object.number("variants", counts.variants).number("interim", counts.interim);
+  object.number("reconnects", counts.reconnects).number("abandoned", counts.abandoned);
+  object.number("requests_sent", counts.requests_sent);
+  object.number("bytes_sent", counts.bytes_sent);
+  object.number("bytes_received", counts.bytes_received);
+
+  JsonObject cpu;
+  JsonObject cpu_each;
+  JsonObject switches;
+  cpu.number("client", report.client_cpu_ns);
+  cpu_each.number("client", per(static_cast<double>(report.client_cpu_ns), counts.responses));
+  switches.number("client", report.client_context_switches);
+  std::string server_on_cpu = "null";
+  std::string server_delay = "null";
+  std::string server_threads = "null";
+  if (report.server_threads) {
+    const TaskCost sum = sum_of(*report.server_threads);
+    cpu.number("server", sum.on_cpu_ns);
+    cpu_each.number("server", per(static_cast<double>(sum.on_cpu_ns), counts.responses));
+    switches.number("server", sum.context_switches);
+    server_on_cpu = decimal(static_cast<double>(sum.on_cpu_ns) * share);
+    server_delay = decimal(static_cast<double>(sum.run_delay_ns) * share);
+    std::vector<TaskCost> busiest = *report.server_threads;
+    std::sort(busiest.begin(), busiest.end(),
+              [](const TaskCost& a, const TaskCost& b) { return a.on_cpu_ns > b.on_cpu_ns; });
+    busiest.resize(std::min(busiest.size(), kServerThreadsShown));
+    server_threads = threads_json(busiest, wall_ns);
+  } else {
+    cpu.raw("server", "null");
+    cpu_each.raw("server", "null");
+    switches.raw("server", "null");
+  }
+  object.raw("cpu_ns", cpu.done()).raw("cpu_ns_per_request", cpu_each.done());
+  object.raw("server_on_cpu_ratio", server_on_cpu).raw("server_run_delay_ratio", server_delay);
+  object.raw("server_threads", server_threads);
+  object.raw("client_threads", threads_json(report.client_threads, wall_ns));
+  object.raw("context_switches", switches.done());
+  object.raw("latency_us", latency_json(counts.response));
+  object.number("littles_law_ratio", report.littles_law_ratio());
+  object.number("reads_per_response", per(static_cast<double>(counts.reads), counts.responses));
+  object.number("writes_per_response", per(static_cast<double>(counts.writes), counts.responses));
+  object.number("wakes_per_response", per(static_cast<double>(counts.wakes), counts.responses));
+  JsonObject histograms;
+  histograms.raw("response", encoded(counts.response)).raw("batch", encoded(counts.batch));
+  object.raw("histograms", histograms.done());
+  return object.done() + "\n";
+}
+
+std::string report_text(const LoadReport& report) {
+  const LoadCounts& counts = report.counts;
+  std::string out;
+  char line[256];
+  const auto add = [&](int size) {
+    if (size > 0) out.append(line, std::min<std::size_t>(static_cast<std::size_t>(size), 255));
+  };
+  if (!report.failure.empty()) return report.url + ": " + report.failure + "\n";
+  out = report.url + "\n";
+  add(std::snprintf(line, sizeof line,
+                    "%zu of %zu connections, depth %zu, refill %s, %zu thread%s, %.2f s\n",
+                    report.established, report.connections, report.depth,
+                    report.refill == Refill::kBatch ? "batch" : "window", report.threads,
+                    report.threads == 1 ? "" : "s", report.seconds));
+  add(std::snprintf(
+      line, sizeof line,
+      "%" PRIu64 " responses verified, %.0f a second, %" PRIu64 " errors, %" PRIu64 " variants\n",
+      counts.responses, report.requests_per_second(), counts.errors.sum(), counts.variants));
+  const Histogram& h = counts.response;
+  add(std::snprintf(
+      line, sizeof line,
+      "latency us: mean %.1f  p50 %.1f  p90 %.1f  p99 %.1f  p99.9 %.1f  max %.1f\n", h.mean() / 1e3,
+      static_cast<double>(h.percentile(50)) / 1e3, static_cast<double>(h.percentile(90)) / 1e3,
+      static_cast<double>(h.percentile(99)) / 1e3, static_cast<double>(h.percentile(99.9)) / 1e3,
+      static_cast<double>(h.max()) / 1e3));
+  add(std::snprintf(line, sizeof line, "CPU ns a response: client %.1f",
+                    per(static_cast<double>(report.client_cpu_ns), counts.responses)));
+  if (report.server_threads) {
+    add(std::snprintf(
+        line, sizeof line, ", server %.1f",
+        per(static_cast<double>(sum_of(*report.server_threads).on_cpu_ns), counts.responses)));
+  }
+  out += "\n";
+  add(std::snprintf(line, sizeof line, "Little's law: %zu x %zu slots, %.1f %% at work\n",
+                    report.connections, report.depth, report.littles_law_ratio() * 100));
+  if (counts.errors.sum() != 0) out += "errors: " + errors_json(counts.errors) + "\n";
+  for (const std::string& complaint : counts.complaints) out += "  " + complaint + "\n";
+  return out;
+}
+
+}  // namespace httpmark

@@ -1,0 +1,43 @@
+// A finished load run, as JSON and as text.
+#ifndef HTTPMARK_NATIVE_LOAD_REPORT_HPP_
+#define HTTPMARK_NATIVE_LOAD_REPORT_HPP_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "load_plan.hpp"
+#include "process_cost.hpp"
+
+namespace httpmark {
+
+struct LoadReport {
+  std::string url;
+  std::string failure;  // why there was no load at all
+  std::size_t connections = 0;
+  std::size_t established = 0;
+  std::size_t depth = 1;
+  std::size_t threads = 1;
+  Refill refill = Refill::kBatch;
+  double seconds = 0;        // of the window
+  double drain_seconds = 0;  // behind it
+  int status = 0;
+  bool has_date = false;
+  LoadCounts counts;
+  std::uint64_t client_cpu_ns = 0;
+  std::uint64_t client_context_switches = 0;
+  std::vector<TaskCost> client_threads;
+  // Of the processes named with --server-pid, by thread; absent when none was named.
+  std::optional<std::vector<TaskCost>> server_threads;
+
+  double requests_per_second() const;
+  double littles_law_ratio() const;
+};
+
+std::string report_json(const LoadReport& report);
+std::string report_text(const LoadReport& report);
+
+}  // namespace httpmark
+
+#endif  // HTTPMARK_NATIVE_LOAD_REPORT_HPP_

@@ -1,0 +1,130 @@
+// The load generator's reading of responses. A strict parser (RFC 9112 sections 2, 4, 6 and 7)
+// takes the first response; what follows is compared octet by octet with it, only the Date is free.
+// Whatever differs goes through the strict parser again.
+#ifndef HTTPMARK_NATIVE_LOAD_RESPONSE_HPP_
+#define HTTPMARK_NATIVE_LOAD_RESPONSE_HPP_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "http_date.hpp"
+
+namespace httpmark {
+
+inline constexpr std::size_t kLoadHeadBytesMax = 64 * 1024;
+inline constexpr std::uint64_t kLoadBodyBytesMax = std::uint64_t{1} << 30;
+// How far a Date may be from the clock. A server renews its Date once a second, and a response may
+// wait in buffers.
+inline constexpr std::int64_t kDateSkewSecondsMax = 5;
+
+enum class ParseState : std::uint8_t {
+  kComplete,
+  kNeedMore,
+  kUntilClose,  // a good head, but only the close would end the body
+  kInvalid,
+};
+
+struct ParsedResponse {
+  ParseState state = ParseState::kNeedMore;
+  int status = 0;
+  std::size_t head_size = 0;
+  std::size_t size = 0;     // kComplete: of the whole message
+  std::size_t need = 0;     // kNeedMore: trying again with fewer octets is useless
+  std::size_t date_at = 0;  // of the Date field's value; 0 = none
+  std::string_view date;
+  bool announced_close = false;
+  bool is_chunked = false;
+  std::string content;     // decoded, only when is_chunked
+  std::string_view body;   // as it lies in the input, or a view of content
+  const char* why = "";    // kInvalid
+  std::size_t why_at = 0;  // and at which octet
+};
+
+// `head_request`: the request's method was HEAD.
+void parse_response(std::string_view input, bool head_request, ParsedResponse* out);
+
+enum class CheckKind : std::uint8_t {
+  kVerified,
+  kVariant,  // verified, with a head unlike the first's
+  kNeedMore,
+  kInterim,  // a 1xx nobody asked for, or 103: skipped, counted apart
+  kStatus,   // errors from here on: the message's end is known
+  kBody,
+  kDate,
+  kFraming,  // no response, or one without an end: the connection is of no more use
+};
+
+struct CheckResult {
+  CheckKind kind = CheckKind::kNeedMore;
+  std::size_t size = 0;  // octets of the message
+  std::size_t need = 0;
+  bool announced_close = false;
+  const char* why = "";
+  std::size_t why_at = 0;
+};
+
+// One per kind of request and thread.
+class ResponseVerifier {
+ public:
+  // 0: whatever 2xx comes first.
+  ResponseVerifier(int expected_status, bool head_request)
+      : expected_status_(expected_status), head_request_(head_request) {}
+
+  // To be called when the second may have changed; cheap when it has not.
+  void set_wall_clock(std::int64_t seconds) {
+    if (seconds == wall_seconds_) return;
+    wall_seconds_ = seconds;
+    review_date();
+  }
+
+  // How many whole responses, equal to the learned one, `input` begins with; at most `limit`.
+  std::size_t count_equal(std::string_view input, std::size_t limit) const {
+    if (!is_current_) return 0;
+    const std::size_t size = learned_.size();
+    const char* expected = learned_.data();
+    const char* at = input.data();
+    std::size_t left = input.size();
+    std::size_t count = 0;
+    while (count < limit && left >= size && std::memcmp(at, expected, size) == 0) {
+      ++count;
+      at += size;
+      left -= size;
+    }
+    return count;
+  }
+  std::size_t learned_size() const { return learned_.size(); }
+
+  // Anything else. `input` must not be empty.
+  CheckResult check(std::string_view input);
+
+  bool is_learned() const { return !learned_.empty(); }
+  int status() const { return status_; }
+  bool has_date() const { return date_at_ != 0; }
+  std::size_t body_size() const { return body_.size(); }
+  const std::string& body() const { return body_; }
+  bool announced_close() const { return announced_close_; }
+
+ private:
+  bool is_date_good(std::string_view date) const;
+  // As learned but for the Date; `size` octets are looked at.
+  bool equals_but_date(std::string_view input, std::size_t size) const;
+  void review_date();
+
+  int expected_status_;
+  bool head_request_;
+  int status_ = 0;
+  bool is_current_ = false;  // learned, and its Date is near the clock
+  bool announced_close_ = false;
+  std::int64_t wall_seconds_ = 0;
+  std::string learned_;
+  std::string body_;  // of the first response; all others have to equal it
+  std::size_t date_at_ = 0;
+  ParsedResponse parsed_;
+};
+
+}  // namespace httpmark
+
+#endif  // HTTPMARK_NATIVE_LOAD_RESPONSE_HPP_

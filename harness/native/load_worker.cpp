@@ -1,0 +1,506 @@
+#include "load_worker.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include "clock.hpp"
+
+namespace httpmark {
+namespace {
+
+constexpr std::size_t kReceiveBytes = 256 * 1024;
+// An unfinished answer up to this size is moved in front of the next read; a larger one is
+// collected apart.
+constexpr std::size_t kCarryBytesMax = 8 * 1024;
+constexpr int kEventsPerWait = 512;
+constexpr std::size_t kConnectsPerPause = 64;
+constexpr time_t kConnectSecondsMax = 5;
+constexpr std::size_t kComplaintsMax = 5;
+constexpr std::size_t kGone = std::string_view::npos;
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+constexpr const char* kOwnSchedstat = "/proc/thread-self/schedstat";
+
+std::int64_t wall_seconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return now.tv_sec;
+}
+
+void sleep_until_ns(std::uint64_t at_ns) {
+  timespec at = {};
+  at.tv_sec = static_cast<time_t>(at_ns / 1'000'000'000);
+  at.tv_nsec = static_cast<long>(at_ns % 1'000'000'000);
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {
+  }
+}
+
+std::uint64_t ns_of(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
+
+}  // namespace
+
+void LoadErrors::add(const LoadErrors& other) {
+  connect += other.connect;
+  closed += other.closed;
+  reset += other.reset;
+  timeout += other.timeout;
+  status += other.status;
+  framing += other.framing;
+  body += other.body;
+  order += other.order;
+  date += other.date;
+  surplus += other.surplus;
+}
+
+void LoadCounts::add(const LoadCounts& other) {
+  responses += other.responses;
+  responses_in_window += other.responses_in_window;
+  variants += other.variants;
+  interim += other.interim;
+  requests_sent += other.requests_sent;
+  bytes_sent += other.bytes_sent;
+  bytes_received += other.bytes_received;
+  reads += other.reads;
+  writes += other.writes;
+  wakes += other.wakes;
+  reconnects += other.reconnects;
+  abandoned += other.abandoned;
+  errors.add(other.errors);
+  response.merge(other.response);
+  batch.merge(other.batch);
+  for (const std::string& complaint : other.complaints) {
+    if (complaints.size() < kComplaintsMax) complaints.push_back(complaint);
+  }
+}
+
+LoadWorker::LoadWorker(const LoadPlan& plan, std::size_t connections,
+                       const std::vector<ResponseVerifier>& verifiers)
+    : plan_(plan),
+      epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
+      connections_(connections),
+      verifiers_(verifiers),
+      receive_(kReceiveBytes) {
+  for (std::size_t i = 0; i < plan_.depth + plan_.requests.size(); ++i) {
+    block_at_.push_back(block_.size());
+    block_ += plan_.requests[i % plan_.requests.size()].octets;
+  }
+  block_at_.push_back(block_.size());
+  for (std::size_t i = 0; i < connections; ++i) {
+    connections_[i].index = static_cast<std::uint32_t>(i);
+    // A window can be as many groups as it has requests; a batch is one.
+    connections_[i].groups.resize(plan_.refill == Refill::kWindow ? plan_.depth : 1);
+  }
+}
+
+LoadWorker::~LoadWorker() {
+  for (Connection& connection : connections_) {
+    if (connection.fd >= 0) close(connection.fd);
+  }
+  close(epoll_fd_);
+}
+
+int LoadWorker::open_socket() {
+  const int fd = socket(plan_.server.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const timeval limit = {kConnectSecondsMax, 0};  // holds for connect, too
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  if (connect(fd, plan_.server.sockaddr_ptr(), plan_.server.length) != 0 ||
+      fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+bool LoadWorker::add_connection(Connection* connection) {
+  connection->fd = open_socket();
+  if (connection->fd < 0) return false;
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.u32 = connection->index;
+  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, connection->fd, &event) == 0) {
+    ++live_;
+    return true;
+  }
+  close(connection->fd);
+  connection->fd = -1;
+  return false;
+}
+
+void LoadWorker::connect_all() {
+  const double rate = plan_.connect_rate / static_cast<double>(plan_.threads);
+  const std::uint64_t start = monotonic_ns();
+  std::size_t tried = 0;
+  for (Connection& connection : connections_) {
+    if (tried != 0 && tried % kConnectsPerPause == 0) {
+      sleep_until_ns(start + ns_of(static_cast<double>(tried) / rate));
+    }
+    ++tried;
+    if (add_connection(&connection)) {
+      ++result_.established;
+      continue;
+    }
+    if (result_.counts.complaints.empty()) {
+      result_.counts.complaints.push_back(std::string("connect: ") + std::strerror(errno));
+    }
+    ++result_.counts.errors.connect;
+    // A target that has never answered is not asked ten thousand times.
+    if (result_.established == 0) return;
+  }
+}
+
+void LoadWorker::run(std::uint64_t start_ns) {
+  const std::uint64_t window_ns = start_ns + ns_of(plan_.warmup_s);
+  const std::uint64_t stop_ns = window_ns + ns_of(plan_.duration_s);
+  const std::uint64_t give_up_ns = stop_ns + ns_of(plan_.drain_s);
+  epoll_event events[kEventsPerWait];
+  sleep_until_ns(start_ns);
+  is_sending_ = true;
+  std::uint64_t now = monotonic_ns();
+  if (plan_.warmup_s <= 0) begin_window(now);
+  for (Connection& connection : connections_) {
+    if (connection.fd < 0) continue;
+    enqueue(&connection, static_cast<std::uint32_t>(plan_.depth), monotonic_ns());
+    flush(&connection);
+  }
+  std::uint64_t next_ns = is_in_window_ ? stop_ns : window_ns;
+  for (;;) {
+    now = monotonic_ns();
+    if (now >= next_ns) {
+      if (is_sending_ && !is_in_window_) {
+        begin_window(now);
+        next_ns = stop_ns;
+      }
+      if (now >= stop_ns && is_sending_) {
+        is_sending_ = false;
+        is_in_window_ = false;
+        result_.counts.responses_in_window = result_.counts.responses;
+        result_.stopped_ns = now;
+        next_ns = give_up_ns;
+      }
+      if (now >= give_up_ns) break;
+    }
+    if (!is_sending_ && unanswered_ == 0) break;
+    if (live_ == 0) break;
+    const std::uint64_t wait_ms = (next_ns - std::min(now, next_ns)) / kNsPerMs + 1;
+    const int ready = epoll_wait(epoll_fd_, events, kEventsPerWait,
+                                 static_cast<int>(std::min<std::uint64_t>(wait_ms, 1000)));
+    ++result_.counts.wakes;
+    const std::int64_t seconds = wall_seconds();
+    for (ResponseVerifier& verifier : verifiers_) verifier.set_wall_clock(seconds);
+    for (int i = 0; i < ready; ++i) {
+      Connection* connection = &connections_[events[i].data.u32];
+      if (connection->fd < 0) continue;
+      if ((events[i].events & EPOLLOUT) != 0) flush(connection);
+      if (connection->fd >= 0 && (events[i].events & ~EPOLLOUT) != 0) on_readable(connection);
+    }
+  }
+  result_.drained_ns = monotonic_ns();
+  if (result_.stopped_ns == 0) {  // all connections were lost before the end
+    result_.counts.responses_in_window = result_.counts.responses;
+    result_.stopped_ns = result_.drained_ns;
+    if (result_.started_ns == 0) result_.started_ns = result_.drained_ns;
+  }
+  const TaskCost cost = read_schedstat(kOwnSchedstat);
+  result_.cost.on_cpu_ns = cost.on_cpu_ns - result_.cost.on_cpu_ns;
+  result_.cost.run_delay_ns = cost.run_delay_ns - result_.cost.run_delay_ns;
+  result_.counts.errors.timeout += unanswered_;
+  for (Connection& connection : connections_) {
+    if (connection.fd < 0) continue;
+    if (connection.unanswered != 0) {
+      // What may still come is of no interest, and TIME_WAIT would keep the port.
+      const linger reset = {1, 0};
+      setsockopt(connection.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    }
+    close(connection.fd);
+    connection.fd = -1;
+  }
+}
+
+void LoadWorker::begin_window(std::uint64_t now_ns) {
+  // Errors are errors, in the warm-up, too.
+  LoadCounts counts;
+  counts.complaints = std::move(result_.counts.complaints);
+  counts.errors = result_.counts.errors;
+  counts.abandoned = result_.counts.abandoned;
+  counts.reconnects = result_.counts.reconnects;
+  result_.counts = std::move(counts);
+  result_.started_ns = now_ns;
+  result_.cost = read_schedstat(kOwnSchedstat);
+  is_in_window_ = true;
+}
+
+void LoadWorker::enqueue(Connection* connection, std::uint32_t count, std::uint64_t now_ns) {
+  connection->queued += count;
+  connection->unanswered += count;
+  unanswered_ += count;
+  const auto capacity = static_cast<std::uint32_t>(connection->groups.size());
+  const std::uint32_t at = (connection->group_first + connection->group_count) % capacity;
+  connection->groups[at] = {now_ns, count};
+  ++connection->group_count;
+}
+
+void LoadWorker::flush(Connection* connection) {
+  const auto kinds = static_cast<std::uint32_t>(plan_.requests.size());
+  while (connection->queued != 0) {
+    const std::size_t from = block_at_[connection->send_kind] + connection->send_offset;
+    const std::size_t to = block_at_[connection->send_kind + connection->queued];
+    const ssize_t sent = send(connection->fd, block_.data() + from, to - from, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN) {
+        watch_writable(connection, true);
+        return;
+      }
+      // The reading side will say what happened, after what the server still had to say.
+      watch_writable(connection, false);
+      return;
+    }
+    ++result_.counts.writes;
+    result_.counts.bytes_sent += static_cast<std::uint64_t>(sent);
+    std::uint32_t done = 0;
+    if (from + static_cast<std::size_t>(sent) == to) {
+      done = connection->queued;
+      connection->send_offset = 0;
+    } else {
+      const std::size_t reached = from + static_cast<std::size_t>(sent);
+      while (block_at_[connection->send_kind + done + 1] <= reached) ++done;
+      connection->send_offset = reached - block_at_[connection->send_kind + done];
+    }
+    connection->queued -= done;
+    connection->send_kind = (connection->send_kind + done) % kinds;
+    result_.counts.requests_sent += done;
+  }
+  watch_writable(connection, false);
+}
+
+void LoadWorker::on_readable(Connection* connection) {
+  std::string& partial = connection->partial;
+  const bool is_carried = partial.size() <= kCarryBytesMax;
+  const std::size_t carried = is_carried ? partial.size() : 0;
+  if (carried != 0) std::memcpy(receive_.data(), partial.data(), carried);
+  const ssize_t got = recv(connection->fd, receive_.data() + carried, receive_.size() - carried, 0);
+  const std::uint64_t now = monotonic_ns();
+  if (got <= 0) {
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    on_end(connection, got < 0);
+    return;
+  }
+  const auto size = static_cast<std::size_t>(got);
+  ++result_.counts.reads;
+  result_.counts.bytes_received += size;
+  const std::uint32_t before = connection->unanswered;
+  if (is_carried) {
+    const std::string_view octets(receive_.data(), carried + size);
+    std::size_t done = 0;
+    if (octets.size() >= connection->need) {
+      done = digest(connection, octets, now);
+      if (done == kGone) return;
+    }
+    if (done < octets.size()) {
+      partial.assign(octets.substr(done));
+    } else if (carried != 0) {
+      partial.clear();
+    }
+  } else {
+    partial.append(receive_.data(), size);
+    if (partial.size() < connection->need) return;
+    const std::size_t done = digest(connection, partial, now);
+    if (done == kGone) return;
+    partial.erase(0, done);
+  }
+  if (partial.empty()) connection->need = 0;
+  if (connection->closing && connection->unanswered == 0) {
+    reopen(connection);
+    return;
+  }
+  refill(connection, before - connection->unanswered, now);
+}
+
+std::size_t LoadWorker::digest(Connection* connection, std::string_view octets,
+                               std::uint64_t now_ns) {
+  std::size_t at = 0;
+  const bool is_one_kind = verifiers_.size() == 1;
+  while (at < octets.size()) {
+    ResponseVerifier& verifier = verifiers_[connection->receive_kind];
+    const std::string_view rest = octets.substr(at);
+    if (connection->unanswered == 0) {
+      ++result_.counts.errors.surplus;
+      CheckResult surplus;
+      surplus.why = "octets that no request asked for";
+      complain(*connection, surplus, rest);
+      reopen(connection);
+      return kGone;
+    }
+    const std::size_t equal =
+        verifier.count_equal(rest, is_one_kind ? connection->unanswered : std::size_t{1});
+    if (equal != 0) {
+      at += equal * verifier.learned_size();
+      if (verifier.announced_close()) connection->closing = true;
+      answered(connection, equal, now_ns, true);
+      continue;
+    }
+    const CheckResult result = verifier.check(rest);
+    if (result.announced_close) connection->closing = true;
+    LoadErrors& errors = result_.counts.errors;
+    switch (result.kind) {
+      case CheckKind::kNeedMore:
+        connection->need = result.need;
+        return at;
+      case CheckKind::kVariant:
+        ++result_.counts.variants;
+        [[fallthrough]];
+      case CheckKind::kVerified:
+        answered(connection, 1, now_ns, true);
+        break;
+      case CheckKind::kInterim:
+        ++result_.counts.interim;
+        break;
+      case CheckKind::kStatus:
+      case CheckKind::kBody:
+      case CheckKind::kDate: {
+        complain(*connection, result, rest);
+        bool is_other = false;
+        if (result.kind == CheckKind::kBody) {
+          for (const ResponseVerifier& other : verifiers_) {
+            if (other.body() != verifier.body() &&
+                rest.substr(0, result.size).ends_with(other.body())) {
+              is_other = true;
+            }
+          }
+        }
+        ++(is_other                            ? errors.order
+           : result.kind == CheckKind::kStatus ? errors.status
+           : result.kind == CheckKind::kBody   ? errors.body
+                                               : errors.date);
+        answered(connection, 1, now_ns, false);
+        break;
+      }
+      case CheckKind::kFraming:
+        ++errors.framing;
+        complain(*connection, result, rest);
+        reopen(connection);
+        return kGone;
+    }
+    at += result.size;
+  }
+  return at;
+}
+
+void LoadWorker::answered(Connection* connection, std::uint64_t count, std::uint64_t now_ns,
+                          bool verified) {
+  connection->unanswered -= static_cast<std::uint32_t>(count);
+  unanswered_ -= count;
+  if (verifiers_.size() > 1) {
+    connection->receive_kind = (connection->receive_kind + static_cast<std::uint32_t>(count)) %
+                               static_cast<std::uint32_t>(verifiers_.size());
+  }
+  if (verified) result_.counts.responses += count;
+  while (count != 0) {
+    SendGroup& group = connection->groups[connection->group_first];
+    const std::uint64_t part = std::min(count, group.count);
+    // What belongs to nothing right is in no latency either.
+    if (verified) result_.counts.response.add(now_ns - group.at_ns, part);
+    group.count -= part;
+    count -= part;
+    if (group.count != 0) continue;
+    if (plan_.refill == Refill::kBatch) result_.counts.batch.add(now_ns - group.at_ns);
+    connection->group_first =
+        (connection->group_first + 1) % static_cast<std::uint32_t>(connection->groups.size());
+    --connection->group_count;
+  }
+}
+
+void LoadWorker::refill(Connection* connection, std::uint32_t answered_count,
+                        std::uint64_t now_ns) {
+  if (!is_sending_ || connection->closing || connection->fd < 0) return;
+  if (plan_.refill == Refill::kBatch) {
+    if (connection->unanswered != 0) return;
+    answered_count = static_cast<std::uint32_t>(plan_.depth);
+  }
+  if (answered_count == 0) return;
+  enqueue(connection, answered_count, now_ns);
+  if (!connection->wants_writable) flush(connection);
+}
+
+void LoadWorker::on_end(Connection* connection, bool is_reset) {
+  LoadErrors& errors = result_.counts.errors;
+  if (is_reset) {
+    ++errors.reset;
+  } else if (connection->unanswered != 0 && !connection->closing) {
+    ++errors.closed;
+  }
+  CheckResult end;
+  end.why = is_reset ? "connection reset" : "connection closed with requests unanswered";
+  if (is_reset || (connection->unanswered != 0 && !connection->closing)) {
+    complain(*connection, end, connection->partial);
+  }
+  reopen(connection);
+}
+
+// The requests that were under way are given up; the load itself goes on.
+void LoadWorker::reopen(Connection* connection) {
+  close(connection->fd);
+  --live_;
+  result_.counts.abandoned += connection->unanswered;
+  connection->fd = -1;
+  unanswered_ -= connection->unanswered;
+  connection->unanswered = connection->queued = 0;
+  connection->send_kind = connection->receive_kind = 0;
+  connection->send_offset = connection->need = 0;
+  connection->group_first = connection->group_count = 0;
+  connection->wants_writable = connection->closing = false;
+  connection->partial.clear();
+  if (!is_sending_) return;
+  ++result_.counts.reconnects;
+  if (!add_connection(connection)) {
+    ++result_.counts.errors.connect;
+    return;
+  }
+  enqueue(connection, static_cast<std::uint32_t>(plan_.depth), monotonic_ns());
+  flush(connection);
+}
+
+void LoadWorker::complain(const Connection& connection, const CheckResult& result,
+                          std::string_view octets) {
+  if (result_.counts.complaints.size() >= kComplaintsMax) return;
+  std::string text = "connection " + std::to_string(connection.index) + ": " + result.why;
+  if (result.why_at != 0) text += " at octet " + std::to_string(result.why_at);
+  constexpr std::size_t kShown = 160;
+  if (!octets.empty()) text += ": ";
+  for (const char c : octets.substr(0, kShown)) {
+    char escaped[8];
+    if (c == '\r' || c == '\n') {
+      text += c == '\r' ? "\\r" : "\\n";
+    } else if (c >= 0x20 && c < 0x7f) {
+      text += c;
+    } else {
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(c));
+      text += escaped;
+    }
+  }
+  result_.counts.complaints.push_back(text);
+}
+
+void LoadWorker::watch_writable(Connection* connection, bool on) {
+  if (connection->wants_writable == on) return;
+  connection->wants_writable = on;
+  epoll_event event = {};
+  event.events = EPOLLIN | (on ? EPOLLOUT : 0U);
+  event.data.u32 = connection->index;
+  epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, connection->fd, &event);
+}
+
+}  // namespace httpmark

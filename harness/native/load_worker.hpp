@@ -1,0 +1,87 @@
+// One thread of the load generator: its own epoll, its own connections, nothing shared.
+#ifndef HTTPMARK_NATIVE_LOAD_WORKER_HPP_
+#define HTTPMARK_NATIVE_LOAD_WORKER_HPP_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "load_plan.hpp"
+#include "load_response.hpp"
+
+namespace httpmark {
+
+class LoadWorker {
+ public:
+  // `verifiers`: one per request of the plan, each already acquainted with its response.
+  LoadWorker(const LoadPlan& plan, std::size_t connections,
+             const std::vector<ResponseVerifier>& verifiers);
+  ~LoadWorker();
+  LoadWorker(const LoadWorker&) = delete;
+  LoadWorker& operator=(const LoadWorker&) = delete;
+
+  // Opens the connections, at the plan's rate divided by its threads.
+  void connect_all();
+  // Warm-up, window, drain.
+  void run(std::uint64_t start_ns);
+
+  const WorkerResult& result() const { return result_; }
+
+ private:
+  struct SendGroup {
+    std::uint64_t at_ns = 0;
+    std::uint64_t count = 0;
+  };
+
+  struct Connection {
+    int fd = -1;
+    bool wants_writable = false;
+    bool closing = false;  // its last answer announced close
+    std::uint32_t index = 0;
+    std::uint32_t queued = 0;      // requests to send, the one that is half out included
+    std::uint32_t unanswered = 0;  // requests sent or queued and not answered yet
+    std::uint32_t send_kind = 0;   // the request to send next
+    std::uint32_t receive_kind = 0;
+    std::size_t send_offset = 0;    // octets of it that are out
+    std::size_t need = 0;           // of partial, before looking at it again makes sense
+    std::uint32_t group_first = 0;  // ring of send times: groups of requests sent together
+    std::uint32_t group_count = 0;
+    std::string partial;  // the front of an answer that is not whole yet
+    std::vector<SendGroup> groups;
+  };
+
+  int open_socket();
+  bool add_connection(Connection* connection);
+  void reopen(Connection* connection);
+  void enqueue(Connection* connection, std::uint32_t count, std::uint64_t now_ns);
+  void flush(Connection* connection);
+  void on_readable(Connection* connection);
+  // Answers at the front of `octets`; returns how many octets are done with, or npos when the
+  // connection is gone.
+  std::size_t digest(Connection* connection, std::string_view octets, std::uint64_t now_ns);
+  void answered(Connection* connection, std::uint64_t count, std::uint64_t now_ns, bool verified);
+  void on_end(Connection* connection, bool is_reset);
+  void refill(Connection* connection, std::uint32_t answered, std::uint64_t now_ns);
+  void complain(const Connection& connection, const CheckResult& result, std::string_view octets);
+  void watch_writable(Connection* connection, bool on);
+  void begin_window(std::uint64_t now_ns);
+
+  const LoadPlan& plan_;
+  int epoll_fd_;
+  std::vector<Connection> connections_;
+  std::vector<ResponseVerifier> verifiers_;
+  // depth + kinds requests one behind the other, and where each begins.
+  std::string block_;
+  std::vector<std::size_t> block_at_;
+  std::vector<char> receive_;
+  std::uint64_t unanswered_ = 0;
+  std::size_t live_ = 0;
+  bool is_sending_ = false;
+  bool is_in_window_ = false;
+  WorkerResult result_;
+};
+
+}  // namespace httpmark
+
+#endif  // HTTPMARK_NATIVE_LOAD_WORKER_HPP_

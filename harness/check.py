@@ -164,18 +164,3 @@ class Checker:
             run.write(self.last, self.folder)
             run.draw(self.folder, self.last)
         return self.last
-
-
-def exit_code(result: Run, *, fail_under: float | None) -> int:
-    """3 when a suite has no score (controls failed), 1 below ``fail_under`` or for a failed MUST.
-
-    The families of ``seed`` rest on SHOULDs, so by themselves they fail nothing.
-    """
-    suites = [suite for server in result.servers for suite in server.compliance.suites.values()]
-    if any(suite.score_percent is None for suite in suites):
-        return 3
-    if any(suite.must is not None and suite.must.get("failed", 0) for suite in suites):
-        return 1
-    if fail_under is not None and any((s.score_percent or 0.0) < fail_under for s in suites):
-        return 1
-    return 0

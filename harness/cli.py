@@ -10,9 +10,10 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import click
 import msgspec
@@ -25,6 +26,7 @@ from httpmark.harness import (
     engines,
     environment,
     explain,
+    gates,
     report,
     run,
     runtime,
@@ -33,6 +35,8 @@ from httpmark.harness import (
 from httpmark.harness.model import HarnessError, Run
 
 _PLAIN_EVERY_S = 10.0
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class _Plain:
@@ -138,6 +142,10 @@ _runtime = click.option(
     default="auto",
     help="How servers run; auto takes Docker where a daemon answers.",
 )
+
+
+def _file(option: str, name: str, help_text: str) -> Callable[[Command], Command]:
+    return click.option(option, name, type=click.Path(path_type=Path), help=help_text)
 
 
 def _both(quick: bool, full: bool) -> None:
@@ -249,8 +257,15 @@ def bench_command(
 @click.option("--path", default="/hello", help="A path that answers 2xx to GET, whatever follows.")
 @click.option("--host", help="The Host value; by default that of TARGET.")
 @click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
+@click.option(
+    "--ruleset", type=click.Choice(gates.RULESETS), default="rfc", help="What counts as failed."
+)
 @click.option("--fail-under", type=click.FloatRange(0, 100), help="Least score in percent.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the result here.")
+@click.option("--inconclusive", type=click.Choice(gates.INCONCLUSIVE), default="warn")
+@_file("--json", "json_path", "Write the result here.")
+@_file("--junit", "junit_path", "Write JUnit XML here.")
+@_file("--sarif", "sarif_path", "Write SARIF 2.1.0 here.")
+@_file("--summary", "summary_path", "Write a Markdown summary here.")
 @_out
 def check_command(
     target: str | None,
@@ -260,8 +275,13 @@ def check_command(
     path: str,
     host: str | None,
     allow_remote: bool,
+    ruleset: str,
     fail_under: float | None,
+    inconclusive: str,
     json_path: Path | None,
+    junit_path: Path | None,
+    sarif_path: Path | None,
+    summary_path: Path | None,
     out: Path | None,
 ) -> None:
     """The gate for a server that is already running at TARGET."""
@@ -277,16 +297,30 @@ def check_command(
         allow_remote=allow_remote,
         out=out,
     )
+    gate = gates.Gate(ruleset=ruleset, fail_under=fail_under, inconclusive=inconclusive)
     with _events() as events:
         checker = check.Checker(options, events)
         try:
             result = checker.check()
         finally:
-            if json_path is not None and checker.last is not None:
-                _written(json_path, msgspec.json.encode(checker.last))
+            if checker.last is not None:
+                families = checker.catalogue.families
+                found = gates.findings(checker.last, gate=gate, families=families)
+                code = gates.exit_code(checker.last, gate=gate, families=families)
+                if json_path is not None:
+                    _written(json_path, msgspec.json.encode(checker.last))
+                if junit_path is not None:
+                    _written(junit_path, gates.junit(checker.last, found))
+                if sarif_path is not None:
+                    _written(sarif_path, gates.sarif(checker.last, found))
+                if summary_path is not None:
+                    _written(summary_path, gates.summary(checker.last, found, code=code))
     click.echo(report.scoreboard(result))
     click.echo(f"\nreport: {checker.folder / run.REPORT}")
-    raise SystemExit(check.exit_code(result, fail_under=fail_under))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for line in gates.workflow_commands(found):
+            click.echo(line)
+    raise SystemExit(code)
 
 
 @httpmark.command("report")

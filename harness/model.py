@@ -226,7 +226,7 @@ class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: tuple[str, ...] = ()  # a command in the container that prints the server's version
 
 
-class Server(msgspec.Struct, frozen=True, kw_only=True):
+class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A server under test: ``images/<name>/server.toml``."""
 
     name: str

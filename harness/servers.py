@@ -75,8 +75,8 @@ def server(name: str) -> Server:
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    raise HarnessError(f"no server is called {name!r}{meant} There are: {', '.join(known)}")
+    meant = f" did you mean {near[0]}?" if near else ""
+    raise HarnessError(f"no server is called {name!r};{meant} There are: {', '.join(known)}")
 
 
 def read(path: Path) -> Server:

@@ -1,0 +1,521 @@
+"""Starting and stopping: what starts answers, what fails says why, and nothing is left running."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from httpmark.harness import runtime, servers, wire
+from httpmark.harness.model import ContainerRecipe, HarnessError, Need, Server, Unusable
+from httpmark.harness.model import ProcessRecipe as Recipe
+
+GONE_DEADLINE_S = 10.0
+
+# "workers" processes that answer on one port; each line of MANNER makes it odd.
+TINY = """
+import os, signal, socket, sys, time
+address, port, workers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+print("tiny says hello", flush=True)
+{manner}
+listener = socket.create_server((address, port), backlog=64)
+for _ in range(workers - 1):
+    if os.fork() == 0:
+        break
+while True:
+    connection, _ = listener.accept()
+    with connection:
+        connection.settimeout(1)
+        try:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+        except OSError:
+            pass
+"""
+
+
+def tiny(folder: Path, manner: str = "", **changes: Any) -> Server:
+    """A server in Python; ``manner`` runs after it has spoken and before it listens."""
+    (folder / "server.py").write_text(TINY.format(manner=textwrap.dedent(manner)))
+    fields: dict[str, Any] = {
+        "name": "tiny", "title": "Tiny", "language": "Python", "version": "1",
+        "homepage": "https://example.org/", "capabilities": ("hello",), "source": str(folder),
+        "ready_timeout_s": 10.0,
+        "process": Recipe(
+            start=("{python}", "-S", "{source}/server.py", "{address}", "{port}", "{workers}")
+        ),
+    }  # fmt: skip
+    return Server(**(fields | changes))
+
+
+def start(server: Server, *, port: int | None = None, **options: Any) -> runtime.Running:
+    chosen: dict[str, Any] = {"workers": 1, "cpus": None, "run_id": f"test{os.getpid()}"}
+    chosen |= options
+    return runtime.start(
+        server, chosen.pop("runtime", "process"), address="127.0.0.1",
+        port=port or wire.free_port("127.0.0.1"), **chosen,
+    )  # fmt: skip
+
+
+def until(truth: Callable[[], object], deadline_s: float = GONE_DEADLINE_S) -> bool:
+    end = time.monotonic() + deadline_s
+    while time.monotonic() < end:
+        if truth():
+            return True
+        time.sleep(0.01)
+    return bool(truth())
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def scratch_folders() -> set[str]:
+    return {path.name for path in Path(tempfile.gettempdir()).glob("httpmark-tiny-*")}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    before = scratch_folders()
+    yield
+    runtime.stop_all()
+    assert until(lambda: scratch_folders() <= before)
+
+
+# --- processes --------------------------------------------------------------------------------
+
+
+def test_a_server_starts_answers_and_is_gone_after_stop(tmp_path: Path) -> None:
+    one = start(tiny(tmp_path), workers=3)
+    pids = one.pids()
+    assert len(pids) == 3
+    assert one.alive()
+    answer = wire.ask("127.0.0.1", one.port, b"GET / HTTP/1.1\r\n\r\n", deadline_s=2)
+    assert answer is not None
+    assert answer.endswith(b"ok")
+    assert one.log_tail() == "tiny says hello"
+    assert wire.port_taken("127.0.0.1", one.port)
+    one.stop()
+    assert not any(map(lives, pids))
+    assert not wire.port_taken("127.0.0.1", one.port)
+    assert not one.alive()
+    assert one.pids() == []
+    assert one.exit_reason() == "killed by SIGTERM: tiny says hello"
+    one.stop()  # a second time changes nothing
+
+
+def test_a_server_that_dies_at_start_says_its_last_words(tmp_path: Path) -> None:
+    server = tiny(tmp_path, "print('no teeth', file=sys.stderr, flush=True); sys.exit(7)")
+    with pytest.raises(Unusable, match=r"died at start: exit code 7: no teeth"):
+        start(server)
+    killed = tiny(tmp_path, "os.kill(os.getpid(), signal.SIGSEGV)")
+    with pytest.raises(Unusable, match=r"died at start: killed by SIGSEGV: tiny says hello"):
+        start(killed)
+
+
+def test_a_server_that_never_listens_or_never_answers_is_given_up(tmp_path: Path) -> None:
+    deaf = tiny(tmp_path, "time.sleep(60)", ready_timeout_s=0.5)
+    with pytest.raises(Unusable, match=r"listens on no port: waited 0.5 s; .*tiny says hello"):
+        start(deaf)
+    mute = tiny(
+        tmp_path,
+        "held = socket.create_server((address, port)); time.sleep(60)",
+        ready_timeout_s=0.5,
+    )
+    with pytest.raises(Unusable, match=r"does not answer GET /hello: waited 0.5 s"):
+        start(mute)
+
+
+def test_a_taken_port_is_told_before_anything_starts(tmp_path: Path) -> None:
+    one = start(tiny(tmp_path))
+    with pytest.raises(Unusable, match=rf"port {one.port} on 127.0.0.1 is taken"):
+        start(tiny(tmp_path), port=one.port)
+    assert one.alive()
+    with pytest.raises(Unusable, match=r"192\.0\.2\.1 cannot be listened on"):
+        runtime.start(
+            tiny(tmp_path), "process", address="192.0.2.1", port=1, workers=1, cpus=None, run_id="x"
+        )
+
+
+def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
+    server = tiny(tmp_path, process=Recipe(start=("no-such-program-at-all",)))
+    with pytest.raises(Unusable, match=r"cannot be run: no-such-program-at-all: .*No such file"):
+        start(server)
+
+
+def test_a_server_that_ignores_sigterm_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "_STOP_GRACE_S", 0.2)
+    one = start(tiny(tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN)"), workers=2)
+    pids = one.pids()
+    one.stop()
+    assert not any(map(lives, pids))
+    assert one.exit_reason().startswith("killed by SIGKILL")
+
+
+def test_a_child_that_runs_away_is_still_part_of_the_tree(tmp_path: Path) -> None:
+    runaway = """
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(60)
+        os._exit(0)
+    os.wait()
+    """
+    one = start(tiny(tmp_path, runaway))
+    pids = one.pids()
+    assert len(pids) == 2
+    one.stop()
+    assert not any(map(lives, pids))
+
+
+def test_death_in_mid_run_is_seen(tmp_path: Path) -> None:
+    one = start(tiny(tmp_path), workers=2)
+    pids = one.pids()
+    os.kill(min(pids), signal.SIGKILL)
+    assert until(lambda: not one.alive())
+    assert one.exit_reason() == "killed by SIGKILL: tiny says hello"
+    assert until(lambda: not any(map(lives, pids)))  # its workers do not outlive it
+
+
+def test_pinning_is_to_the_processors_named(tmp_path: Path) -> None:
+    last = max(os.sched_getaffinity(0))
+    one = start(tiny(tmp_path), workers=2, cpus=str(last))
+    assert [os.sched_getaffinity(pid) for pid in one.pids()] == [{last}, {last}]
+
+
+def test_a_server_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
+    started: list[runtime.Running] = []
+    thread = threading.Thread(target=lambda: started.append(start(tiny(tmp_path))))
+    thread.start()
+    thread.join()
+    time.sleep(0.1)
+    assert started[0].alive()
+    started[0].stop()
+
+
+HELPER = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {path!r})
+from httpmark.harness import runtime, servers
+import msgspec
+from httpmark.harness.model import Server
+server = msgspec.json.decode(Path({server!r}).read_bytes(), type=Server)
+one = runtime.start(server, {runtime!r}, address="127.0.0.1", port={port}, workers=2, cpus=None,
+                    run_id={run_id!r})
+try:
+    print(*one.pids(), flush=True)
+    time.sleep(60)
+finally:
+    one.stop()
+"""
+
+
+def helper(
+    folder: Path, server: Server, *, how: str, run_id: str = "helper"
+) -> tuple[subprocess.Popen[str], list[int], int]:
+    """Another harness, with a server up; its process, the server's pids and port."""
+    described = folder / f"{run_id}.json"
+    described.write_bytes(msgspec.json.encode(server))
+    port = wire.free_port("127.0.0.1")
+    text = HELPER.format(
+        path=os.pathsep.join(sys.path[:1]), server=str(described), runtime=how, port=port,
+        run_id=run_id,
+    )  # fmt: skip
+    package = str(Path(runtime.__file__).resolve().parent.parent)
+    env = os.environ | {"PYTHONPATH": os.environ.get("PYTHONPATH", package)}
+    child = subprocess.Popen(
+        [sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, env=env
+    )
+    assert child.stdout is not None
+    with child.stdout as told:
+        return child, [int(word) for word in told.readline().split()], port
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_server_dies_with_its_harness(tmp_path: Path, how: signal.Signals) -> None:
+    child, pids, port = helper(tmp_path, tiny(tmp_path), how="process")
+    assert len(pids) == 2
+    assert all(map(lives, pids))
+    child.send_signal(how)
+    child.wait(timeout=GONE_DEADLINE_S)
+    assert until(lambda: not any(map(lives, pids)))
+    assert until(lambda: not wire.port_taken("127.0.0.1", port))
+
+
+def test_a_server_whose_supervisor_is_killed_can_still_be_stopped(tmp_path: Path) -> None:
+    one = start(tiny(tmp_path), workers=3)
+    pids = one.pids()
+    parent = int(Path(f"/proc/{min(pids)}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(parent, signal.SIGKILL)
+    assert until(lambda: not one.alive())
+    assert "supervisor was killed" in one.exit_reason()
+    one.stop()
+    assert until(lambda: not any(map(lives, pids)))
+
+
+def test_files_and_variables_are_filled_in(tmp_path: Path) -> None:
+    recipe = tiny(tmp_path).process
+    assert recipe is not None
+    manner = "print(open('odd.conf').read(), os.environ['ODD'], flush=True)"
+    filled = msgspec.structs.replace(
+        recipe, files={"odd.conf": "listen {endpoint}; { keep }"}, env={"ODD": "w{workers}"}
+    )
+    one = start(tiny(tmp_path, manner, process=filled))
+    assert one.log_tail().splitlines()[-1] == f"listen 127.0.0.1:{one.port}; {{ keep }} w1"
+
+
+# --- builds and availability ------------------------------------------------------------------
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "httpmark"
+
+
+def test_a_build_runs_once_for_each_state_of_the_sources(tmp_path: Path, cache: Path) -> None:
+    said: list[str] = []
+    recipe = Recipe(
+        build=(("cp", "{source}/part", "{build}/part"),), start=("x",), binary="{build}/part"
+    )
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "part").write_text("#!/bin/sh\n")
+    (folder / "part").chmod(0o755)
+    server = tiny(folder, process=recipe)
+    assert runtime.binary(server) is None
+    for _ in range(2):
+        runtime.prepare(server, "process", say=said.append)
+    assert len([line for line in said if line.startswith("building tiny")]) == 1
+    first = runtime.binary(server)
+    assert first is not None
+    assert Path(first).is_relative_to(cache)
+    (folder / "part").write_text("#!/bin/sh\nexit\n")
+    runtime.prepare(server, "process", say=said.append)
+    assert len([line for line in said if line.startswith("building tiny")]) == 2
+    assert runtime.binary(server) not in (None, first)
+
+
+def test_a_failed_build_says_the_error_and_keeps_the_log(tmp_path: Path, cache: Path) -> None:
+    script = "echo all fine; echo 'x.c:1: error: no ; here'; echo stopping; exit 3"
+    server = tiny(tmp_path, process=Recipe(build=(("sh", "-c", script),), start=("x",)))
+    with pytest.raises(Unusable, match=r"build failed: x\.c:1: error: no ; here \(log: ") as told:
+        runtime.prepare(server, "process", say=lambda line: None)
+    log = Path(str(told.value).partition("(log: ")[2].rstrip(")"))
+    assert log.read_text().endswith("stopping\n")
+    assert list((cache / "build").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("need", "reason"),
+    [
+        (Need(install="get it", command="no-such-program"), "no-such-program not found: get it"),
+        (Need(install="get it", file="/no/such"), "/no/such not found: get it"),
+        (Need(install="get it", python="no_such"), "the Python module no_such not found: get it"),
+        (
+            Need(install="get it", command=sys.executable, at_least="99.0"),
+            rf"{sys.executable} 3[.0-9]+ is older than 99.0: get it",
+        ),
+    ],
+)
+def test_what_is_missing_is_told_with_its_mend(tmp_path: Path, need: Need, reason: str) -> None:
+    server = tiny(tmp_path, process=Recipe(start=("x",), needs=(need,)))
+    with pytest.raises(Unusable, match=f"^process: {reason}$"):
+        runtime.for_server(server, "process")
+    assert runtime.listed(server)["available"]["process"] == runtime.availability(server, "process")
+
+
+def test_what_is_there_is_available(tmp_path: Path) -> None:
+    needs = (
+        Need(install="", command=sys.executable, at_least="3.11"),
+        Need(install="", file="/proc"),
+        Need(install="", python="msgspec"),
+    )
+    server = tiny(tmp_path, process=Recipe(start=("x",), needs=needs))
+    assert runtime.availability(server, "process") is True
+    assert runtime.for_server(server, "process") == "process"
+
+
+def test_a_missing_pkg_config_module_is_told(tmp_path: Path) -> None:
+    need = Need(install="get it", pkg_config="no-such-module >= 6.8")
+    server = tiny(tmp_path, process=Recipe(start=("x",), needs=(need,)))
+    reason = runtime.availability(server, "process")
+    assert isinstance(reason, str)
+    assert "no-such-module" in reason
+    assert reason.endswith(": get it")
+
+
+def test_an_unknown_runtime_is_the_users_mistake(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="no runtime is called 'podman': use auto, docker or"):
+        runtime.choose("podman")
+    assert runtime.choose("process") == "process"
+
+
+def test_without_a_daemon_auto_means_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
+    monkeypatch.setattr(runtime, "_client", None)
+    assert runtime.choose("auto") == "process"
+    with pytest.raises(Unusable, match=r"no Docker daemon answers at .*no\.sock: "):
+        runtime.choose("docker")
+    assert runtime.sweep() == []
+    reason = runtime.availability(servers.server("nginx"), "docker")
+    assert isinstance(reason, str)
+    assert reason.startswith("no Docker daemon answers")
+
+
+def test_a_daemon_that_is_dead_behind_its_socket_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dead.sock").touch()
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/dead.sock")
+    monkeypatch.setattr(runtime, "_client", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", ResourceWarning
+        )  # docker-py drops a socket it could not use
+        trouble = runtime.docker_trouble()
+        gc.collect()
+    assert trouble is not None
+    assert trouble.startswith("no Docker daemon answers at")
+    assert "\n" not in trouble
+
+
+def test_a_socket_without_permission_says_which_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "locked.sock").touch()
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/locked.sock")
+    monkeypatch.setattr(os, "access", lambda *words: False)  # root may do everything
+    trouble = runtime.docker_trouble()
+    assert trouble is not None
+    assert trouble.startswith(f"no permission for {tmp_path}/locked.sock: sudo usermod -aG ")
+    assert trouble.endswith("then log in again")
+
+
+def test_an_image_that_the_user_has_not_brought_is_told(tmp_path: Path) -> None:
+    server = tiny(tmp_path, container=ContainerRecipe(image="httpmark-test/no-such-image"))
+    reason = runtime.availability(server, "docker")
+    assert isinstance(reason, str)
+    assert "no image httpmark-test/no-such-image: docker tag" in reason or "Docker" in reason
+
+
+# --- containers -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def contained() -> Server:
+    """A server whose image builds in seconds, built."""
+    server = servers.server("nginx")
+    runtime.prepare(server, "docker", say=lambda line: None)
+    return server
+
+
+def containers() -> dict[str, dict[str, Any]]:
+    """Every container of the daemon, by name."""
+    return {
+        one["Names"][0].removeprefix("/"): one for one in runtime._docker().api.containers(all=True)
+    }
+
+
+@pytest.mark.needs("docker")
+def test_a_container_has_its_name_its_labels_and_its_processors(contained: Server) -> None:
+    one = start(contained, runtime="docker", workers=2, cpus="0", run_id="names")
+    name = "httpmark-names-nginx"
+    found = containers()[name]
+    assert found["Labels"]["httpmark"] == "1"
+    assert found["Labels"]["httpmark.owner"].startswith(f"{os.getpid()}-")
+    pids = one.pids()
+    assert len(pids) == 3  # the master and two workers, by the host's numbers
+    assert "nginx" in Path(f"/proc/{pids[0]}/comm").read_text()
+    assert all(os.sched_getaffinity(pid) == {0} for pid in pids)
+    assert one.image_digest is not None
+    assert one.image_digest.startswith("sha256:")
+    assert one.version is not None
+    assert one.version.startswith("1.")
+    assert one.cgroup is None or os.path.isdir(one.cgroup)
+    assert one.alive()
+    one.stop()
+    assert name not in containers()
+    assert not any(map(lives, pids))
+    assert not wire.port_taken("127.0.0.1", one.port)
+    one.stop()
+
+
+@pytest.mark.needs("docker")
+def test_a_container_that_dies_at_start_says_why_and_is_removed(contained: Server) -> None:
+    recipe = contained.container
+    assert recipe is not None
+    broken = msgspec.structs.replace(recipe, files={"nginx.conf": "nonsense;"})
+    with pytest.raises(Unusable, match=r"died at start: exit code 1: .*unknown directive"):
+        start(msgspec.structs.replace(contained, container=broken), runtime="docker", run_id="dies")
+    missing = msgspec.structs.replace(recipe, start=("no-such-program",))
+    with pytest.raises(Unusable, match=r"its container cannot be started: .*no-such-program"):
+        start(
+            msgspec.structs.replace(contained, container=missing), runtime="docker", run_id="dies"
+        )
+    assert "httpmark-dies-nginx" not in containers()
+
+
+@pytest.mark.needs("docker")
+def test_sweep_removes_what_dead_harnesses_left_and_nothing_else(
+    contained: Server, tmp_path: Path
+) -> None:
+    living = start(contained, runtime="docker", run_id="living")
+    child, pids, port = helper(tmp_path, contained, how="docker", run_id="dead")
+    assert pids
+    assert not [name for name in runtime.sweep() if name.endswith(("dead-nginx", "living-nginx"))]
+    child.kill()
+    child.wait(timeout=GONE_DEADLINE_S)
+    assert "httpmark-dead-nginx" in containers()
+    assert "httpmark-dead-nginx" in runtime.sweep()
+    assert "httpmark-dead-nginx" not in containers()
+    assert not wire.port_taken("127.0.0.1", port)
+    assert living.alive()
+
+
+@pytest.mark.needs("docker")
+def test_ctrl_c_removes_the_container_at_once(contained: Server, tmp_path: Path) -> None:
+    child, pids, _ = helper(tmp_path, contained, how="docker", run_id="ctrlc")
+    assert pids
+    child.send_signal(signal.SIGINT)
+    child.wait(timeout=GONE_DEADLINE_S)
+    assert "httpmark-ctrlc-nginx" not in containers()
+    assert not any(map(lives, pids))
+
+
+@pytest.mark.needs("docker")
+def test_an_image_is_built_once(contained: Server) -> None:
+    said: list[str] = []
+    runtime.prepare(contained, "docker", say=said.append)
+    assert said == []
+
+
+@pytest.mark.needs("docker")
+def test_a_dockerfile_that_fails_says_its_error(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "Dockerfile").write_text(
+        "ARG BASE\nFROM ${BASE}\nRUN echo 'error: no teeth' && exit 3\n"
+    )
+    server = tiny(tmp_path, container=ContainerRecipe(dockerfile="Dockerfile"))
+    with pytest.raises(Unusable, match=r"its image cannot be built: error: no teeth \(log: "):
+        runtime.prepare(server, "docker", say=lambda line: None)

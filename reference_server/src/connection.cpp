@@ -89,6 +89,9 @@ struct Output {
     std::size_t begin = 0;
     std::size_t end = 0;
     std::uint64_t fill = 0;    // octets of filling behind them
+    // On a TLS connection the above is plaintext, and this what is encrypted already and goes first.
+    Buffer cipher;
+    std::size_t cipher_begin = 0;
 };
 
 Connections::Connections(const ServerSettings& settings, Transport& transport, std::uint64_t now_ms)
@@ -145,16 +148,35 @@ std::uint32_t Connections::open(std::int32_t handle, bool tls) {
     c.generation = generation;
     c.handle = handle;
     c.state = Connection::State::kOpen;
-    if (tls) c.set(Connection::kTls);
     ++open_count_;
     Counters::add(counters_.accepted);
-    set_wait(id, Connection::Wait::kIdle, settings_.limits.idle_timeout_ms);
+    if (!tls) {
+        set_wait(id, Connection::Wait::kIdle, settings_.limits.idle_timeout_ms);
+        return id;
+    }
+    c.set(Connection::kTls);
+    CHECK(tls_context_ != nullptr);
+    c.tls = TlsSession::make(tls_context_, *pipe_);
+    if (c.tls == nullptr) {
+        free_slot(id);
+        return kNoSlot;
+    }
+    set_wait(id, Connection::Wait::kHandshake, settings_.limits.handshake_timeout_ms);
     return id;
+}
+
+void Connections::set_tls(std::shared_ptr<const TlsContext> context) {
+    tls_context_ = std::move(context);
+    if (pipe_ == nullptr) pipe_ = std::make_unique<TlsPipe>();
 }
 
 void Connections::refuse_open(std::uint32_t id) {
     current_ = &slot(id);
     current_id_ = id;
+    if (current_->tls != nullptr) {  // before the handshake there is nothing to answer in
+        free_slot(id);
+        return;
+    }
     refuse(*current_, Reason::kTooManyConnections);
     flush();
     settle(id);
@@ -166,6 +188,8 @@ void Connections::free_slot(std::uint32_t id) {
     wheel_.remove(id);
     release_exchange(c);
     release_output(c);
+    delete c.tls;
+    c.tls = nullptr;
     transport_.close(id);
     c.state = Connection::State::kFree;
     ++c.generation;
@@ -192,7 +216,35 @@ void Connections::on_data(std::uint32_t id, const char* data, std::size_t size) 
         if (c.lingered > settings_.limits.linger_max) free_slot(id);
         return;
     }
-    run(id, data, data + size);
+    if (c.tls != nullptr) {
+        receive_tls(id, data, size);
+    } else {
+        run(id, data, data + size);
+    }
+}
+
+void Connections::receive_tls(std::uint32_t id, const char* data, std::size_t size) {
+    Connection& c = slot(id);
+    current_ = &c;
+    current_id_ = id;
+    std::string_view plaintext;
+    const TlsSession::Status status = c.tls->receive(*pipe_, data, size, plaintext);
+    send_ciphertext(c);  // handshake, alerts, answers to key updates
+    if (status == TlsSession::Status::kFailed) {
+        c.set(Connection::kClosing);
+        delete c.tls;
+        c.tls = nullptr;
+        if (c.exchange != nullptr) release_exchange(c);
+        settle(id);
+        return;
+    }
+    if (!c.tls->established()) {
+        settle(id);
+        return;
+    }
+    const std::uint32_t generation = c.generation;
+    run(id, plaintext.data(), plaintext.data() + plaintext.size());
+    if (status == TlsSession::Status::kEnded && is_current(id, generation)) on_end(id);
 }
 
 void Connections::on_end(std::uint32_t id) {
@@ -220,31 +272,6 @@ void Connections::on_end(std::uint32_t id) {
 }
 
 void Connections::on_broken(std::uint32_t id) { free_slot(id); }
-
-void Connections::on_sent(std::uint32_t id, const char* data, std::size_t size,
-                          std::ptrdiff_t taken) {
-    Connection& c = slot(id);
-    CHECK(c.has(Connection::kSendInFlight));
-    c.clear(Connection::kSendInFlight);
-    current_ = &c;
-    current_id_ = id;
-    if (taken < 0) {
-        c.set(Connection::kBroken);
-    } else {
-        const auto sent = static_cast<std::size_t>(taken);
-        Counters::add(counters_.bytes_out, sent);
-        Output* const out = c.output;
-        if (out != nullptr && data == out->data() + out->begin) {
-            out->begin += sent;
-        } else if (out != nullptr && data == kFill.data()) {
-            out->fill -= sent;
-        } else if (sent < size && !append_output(c, data + sent, size - sent)) {
-            c.set(Connection::kBroken);
-        }
-        if (sent == size) push_output(c);
-    }
-    resume(id);
-}
 
 void Connections::on_sendable(std::uint32_t id) {
     Connection& c = slot(id);
@@ -617,27 +644,62 @@ void Connections::flush() {
             if (!append_output(c, scratch_, size)) c.set(Connection::kBroken);
             return;
         }
-        const std::ptrdiff_t taken = transport_.send(current_id_, scratch_, size);
-        if (taken == Transport::kBroken) {
+        if (c.tls != nullptr) {
+            if (!c.tls->send(*pipe_, scratch_, size)) c.set(Connection::kBroken);
+            send_ciphertext(c);
+            return;
+        }
+        const std::ptrdiff_t sent = send_now(c, scratch_, size);
+        if (sent >= 0 && static_cast<std::size_t>(sent) < size &&
+            !append_output(c, scratch_ + sent, size - static_cast<std::size_t>(sent))) {
             c.set(Connection::kBroken);
-            return;
         }
-        if (taken == Transport::kPending) {
-            c.set(Connection::kSendInFlight);
-            return;
-        }
-        const auto sent = static_cast<std::size_t>(taken);
-        Counters::add(counters_.bytes_out, sent);
-        if (sent < size) {
-            if (!append_output(c, scratch_ + sent, size - sent)) c.set(Connection::kBroken);
-            return;
-        }
+        return;
     }
     push_output(c);
 }
 
+std::ptrdiff_t Connections::send_now(Connection& c, const char* data, std::size_t size) {
+    const std::ptrdiff_t taken = transport_.send(current_id_, data, size);
+    if (taken < 0) {
+        c.set(Connection::kBroken);
+        return taken;
+    }
+    Counters::add(counters_.bytes_out, static_cast<std::uint64_t>(taken));
+    if (taken > 0 && c.wait == Connection::Wait::kWrite) {
+        set_wait(current_id_, Connection::Wait::kWrite, settings_.limits.write_timeout_ms);
+    }
+    return taken;
+}
+
+// Sends what stands in the pipe behind what waits already.
+void Connections::send_ciphertext(Connection& c) {
+    const std::string_view cipher = pipe_->ciphertext();
+    std::size_t sent = 0;
+    const bool waiting = c.output != nullptr && c.output->cipher.size != c.output->cipher_begin;
+    if (!cipher.empty() && !waiting && !c.has(Connection::kBroken)) {
+        sent = static_cast<std::size_t>(
+            std::max<std::ptrdiff_t>(send_now(c, cipher.data(), cipher.size()), 0));
+    }
+    if (sent < cipher.size() && !c.has(Connection::kBroken)) {
+        Output* const out = ensure_output(c, 0);
+        if (out == nullptr || !out->cipher.append(arena_, cipher.substr(sent))) {
+            c.set(Connection::kBroken);
+        }
+    }
+    pipe_->clear();
+}
+
 void Connections::push_output(Connection& c) {
-    while (c.output != nullptr && !c.has(Connection::kSendInFlight | Connection::kBroken)) {
+    if (c.tls != nullptr || (c.output != nullptr && c.output->cipher.size != 0)) {
+        push_tls(c);
+    } else {
+        push_plain(c);
+    }
+}
+
+void Connections::push_plain(Connection& c) {
+    while (c.output != nullptr && !c.has(Connection::kBroken)) {
         Output& out = *c.output;
         const bool filling = out.begin == out.end;
         if (filling && out.fill == 0) {
@@ -648,24 +710,49 @@ void Connections::push_output(Connection& c) {
         const std::size_t size =
             filling ? static_cast<std::size_t>(std::min<std::uint64_t>(out.fill, kFill.size()))
                     : out.end - out.begin;
-        const std::ptrdiff_t taken = transport_.send(current_id_, data, size);
-        if (taken == Transport::kBroken) {
-            c.set(Connection::kBroken);
-            return;
-        }
-        if (taken == Transport::kPending) {
-            c.set(Connection::kSendInFlight);
-            return;
-        }
+        const std::ptrdiff_t taken = send_now(c, data, size);
+        if (taken < 0) return;
         const auto sent = static_cast<std::size_t>(taken);
-        Counters::add(counters_.bytes_out, sent);
         if (filling) {
             out.fill -= sent;
         } else {
             out.begin += sent;
         }
-        if (sent != 0) set_wait(current_id_, Connection::Wait::kWrite, settings_.limits.write_timeout_ms);
         if (sent < size) return;
+    }
+}
+
+// As above, a record at a time: no more is encrypted than the wire has room for.
+void Connections::push_tls(Connection& c) {
+    while (c.output != nullptr && !c.has(Connection::kBroken)) {
+        Output& out = *c.output;
+        const std::size_t waiting = out.cipher.size - out.cipher_begin;
+        if (waiting != 0) {
+            const std::ptrdiff_t taken = send_now(c, out.cipher.data + out.cipher_begin, waiting);
+            if (taken < 0) return;
+            out.cipher_begin += static_cast<std::size_t>(taken);
+            if (static_cast<std::size_t>(taken) < waiting) return;
+            out.cipher.size = 0;
+            out.cipher_begin = 0;
+        }
+        const bool filling = out.begin == out.end;
+        if (c.tls == nullptr || (filling && out.fill == 0)) {
+            release_output(c);
+            return;
+        }
+        const char* const data = filling ? kFill.data() : out.data() + out.begin;
+        const std::size_t size = static_cast<std::size_t>(
+            std::min<std::uint64_t>(filling ? out.fill : out.end - out.begin, kTlsRecordMax));
+        if (!c.tls->send(*pipe_, data, size)) {
+            c.set(Connection::kBroken);
+            return;
+        }
+        if (filling) {
+            out.fill -= size;
+        } else {
+            out.begin += size;
+        }
+        send_ciphertext(c);
     }
 }
 
@@ -683,6 +770,9 @@ Output* Connections::ensure_output(Connection& c, std::size_t room) {
         std::memcpy(out->data(), old->data() + old->begin, kept);
         out->end = kept;
         out->fill = old->fill;
+        out->cipher = old->cipher;
+        out->cipher_begin = old->cipher_begin;
+        old->cipher = Buffer();
         release_output(c);
     }
     c.output = out;
@@ -700,6 +790,7 @@ bool Connections::append_output(Connection& c, const char* data, std::size_t siz
 
 void Connections::release_output(Connection& c) {
     if (c.output == nullptr) return;
+    c.output->cipher.release(arena_);
     arena_.release(reinterpret_cast<char*>(c.output), c.output->block_capacity);
     c.output = nullptr;
 }
@@ -765,7 +856,7 @@ void Connections::settle(std::uint32_t id) {
         return;
     }
     if (blocked(c)) {
-        set_interest(id, false, !c.has(Connection::kSendInFlight));
+        set_interest(id, false, true);
         if (c.wait != Connection::Wait::kWrite) {
             set_wait(id, Connection::Wait::kWrite, limits.write_timeout_ms);
         }
@@ -776,9 +867,17 @@ void Connections::settle(std::uint32_t id) {
         return;
     }
     const Exchange* const x = c.exchange;
+    if (c.tls != nullptr && !c.tls->established() && !c.has(Connection::kPeerClosed)) {
+        set_interest(id, true, false);
+        if (c.wait != Connection::Wait::kHandshake) {
+            set_wait(id, Connection::Wait::kHandshake, limits.handshake_timeout_ms);
+        }
+        return;
+    }
     if (x == nullptr) {
         if (c.has(Connection::kPeerClosed)) {
-            free_slot(id);
+            // The peer's FIN is answered by ours, in TLS by an alert before it.
+            begin_linger(id);
             return;
         }
         set_interest(id, true, false);
@@ -811,7 +910,20 @@ void Connections::settle(std::uint32_t id) {
 
 void Connections::begin_linger(std::uint32_t id) {
     Connection& c = slot(id);
-    if (c.has(Connection::kPeerClosed)) {
+    current_ = &c;
+    current_id_ = id;
+    if (c.tls != nullptr) {
+        c.tls->shut(*pipe_);
+        send_ciphertext(c);
+        delete c.tls;
+        c.tls = nullptr;
+        c.set(Connection::kClosing);
+        if (c.output != nullptr) {  // the alert did not fit: shut when it has gone
+            settle(id);
+            return;
+        }
+    }
+    if (c.has(Connection::kPeerClosed) || c.has(Connection::kBroken)) {
         free_slot(id);
         return;
     }
@@ -915,6 +1027,10 @@ void Connections::on_timer(std::uint32_t id) {
             return;
         }
         case Connection::Wait::kIdle:
+            // Said in TLS by an alert, and staged, so that a request under way to us is no RST.
+            Counters::add(counters_.timeouts);
+            begin_linger(id);
+            return;
         case Connection::Wait::kWrite:
         case Connection::Wait::kLinger:
         case Connection::Wait::kHandshake:
@@ -931,9 +1047,8 @@ void Connections::drain() {
     draining_ = true;
     for (std::uint32_t id = 0; id < capacity_; ++id) {
         Connection& c = slot(id);
-        if (c.state == Connection::State::kOpen && c.exchange == nullptr && c.output == nullptr &&
-            !c.has(Connection::kSendInFlight)) {
-            free_slot(id);
+        if (c.state == Connection::State::kOpen && c.exchange == nullptr && c.output == nullptr) {
+            begin_linger(id);
         }
     }
 }

@@ -22,19 +22,17 @@
 #include "response.hpp"
 #include "router.hpp"
 #include "timers.hpp"
+#include "tls.hpp"
 
 namespace httpmark {
-
-class TlsSession;
 
 // The door to the wire. `id` is a slot index.
 class Transport {
   public:
     static constexpr std::ptrdiff_t kBroken = -1;
-    static constexpr std::ptrdiff_t kPending = -2;
 
-    // Octets taken; when fewer than `size`, ask for room by set_interest(). kPending: the octets must stay
-    // where they are until on_sent(). kBroken: the connection is gone.
+    // Octets taken; when fewer than `size`, ask for room by set_interest(). kBroken: the connection
+    // is gone.
     virtual std::ptrdiff_t send(std::uint32_t id, const char* data, std::size_t size) = 0;
     virtual void set_interest(std::uint32_t id, bool octets, bool room) = 0;
     virtual void shutdown_write(std::uint32_t id) = 0;
@@ -78,9 +76,8 @@ struct Connection {
         kPeerClosed = 2,    // the peer has sent FIN
         kBroken = 4,        // the transport is gone
         kReadingOff = 8,
-        kSendInFlight = 16,
-        kTls = 32,
-        kRoomAwaited = 64,
+        kTls = 16,
+        kRoomAwaited = 32,
     };
 
     TimerNode timer;
@@ -114,12 +111,14 @@ class Connections final : private TimerNodes, private Sink {
     // Once per turn of the loop, before any event: a clock that never goes back, and the date.
     void set_time(std::uint64_t now_ms, std::int64_t unix_seconds);
 
+    // What new TLS connections are served with; nullptr while there is no TLS.
+    void set_tls(std::shared_ptr<const TlsContext> context);
+
     std::uint32_t open(std::int32_t handle, bool tls);  // kNoSlot when memory is short
     void refuse_open(std::uint32_t id);                 // 503 and close: over the ceiling
     void on_data(std::uint32_t id, const char* data, std::size_t size);
     void on_end(std::uint32_t id);
     void on_broken(std::uint32_t id);
-    void on_sent(std::uint32_t id, const char* data, std::size_t size, std::ptrdiff_t taken);
     void on_sendable(std::uint32_t id);
 
     void run_timers();
@@ -161,12 +160,15 @@ class Connections final : private TimerNodes, private Sink {
     void write_error(Connection& c, Reason reason, const RequestHead* head, std::string_view allow);
     ResponseOptions options_for(Connection& c, const RequestHead& head);
 
-    bool blocked(const Connection& c) const {
-        return c.output != nullptr || c.has(Connection::kSendInFlight);
-    }
+    static bool blocked(const Connection& c) { return c.output != nullptr; }
     void park(Connection& c, const char* p, const char* end);
     void flush();
     void push_output(Connection& c);
+    void push_plain(Connection& c);
+    void push_tls(Connection& c);
+    void send_ciphertext(Connection& c);
+    std::ptrdiff_t send_now(Connection& c, const char* data, std::size_t size);
+    void receive_tls(std::uint32_t id, const char* data, std::size_t size);
     bool append_output(Connection& c, const char* data, std::size_t size);
     Output* ensure_output(Connection& c, std::size_t room);
     void release_output(Connection& c);
@@ -187,6 +189,8 @@ class Connections final : private TimerNodes, private Sink {
     Counters counters_;
     HeadParser parser_;
     DateLine date_;
+    std::shared_ptr<const TlsContext> tls_context_;
+    std::unique_ptr<TlsPipe> pipe_;
     std::vector<std::unique_ptr<Connection[]>> slots_;
     std::uint32_t capacity_ = 0;
     std::uint32_t free_head_ = kNoSlot;

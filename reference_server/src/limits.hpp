@@ -110,6 +110,11 @@ inline constexpr std::array<LimitRow, 28> kLimitTable = {{
 // Sizes that are not knobs.
 inline constexpr std::size_t kReceiveBufferSize = 64 * 1024;
 inline constexpr std::size_t kOutputScratchSize = 128 * 1024;
+inline constexpr std::size_t kTlsRecordMax = 16384;  // RFC 8446 5.1
+// What a receive decrypts to: its own octets and a record begun before.
+inline constexpr std::size_t kPlainBufferSize = kReceiveBufferSize + 2 * kTlsRecordMax;
+// A whole scratch as records, and room for what a handshake or an alert adds.
+inline constexpr std::size_t kCipherBufferSize = kOutputScratchSize + 64 * 1024;
 inline constexpr std::size_t kSmallReplyMax = 2048;  // room kept free before a request is answered
 inline constexpr std::size_t kWorkerStackSize = 256 * 1024;
 inline constexpr std::uint32_t kTickMs = 64;

@@ -1,5 +1,6 @@
-// The door to the kernel. Completion-shaped: orders go in, completions come out; an engine may
-// complete a send at once. A loop knows octets, handles and tokens, and nothing of HTTP.
+// The door to the kernel. Completion-shaped: orders go in, completions come out. Octets that have
+// come are handed over where they lie; octets to be sent are the loop's business from the moment
+// it says it has taken them. A loop knows octets, handles and tokens, and nothing of HTTP.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +24,6 @@ class LoopEvents {
     virtual void on_data(LoopToken token, const char* data, std::size_t size) = 0;
     virtual void on_end(LoopToken token) = 0;
     virtual void on_broken(LoopToken token) = 0;
-    virtual void on_sent(LoopToken token, const char* data, std::size_t size,
-                         std::ptrdiff_t taken) = 0;
     virtual void on_sendable(LoopToken token) = 0;
     // Another thread has called wake().
     virtual void on_wake() = 0;
@@ -38,7 +37,6 @@ class LoopEvents {
 class Loop {
   public:
     static constexpr std::ptrdiff_t kBroken = -1;
-    static constexpr std::ptrdiff_t kPending = -2;
 
     virtual ~Loop() = default;
 
@@ -47,6 +45,8 @@ class Loop {
     virtual bool add_listener(int socket, std::uint32_t listener, std::string& error) = 0;
     virtual void remove_listener(int socket) = 0;
 
+    // Octets taken, perhaps fewer than `size`: then ask for room. What has been taken goes out in
+    // order, and before a later shutdown_write(). kBroken: the connection is gone.
     virtual std::ptrdiff_t send(std::int32_t handle, LoopToken token, const char* data,
                                 std::size_t size) = 0;
     // What the connection waits for: octets, room to send, both or neither. A fresh one waits for

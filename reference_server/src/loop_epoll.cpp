@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "check.hpp"
 #include "loop.hpp"
@@ -48,7 +49,7 @@ class EpollLoop final : public Loop {
     }
 
     bool add_listener(int socket, std::uint32_t listener, std::string& error) override {
-        CHECK(listener < listeners_.size());
+        if (listeners_.size() <= listener) listeners_.resize(listener + 1, -1);
         listeners_[listener] = socket;
         if (watch(socket, kListenerBase | listener, EPOLLIN)) return true;
         error = std::string("epoll: ") + std::strerror(errno);
@@ -170,7 +171,7 @@ class EpollLoop final : public Loop {
     int wake_ = -1;
     int reserve_ = -1;
     char* receive_ = nullptr;
-    std::array<int, 16> listeners_{};
+    std::vector<int> listeners_;
     std::array<epoll_event, 256> ready_{};
 };
 

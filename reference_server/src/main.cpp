@@ -3,8 +3,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +18,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "check.hpp"
@@ -35,8 +38,12 @@ constexpr int kExitUsage = 2;
 constexpr int kExitEnvironment = 3;
 
 struct Options {
-    std::string address = "127.0.0.1";
+    std::vector<std::string> addresses;
+    std::vector<std::string> unix_paths;
     int port = 8080;
+    int tls_port = -1;
+    bool pin = false;
+    TlsSettings tls;
     unsigned workers = 0;
     Engine engine = Engine::kEpoll;
     bool print_limits = false;
@@ -89,10 +96,23 @@ constexpr struct {
 void print_help() {
     std::printf(
         "httpmark-server %s: a strict HTTP/1.1 server\n\n"
-        "  --address A           IPv4 or IPv6 address to listen on (127.0.0.1)\n"
+        "  --address A           IPv4 or IPv6 address to listen on, may be repeated (127.0.0.1)\n"
         "  --port P              port, 0 for a free one (8080)\n"
+        "  --unix PATH           listen on a Unix socket too, may be repeated\n"
         "  --workers N           threads, each with its own listener (number of CPUs)\n"
-        "  --engine epoll        the event engine\n"
+        "  --pin                 keep worker N on CPU N\n"
+        "  --engine epoll|uring  the event engine (epoll)\n"
+        "  --tls-port P          port for TLS, 0 for a free one\n"
+        "  --tls-cert F          certificate chain, PEM; with --tls-key, may be repeated: the host\n"
+        "                        name that a client asks for (SNI) chooses\n"
+        "  --tls-key F           its private key\n"
+        "  --tls-key-password-file F\n"
+        "  --tls-min, --tls-max  1.2 or 1.3\n"
+        "  --tls-ciphers LIST    for TLS 1.2;  --tls-ciphersuites LIST  for TLS 1.3\n"
+        "  --tls-groups LIST     (X25519:P-256:P-384:P-521)\n"
+        "  --tls-client-ca F     authority of client certificates\n"
+        "  --tls-client-verify off|optional|required\n"
+        "  --tls-tickets N       session tickets of TLS 1.3 (0)\n"
         "  --strictness LEVEL    strict: the strictest legal reading (default)\n"
         "                        rfc: also empty lines before a request, an empty Host, and\n"
         "                        Content-Length repeated with equal values\n"
@@ -100,6 +120,8 @@ void print_help() {
         "  --print-limits        print every limit and timeout and leave\n"
         "  --stats               print counters when stopped\n"
         "  --help, --version\n\n"
+        "  SIGTERM, SIGINT: answer what is under way, then leave; a second one: leave now\n"
+        "  SIGHUP: read certificates and keys again;  SIGUSR1: print counters\n\n"
         "  HTTPMARK_SIMD=scalar|sse42|avx2|avx512 forces a scan kernel\n\n"
         "limits and timeouts, with what exceeding them leads to (0 switches a timeout off):\n",
         HTTPMARK_VERSION);
@@ -110,6 +132,24 @@ void print_help() {
                     row.meaning);
     }
     for (const auto& row : kSecondsFlags) std::printf("  --%-24s %-19s %s\n", row.flag, "", row.meaning);
+}
+
+constexpr std::string_view kValueFlags[] = {
+    "address",      "port",          "unix",        "workers",          "engine",
+    "strictness",   "tls-port",      "tls-cert",    "tls-key",          "tls-key-password-file",
+    "tls-min",      "tls-max",       "tls-ciphers", "tls-ciphersuites", "tls-groups",
+    "tls-client-ca", "tls-client-verify", "tls-tickets",
+};
+
+bool parse_tls_version(const char* flag, std::string_view value, int& version) {
+    if (value == "1.2") {
+        version = 0x0303;
+    } else if (value == "1.3") {
+        version = 0x0304;
+    } else {
+        return complain("--%s is 1.2 or 1.3, not '%s'", flag, std::string(value).c_str());
+    }
+    return true;
 }
 
 bool parse_options(int argc, char** argv, Options& options) {
@@ -127,6 +167,10 @@ bool parse_options(int argc, char** argv, Options& options) {
             options.print_limits = true;
             continue;
         }
+        if (argument == "--pin") {
+            options.pin = true;
+            continue;
+        }
         if (argument == "--stats") {
             options.stats = true;
             continue;
@@ -136,8 +180,8 @@ bool parse_options(int argc, char** argv, Options& options) {
         std::string_view value;
         const std::size_t equals = argument.find('=');
         const std::string flag(argument.substr(0, equals));
-        bool known = flag == "address" || flag == "port" || flag == "workers" ||
-                     flag == "engine" || flag == "strictness";
+        bool known = std::find(std::begin(kValueFlags), std::end(kValueFlags), flag) !=
+                     std::end(kValueFlags);
         for (const LimitRow& row : kLimitTable) known = known || flag == row.flag;
         for (const auto& row : kSecondsFlags) known = known || flag == row.flag;
         if (!known) return complain("unknown flag '--%s' (see --help)", flag.c_str());
@@ -150,7 +194,49 @@ bool parse_options(int argc, char** argv, Options& options) {
         }
         std::uint64_t number = 0;
         if (flag == "address") {
-            options.address = value;
+            options.addresses.emplace_back(value);
+        } else if (flag == "unix") {
+            options.unix_paths.emplace_back(value);
+        } else if (flag == "tls-port") {
+            if (!parse_bounded("tls-port", value, 0, 65535, number)) return false;
+            options.tls_port = static_cast<int>(number);
+        } else if (flag == "tls-cert") {
+            options.tls.pairs.push_back({std::string(value), {}});
+        } else if (flag == "tls-key") {
+            const auto open = std::find_if(options.tls.pairs.begin(), options.tls.pairs.end(),
+                                           [](const auto& pair) { return pair.key.empty(); });
+            if (open == options.tls.pairs.end()) {
+                return complain("--tls-key follows the --tls-cert it belongs to");
+            }
+            open->key = value;
+        } else if (flag == "tls-key-password-file") {
+            options.tls.key_password_file = value;
+        } else if (flag == "tls-min") {
+            if (!parse_tls_version("tls-min", value, options.tls.version_min)) return false;
+        } else if (flag == "tls-max") {
+            if (!parse_tls_version("tls-max", value, options.tls.version_max)) return false;
+        } else if (flag == "tls-ciphers") {
+            options.tls.ciphers = value;
+        } else if (flag == "tls-ciphersuites") {
+            options.tls.ciphersuites = value;
+        } else if (flag == "tls-groups") {
+            options.tls.groups = value;
+        } else if (flag == "tls-client-ca") {
+            options.tls.client_ca = value;
+        } else if (flag == "tls-client-verify") {
+            if (value == "off") {
+                options.tls.client_verify = ClientVerify::kOff;
+            } else if (value == "optional") {
+                options.tls.client_verify = ClientVerify::kOptional;
+            } else if (value == "required") {
+                options.tls.client_verify = ClientVerify::kRequired;
+            } else {
+                return complain("--tls-client-verify is off, optional or required, not '%s'",
+                                std::string(value).c_str());
+            }
+        } else if (flag == "tls-tickets") {
+            if (!parse_bounded("tls-tickets", value, 0, 16, number)) return false;
+            options.tls.tickets = static_cast<unsigned>(number);
         } else if (flag == "port") {
             if (!parse_bounded("port", value, 0, 65535, number)) return false;
             options.port = static_cast<int>(number);
@@ -158,7 +244,13 @@ bool parse_options(int argc, char** argv, Options& options) {
             if (!parse_bounded("workers", value, 1, kWorkersMax, number)) return false;
             options.workers = static_cast<unsigned>(number);
         } else if (flag == "engine") {
-            if (value != "epoll") return complain("unknown engine '%s'", std::string(value).c_str());
+            if (value == "epoll") {
+                options.engine = Engine::kEpoll;
+            } else if (value == "uring") {
+                options.engine = Engine::kUring;
+            } else {
+                return complain("--engine is epoll or uring, not '%s'", std::string(value).c_str());
+            }
         } else if (flag == "strictness") {
             if (value == "strict") {
                 options.settings.strictness = Strictness::kStrict;
@@ -184,6 +276,19 @@ bool parse_options(int argc, char** argv, Options& options) {
                 limits.*row.first = limits.*row.second = number * 1000;
             }
         }
+    }
+    if (options.addresses.empty()) options.addresses.emplace_back("127.0.0.1");
+    for (const TlsSettings::Pair& pair : options.tls.pairs) {
+        if (pair.key.empty()) return complain("--tls-cert %s has no --tls-key", pair.certificate.c_str());
+    }
+    if (options.tls_port >= 0 && options.tls.pairs.empty()) {
+        return complain("--tls-port needs --tls-cert and --tls-key");
+    }
+    if (options.tls.client_verify != ClientVerify::kOff && options.tls.client_ca.empty()) {
+        return complain("--tls-client-verify needs --tls-client-ca");
+    }
+    if (options.settings.limits.head_max < options.settings.limits.target_max) {
+        return complain("--head-max must not be less than --target-max");
     }
     return true;
 }
@@ -233,21 +338,67 @@ int bound_port(int socket) {
 }
 
 // A listening socket, or -1 with the complaint made. With `shared` other workers may bind too.
-int listen_on(const Options& options, int port, bool shared) {
+int listen_on(const std::string& text, int port, bool shared, std::uint64_t backlog) {
     Address address;
-    if (!parse_address(options.address, port, address)) return -1;
+    if (!parse_address(text, port, address)) return -1;
     const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     const int on = 1;
     bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
               setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0;
+    if (ok && address.storage.ss_family == AF_INET6) {
+        ok = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) == 0;
+    }
     if (ok && shared) ok = setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
     ok = ok && bind(fd, reinterpret_cast<sockaddr*>(&address.storage), address.size) == 0 &&
-         listen(fd, static_cast<int>(options.settings.limits.backlog)) == 0;
+         listen(fd, static_cast<int>(backlog)) == 0;
     if (ok) return fd;
-    complain("cannot listen on %s port %d: %s", options.address.c_str(), port,
-             std::strerror(errno));
+    complain("cannot listen on %s port %d: %s", text.c_str(), port, std::strerror(errno));
     if (fd >= 0) close(fd);
     return -1;
+}
+
+int listen_on_unix(const std::string& path, std::uint64_t backlog) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.empty() || path.size() >= sizeof address.sun_path) {
+        complain("'%s' is no path for a Unix socket", path.c_str());
+        return -1;
+    }
+    std::memcpy(address.sun_path, path.data(), path.size());
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+        listen(fd, static_cast<int>(backlog)) == 0) {
+        return fd;
+    }
+    complain("cannot listen on %s: %s", path.c_str(), std::strerror(errno));
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+// Where to listen: found out once, then done by each worker.
+struct Place {
+    std::string address;
+    int port;
+    bool tls;
+};
+
+// SO_REUSEPORT would let another process of this user share the port in silence: the first socket
+// is bound without it to find out, and to learn which port 0 has become.
+bool find_places(const Options& options, std::vector<Place>& places) {
+    int free_ports[2] = {-1, -1};
+    for (const std::string& address : options.addresses) {
+        for (const bool tls : {false, true}) {
+            int port = tls ? options.tls_port : options.port;
+            if (port < 0) continue;
+            if (port == 0 && free_ports[tls] > 0) port = free_ports[tls];
+            const int trial = listen_on(address, port, false, options.settings.limits.backlog);
+            if (trial < 0) return false;
+            port = free_ports[tls] = bound_port(trial);
+            close(trial);
+            places.push_back({address, port, tls});
+        }
+    }
+    return true;
 }
 
 void* run_worker(void* worker) {
@@ -262,11 +413,27 @@ void raise_descriptor_limit() {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+void print_counters(const std::vector<std::unique_ptr<Worker>>& workers) {
+    const auto sum = [&](std::atomic<std::uint64_t> Counters::*counter) {
+        std::uint64_t total = 0;
+        for (const auto& worker : workers) {
+            total += (worker->counters().*counter).load(std::memory_order_relaxed);
+        }
+        return static_cast<unsigned long long>(total);
+    };
+    std::printf(
+        "accepted %llu closed %llu requests %llu refused %llu timeouts %llu bytes_in %llu "
+        "bytes_out %llu\n",
+        sum(&Counters::accepted), sum(&Counters::closed), sum(&Counters::requests),
+        sum(&Counters::refused), sum(&Counters::timeouts), sum(&Counters::bytes_in),
+        sum(&Counters::bytes_out));
+    std::fflush(stdout);
+}
+
 int serve(Options& options) {
     sigset_t signals;
     sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) sigaddset(&signals, signal);
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     raise_descriptor_limit();
     if (options.workers == 0) {
@@ -276,60 +443,102 @@ int serve(Options& options) {
     // Each worker is given its share, so that no counter is shared on the way of a request.
     options.settings.limits.memory_max /= options.workers;
 
-    // SO_REUSEPORT would let another process of this user share the port in silence: the first
-    // socket is bound without it to find out, then the group is made.
-    const int trial = listen_on(options, options.port, false);
-    if (trial < 0) return kExitEnvironment;
-    const int port = bound_port(trial);
-    close(trial);
+    std::string error;
+    std::shared_ptr<const TlsContext> context;
+    if (options.tls_port >= 0) {
+        context = TlsContext::load(options.tls, error);
+        if (context == nullptr) {
+            complain("%s", error.c_str());
+            return kExitUsage;
+        }
+    }
+    std::vector<Place> places;
+    if (!find_places(options, places)) return kExitEnvironment;
+    std::vector<int> unix_sockets;
+    for (const std::string& path : options.unix_paths) {
+        unix_sockets.push_back(listen_on_unix(path, options.settings.limits.backlog));
+        if (unix_sockets.back() < 0) return kExitEnvironment;
+    }
 
     SharedState shared;
     std::vector<std::unique_ptr<Worker>> workers;
     for (unsigned i = 0; i < options.workers; ++i) {
-        const int fd = listen_on(options, port, true);
-        if (fd < 0) return kExitEnvironment;
+        std::vector<Worker::Listener> listeners;
+        for (const Place& place : places) {
+            const int fd =
+                listen_on(place.address, place.port, true, options.settings.limits.backlog);
+            if (fd < 0) return kExitEnvironment;
+            listeners.push_back({fd, place.tls});
+        }
+        for (const int fd : unix_sockets) listeners.push_back({dup(fd), false});
         workers.push_back(std::make_unique<Worker>(options.settings, options.engine, shared));
-        std::string error;
-        if (!workers.back()->start(fd, -1, error)) {
+        if (!workers.back()->start(std::move(listeners), context, error)) {
             complain("%s", error.c_str());
             return kExitEnvironment;
         }
     }
+    for (const int fd : unix_sockets) close(fd);
     std::vector<pthread_t> threads;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, kWorkerStackSize);
-    for (const auto& worker : workers) {
+    for (unsigned i = 0; i < options.workers; ++i) {
+        cpu_set_t cpus;
+        CPU_ZERO(&cpus);
+        CPU_SET(i % static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L)), &cpus);
+        if (options.pin) pthread_attr_setaffinity_np(&attributes, sizeof cpus, &cpus);
         pthread_t thread{};
-        if (pthread_create(&thread, &attributes, run_worker, worker.get()) != 0) {
-            complain("cannot start a thread: %s", std::strerror(errno));
+        const int fault = pthread_create(&thread, &attributes, run_worker, workers[i].get());
+        if (fault != 0) {
+            complain("cannot start a thread: %s", std::strerror(fault));
             std::_Exit(kExitEnvironment);
         }
         threads.push_back(thread);
     }
     pthread_attr_destroy(&attributes);
-    const bool v6 = options.address.find(':') != std::string::npos;
-    std::printf("listening on %s%s%s:%d\n", v6 ? "[" : "", options.address.c_str(), v6 ? "]" : "",
-                port);
+    for (const Place& place : places) {
+        const bool v6 = place.address.find(':') != std::string::npos;
+        std::printf("listening on %s%s%s:%d%s\n", v6 ? "[" : "", place.address.c_str(),
+                    v6 ? "]" : "", place.port, place.tls ? " (tls)" : "");
+    }
+    for (const std::string& path : options.unix_paths) {
+        std::printf("listening on unix:%s\n", path.c_str());
+    }
     std::fflush(stdout);
 
-    bool at_once = false;
-    int signal = 0;
-    sigwait(&signals, &signal);
-    for (const auto& worker : workers) worker->request_stop(at_once);
-    for (const pthread_t thread : threads) pthread_join(thread, nullptr);
-    if (options.stats) {
-        const auto sum = [&](std::atomic<std::uint64_t> Counters::*counter) {
-            std::uint64_t total = 0;
-            for (const auto& worker : workers) total += (worker->counters().*counter).load();
-            return static_cast<unsigned long long>(total);
-        };
-        std::printf("accepted %llu closed %llu requests %llu refused %llu timeouts %llu "
-                    "bytes_in %llu bytes_out %llu\n",
-                    sum(&Counters::accepted), sum(&Counters::closed), sum(&Counters::requests),
-                    sum(&Counters::refused), sum(&Counters::timeouts), sum(&Counters::bytes_in),
-                    sum(&Counters::bytes_out));
+    bool stopping = false;
+    std::thread joiner;
+    while (true) {
+        int signal = 0;
+        sigwait(&signals, &signal);
+        if (signal == SIGUSR1) {
+            if (stopping) break;  // sent by the joiner below: all workers have left
+            print_counters(workers);
+        } else if (signal == SIGHUP) {
+            if (context == nullptr || stopping) continue;
+            // A new pair that cannot be used leaves the old one in service.
+            std::shared_ptr<const TlsContext> fresh = TlsContext::load(options.tls, error);
+            if (fresh == nullptr) {
+                complain("certificates are kept as they are: %s", error.c_str());
+                continue;
+            }
+            context = fresh;
+            for (const auto& worker : workers) worker->request_tls(fresh);
+            std::printf("certificates read again\n");
+            std::fflush(stdout);
+        } else {
+            for (const auto& worker : workers) worker->request_stop(stopping);
+            if (stopping) continue;
+            stopping = true;
+            joiner = std::thread([&threads, main = pthread_self()] {
+                for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+                pthread_kill(main, SIGUSR1);
+            });
+        }
     }
+    joiner.join();
+    for (const std::string& path : options.unix_paths) unlink(path.c_str());
+    if (options.stats) print_counters(workers);
     return 0;
 }
 
@@ -357,7 +566,9 @@ int main(int argc, char** argv) {
         }
         return 0;
     }
-    Address address;
-    if (!parse_address(options.address, options.port, address)) return kExitUsage;
+    for (const std::string& text : options.addresses) {
+        Address address;
+        if (!parse_address(text, options.port, address)) return kExitUsage;
+    }
     return serve(options);
 }

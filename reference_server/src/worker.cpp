@@ -11,8 +11,6 @@ namespace httpmark {
 
 namespace {
 
-constexpr std::uint32_t kPlainListener = 0;
-constexpr std::uint32_t kTlsListener = 1;
 constexpr int kStopAfterAnswers = 1;
 constexpr int kStopAtOnce = 2;
 
@@ -47,12 +45,14 @@ Worker::~Worker() {
     stop_listening();
 }
 
-bool Worker::start(int plain, int tls, std::string& error) {
-    plain_ = plain;
-    tls_ = tls;
+bool Worker::start(std::vector<Listener> listeners, std::shared_ptr<const TlsContext> context,
+                   std::string& error) {
+    listeners_ = std::move(listeners);
+    if (context != nullptr) connections_.set_tls(std::move(context));
     if (!loop_->start(*this, error)) return false;
-    if (plain_ >= 0 && !loop_->add_listener(plain_, kPlainListener, error)) return false;
-    if (tls_ >= 0 && !loop_->add_listener(tls_, kTlsListener, error)) return false;
+    for (std::uint32_t i = 0; i < listeners_.size(); ++i) {
+        if (!loop_->add_listener(listeners_[i].socket, i, error)) return false;
+    }
     on_turn();
     return true;
 }
@@ -75,13 +75,20 @@ void Worker::request_stop(bool at_once) {
     loop_->wake();
 }
 
-void Worker::stop_listening() {
-    for (int* socket : {&plain_, &tls_}) {
-        if (*socket < 0) continue;
-        loop_->remove_listener(*socket);
-        ::close(*socket);
-        *socket = -1;
+void Worker::request_tls(std::shared_ptr<const TlsContext> context) {
+    {
+        const std::lock_guard<std::mutex> held(next_context_lock_);
+        next_context_ = std::move(context);
     }
+    loop_->wake();
+}
+
+void Worker::stop_listening() {
+    for (const Listener& listener : listeners_) {
+        loop_->remove_listener(listener.socket);
+        ::close(listener.socket);
+    }
+    listeners_.clear();
 }
 
 void Worker::on_turn() {
@@ -90,6 +97,13 @@ void Worker::on_turn() {
 }
 
 void Worker::on_wake() {
+    std::shared_ptr<const TlsContext> context;
+    {
+        const std::lock_guard<std::mutex> held(next_context_lock_);
+        context = std::move(next_context_);
+        next_context_ = nullptr;
+    }
+    if (context != nullptr) connections_.set_tls(std::move(context));
     const int stop = stop_.load(std::memory_order_relaxed);
     if (stop == 0) return;
     stop_listening();
@@ -102,7 +116,7 @@ void Worker::on_wake() {
 }
 
 LoopToken Worker::on_accept(std::int32_t handle, std::uint32_t listener) {
-    const std::uint32_t id = connections_.open(handle, listener == kTlsListener);
+    const std::uint32_t id = connections_.open(handle, listeners_[listener].tls);
     if (id == Connections::kNoSlot) return kRefused;
     const std::uint64_t open = shared_.open_connections.fetch_add(1, std::memory_order_relaxed) + 1;
     const LoopToken token = token_of(id);
@@ -123,9 +137,6 @@ void Worker::on_data(LoopToken token, const char* data, std::size_t size) {
 }
 void Worker::on_end(LoopToken token) { connections_.on_end(id_of(token)); }
 void Worker::on_broken(LoopToken token) { connections_.on_broken(id_of(token)); }
-void Worker::on_sent(LoopToken token, const char* data, std::size_t size, std::ptrdiff_t taken) {
-    connections_.on_sent(id_of(token), data, size, taken);
-}
 void Worker::on_sendable(LoopToken token) { connections_.on_sendable(id_of(token)); }
 
 std::ptrdiff_t Worker::send(std::uint32_t id, const char* data, std::size_t size) {

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "connection.hpp"
 #include "loop.hpp"
@@ -25,11 +27,18 @@ class Worker final : private LoopEvents, private Transport {
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
-    // `plain` and `tls` are listening sockets or -1. The worker closes them.
-    bool start(int plain, int tls, std::string& error);
+    struct Listener {
+        int socket;
+        bool tls;
+    };
+    // The worker closes the sockets.
+    bool start(std::vector<Listener> listeners, std::shared_ptr<const TlsContext> context,
+               std::string& error);
     void run();  // until it has drained after request_stop()
 
-    void request_stop(bool at_once);  // from any thread
+    // From any thread.
+    void request_stop(bool at_once);
+    void request_tls(std::shared_ptr<const TlsContext> context);
     const Counters& counters() const { return connections_.counters(); }
     std::uint64_t open_count() const { return connections_.open_count(); }
 
@@ -39,8 +48,6 @@ class Worker final : private LoopEvents, private Transport {
     void on_data(LoopToken token, const char* data, std::size_t size) override;
     void on_end(LoopToken token) override;
     void on_broken(LoopToken token) override;
-    void on_sent(LoopToken token, const char* data, std::size_t size,
-                 std::ptrdiff_t taken) override;
     void on_sendable(LoopToken token) override;
     void on_wake() override;
     void on_turn() override;
@@ -59,8 +66,9 @@ class Worker final : private LoopEvents, private Transport {
     SharedState& shared_;
     std::unique_ptr<Loop> loop_;
     Connections connections_;
-    int plain_ = -1;
-    int tls_ = -1;
+    std::vector<Listener> listeners_;
+    std::mutex next_context_lock_;
+    std::shared_ptr<const TlsContext> next_context_;
     bool draining_ = false;
     std::uint64_t drain_until_ms_ = 0;
     std::uint64_t now_ms_ = 0;

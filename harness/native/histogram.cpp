@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint32_t kCookie = 0x1c849303 | 0x10;
 constexpr std::uint32_t kCompressedCookie = 0x1c849304 | 0x10;
 constexpr std::uint64_t kLowest = 1;
+// 99.9 % of 1000 is a little more than 999 in floating point.
+constexpr double kRounding = 1e-6;
 
 void put_big_endian(std::string* out, std::uint64_t value, unsigned octets) {
   for (unsigned i = octets; i-- > 0;) out->push_back(static_cast<char>(value >> (8 * i) & 0xff));
@@ -80,7 +82,8 @@ std::uint64_t Histogram::highest_of(std::size_t index) { return lowest_of(index 
 std::uint64_t Histogram::percentile(double percent) const {
   if (total_ == 0) return 0;
   const double share = std::clamp(percent, 0.0, 100.0) / 100.0 * static_cast<double>(total_);
-  const auto wanted = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(share)));
+  const auto wanted =
+      std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(share - kRounding)));
   std::uint64_t seen = 0;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     seen += counts_[i];

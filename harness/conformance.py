@@ -31,7 +31,7 @@ from httpmark.harness.probe import IN_FLIGHT, Probe
 # Silence is believed only after a second try: alone, with twice the time.
 _CONFIRMED_MAX = 256
 _CONFIRM_IN_FLIGHT = 4
-_LAST_WORDS_S = 0.3
+_LAST_WORDS_S = 2.0
 _SILENT = (Outcome.HUNG, Outcome.REFUSED)
 
 Progress = Callable[[int], None]
@@ -173,10 +173,12 @@ class _Shooter:
     def _check_alive(self, quiet: list[Exchange]) -> None:
         refused = any(exchange.outcome is Outcome.REFUSED for exchange in quiet)
         gone = refused and hello(self._target) is None
-        if gone:
-            # A listener closes a moment before its process has ended and can say why.
-            time.sleep(_LAST_WORDS_S)
         reason = self._target.death()
+        deadline = time.monotonic() + _LAST_WORDS_S
+        while gone and reason is None and time.monotonic() < deadline:
+            # A listener closes a moment before its process has ended and can say why.
+            time.sleep(0.05)
+            reason = self._target.death()
         if reason is not None:
             raise ServerDied(reason)
         if gone:

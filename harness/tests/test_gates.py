@@ -437,6 +437,18 @@ def test_annotations_keep_the_budget_and_lose_no_count(numbers: list[int]) -> No
     assert len(lines) == len([line for line in lines if re.match(r"::(error|warning) ", line)])
 
 
+@hypothesis.given(st.text(), st.text())
+def test_an_annotation_gives_back_every_word(message: str, clause: str) -> None:
+    (finding,) = many(Said.FAILED, 1, message)
+    (line,) = gates.workflow_commands([msgspec.structs.replace(finding, clause=clause)])
+    assert not set(line) & {"\r", "\n"}
+    title, said = re.fullmatch(r"::error title=([^:,]*)::(.*)", line, re.DOTALL).groups()  # type: ignore[union-attr]
+    for escaped, plain in (("%0A", "\n"), ("%0D", "\r"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+        title, said = title.replace(escaped, plain), said.replace(escaped, plain)
+    assert title == f"MUST {clause}".strip()
+    assert said == f"s: t: {message}"
+
+
 def test_a_summary_keeps_the_budget_and_says_how_many_are_left_out() -> None:
     found = many(Said.FAILED, 4000, "x" * 500) + many(Said.UNUSABLE, 1)
     text = gates.summary(run_of("reference"), found)

@@ -151,6 +151,9 @@ def test_hostile_octets_of_a_server_stay_text() -> None:
     [
         "<script>alert(1)</script>",
         "</script><script>alert(1)</script>",
+        "</script x",
+        "</script/",
+        "<!--<script ",
         "</style><b>",
         '" onmouseover="alert(1)',
         "&quot; onmouseover=&quot;",
@@ -200,6 +203,14 @@ def test_hostile_words_in_a_run_stay_text(hostile: str) -> None:
     board = report.scoreboard(worded(hostile))
     assert board.isascii()
     assert all(line.isprintable() for line in board.splitlines())
+
+
+@hypothesis.given(st.text())
+def test_the_json_block_holds_no_markup_and_gives_the_words_back(word: str) -> None:
+    run = msgspec.structs.replace(small_run(), notes=(word,), servers=())
+    drawn = str(report.embedded(run))
+    assert not set(drawn) & set("<>&\u2028\u2029")
+    assert json.loads(drawn)["notes"] == [word]
 
 
 @hypothesis.given(st.binary(max_size=300))

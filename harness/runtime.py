@@ -253,6 +253,10 @@ def _output(words: list[str]) -> str:
 # --- building ---------------------------------------------------------------------------------
 
 
+# What prepare made, by runtime and source: a source edited in mid-run changes nothing of the run.
+_prepared: dict[tuple[str, str], str] = {}
+
+
 def prepare(server: Server, runtime: str, *, say: Say) -> None:
     """Build what a start needs; a second time it is there already. ``say`` gets progress lines.
 
@@ -337,6 +341,7 @@ def _build_process(server: Server, *, say: Say) -> None:
     if not recipe.build:
         return
     final = _build_folder(server)
+    _prepared["process", server.source] = str(final)
     if final.is_dir():
         return
     with _cache(f"build-{final.name}", say=say):
@@ -421,9 +426,16 @@ def _meaningful(text: str) -> str:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
     errors = [
-        line for line in lines if re.search(r"\berror\b|\bE:|fatal|cannot|failed", line, re.I)
+        number
+        for number, line in enumerate(lines)
+        if re.search(r"\berror\b|\bE:|fatal|cannot|failed", line, re.IGNORECASE)
     ]
-    return (errors or lines or ["it said nothing"])[-1]
+    if not errors:
+        return lines[-1] if lines else "it said nothing"
+    # CMake tells where on one line and what on the next.
+    last = errors[-1]
+    whole = lines[last : last + 2] if lines[last].endswith(":") else lines[last : last + 1]
+    return " ".join(whole)
 
 
 def _fill(word: str, **values: str) -> str:
@@ -605,7 +617,9 @@ class _Process:
             values = _values(self.address, self.port, workers, str(self._scratch))
             values |= {"source": self.server.source, "python": sys.executable}
             if recipe.build:
-                values["build"] = str(_build_folder(self.server))
+                values["build"] = _prepared.get(("process", self.server.source)) or str(
+                    _build_folder(self.server)
+                )
             for name, text in recipe.files.items():
                 (self._scratch / name).write_text(_fill(text, **values), encoding="utf-8")
             log = (self._scratch / "server.log").open("wb")
@@ -825,9 +839,10 @@ def _build_image(server: Server, *, say: Say) -> None:
         raise Unusable(trouble)
     recipe = server.container
     assert recipe is not None
-    if recipe.dockerfile is None or _has_image(_tag(server)):
-        return
     tag = _tag(server)
+    _prepared["docker", server.source] = tag
+    if recipe.dockerfile is None or _has_image(tag):
+        return
     with _cache(f"image-{server.name}", say=say):
         base = _base(say=say)
         say(f"building image {tag} (once)")
@@ -1059,7 +1074,7 @@ class _Container:
         with _daemon("its container cannot be started") as client:
             self._begun = True
             self._container = client.containers.create(
-                _tag(self.server),
+                _prepared.get(("docker", self.server.source)) or _tag(self.server),
                 command=words[1:] or None,
                 entrypoint=words[:1] or None,
                 name=self.name,

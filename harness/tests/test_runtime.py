@@ -315,6 +315,17 @@ def test_a_build_runs_once_for_each_state_of_the_sources(tmp_path: Path, cache: 
     assert runtime.binary(server) not in (None, first)
 
 
+def test_a_source_edited_in_mid_run_changes_nothing_of_the_run(tmp_path: Path, cache: Path) -> None:
+    recipe = Recipe(
+        build=(("cp", "{source}/server.py", "{build}/"),),
+        start=("{python}", "-S", "{build}/server.py", "{address}", "{port}", "{workers}"),
+    )
+    server = tiny(tmp_path, process=recipe)
+    runtime.prepare(server, "process", say=lambda line: None)
+    (tmp_path / "server.py").write_text("not even Python")
+    assert start(server).alive()
+
+
 def test_a_failed_build_says_the_error_and_keeps_the_log(tmp_path: Path, cache: Path) -> None:
     script = "echo all fine; echo 'x.c:1: error: no ; here'; echo stopping; exit 3"
     server = tiny(tmp_path, process=Recipe(build=(("sh", "-c", script),), start=("x",)))

@@ -20,7 +20,7 @@ class JsonWriter {
   public:
     explicit JsonWriter(char* out) : out_(out) {}
     void raw(std::string_view text) {
-        if (out_ != nullptr) std::memcpy(out_ + size_, text.data(), text.size());
+        if (out_ != nullptr && !text.empty()) std::memcpy(out_ + size_, text.data(), text.size());
         size_ += text.size();
     }
     void character(char c) { raw({&c, 1}); }

@@ -101,7 +101,9 @@ void print_help() {
         "  --unix PATH           listen on a Unix socket too, may be repeated\n"
         "  --workers N           threads, each with its own listener (number of CPUs)\n"
         "  --pin                 keep worker N on CPU N\n"
-        "  --engine epoll|uring  the event engine (epoll)\n"
+        "  --engine epoll|uring|uring-direct\n"
+        "                        the event engine (epoll); with uring-direct connections take no\n"
+        "                        descriptor of the process\n"
         "  --tls-port P          port for TLS, 0 for a free one\n"
         "  --tls-cert F          certificate chain, PEM; with --tls-key, may be repeated: the host\n"
         "                        name that a client asks for (SNI) chooses\n"
@@ -248,9 +250,13 @@ bool parse_options(int argc, char** argv, Options& options) {
                 options.engine = Engine::kEpoll;
             } else if (value == "uring") {
                 options.engine = Engine::kUring;
+            } else if (value == "uring-direct") {
+                options.engine = Engine::kUringDirect;
             } else {
-                return complain("--engine is epoll or uring, not '%s'", std::string(value).c_str());
+                return complain("--engine is epoll, uring or uring-direct, not '%s'",
+                                std::string(value).c_str());
             }
+            if (!engine_is_built(options.engine)) return complain("this build has no io_uring");
         } else if (flag == "strictness") {
             if (value == "strict") {
                 options.settings.strictness = Strictness::kStrict;

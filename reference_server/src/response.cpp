@@ -14,6 +14,7 @@ constexpr std::string_view kDayNames = "SunMonTueWedThuFriSat";
 constexpr std::string_view kMonthNames = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
 char* put(char* out, std::string_view text) {
+    if (text.empty()) return out;  // memcpy() wants no null pointer, not even for nothing
     std::memcpy(out, text.data(), text.size());
     return out + text.size();
 }

@@ -27,18 +27,34 @@ std::int64_t read_date() {
     return now.tv_sec;
 }
 
+std::unique_ptr<Loop> make_loop(const Limits& limits, Engine engine) {
+    const LoopSettings settings{kReceiveBufferSize, static_cast<unsigned>(limits.accepts_per_wake),
+                                engine == Engine::kUringDirect};
+#if defined(HTTPMARK_HAS_URING)
+    if (engine != Engine::kEpoll) return make_uring_loop(settings);
+#endif
+    CHECK(engine == Engine::kEpoll);
+    return make_epoll_loop(settings);
+}
+
 std::uint32_t id_of(LoopToken token) { return static_cast<std::uint32_t>(token); }
 
 }  // namespace
 
+bool engine_is_built(Engine engine) {
+#if defined(HTTPMARK_HAS_URING)
+    (void)engine;
+    return true;
+#else
+    return engine == Engine::kEpoll;
+#endif
+}
+
 Worker::Worker(const ServerSettings& settings, Engine engine, SharedState& shared)
     : settings_(settings),
       shared_(shared),
-      loop_(make_epoll_loop({kReceiveBufferSize,
-                             static_cast<unsigned>(settings.limits.accepts_per_wake)})),
-      connections_(settings, *this, read_clock_ms()) {
-    CHECK(engine == Engine::kEpoll);
-}
+      loop_(make_loop(settings.limits, engine)),
+      connections_(settings, *this, read_clock_ms()) {}
 
 Worker::~Worker() {
     connections_.close_all();

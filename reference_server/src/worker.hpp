@@ -13,7 +13,8 @@
 
 namespace httpmark {
 
-enum class Engine : std::uint8_t { kEpoll, kUring };
+enum class Engine : std::uint8_t { kEpoll, kUring, kUringDirect };
+bool engine_is_built(Engine engine);
 
 // What all workers share.
 struct SharedState {

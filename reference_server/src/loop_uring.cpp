@@ -1,0 +1,514 @@
+// io_uring behind the same interface: multishot accept and receive into provided buffers, one send
+// in flight per connection from a small pool of the loop's own, direct descriptors as an option.
+#include <fcntl.h>
+#include <liburing.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "check.hpp"
+#include "loop.hpp"
+
+namespace httpmark {
+
+namespace {
+
+constexpr unsigned kQueueSize = 1024;
+constexpr unsigned kCompletionsSize = 8192;
+constexpr unsigned kReceiveBuffers = 32;  // a power of two; small enough to stay in the cache
+constexpr std::size_t kReceiveSize = 16 * 1024;
+constexpr unsigned kSendBuffers = 32;
+constexpr std::size_t kSendSize = 64 * 1024;
+constexpr int kBufferGroup = 0;
+constexpr int kLastSendSeconds = 30;
+constexpr std::uint16_t kNoBuffer = 0xFFFF;
+
+// What a completion is about, in the top octet of its user data; then 24 bits of generation and
+// 32 of handle, so that a completion for a descriptor's former owner is told apart.
+enum class Operation : std::uint8_t {
+    kAccept = 1, kReceive, kSend, kRoom, kWake, kGiveUp, kIgnored,
+};
+
+char* map(std::size_t size) {
+    void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return block == MAP_FAILED ? nullptr : static_cast<char*>(block);
+}
+
+class UringLoop final : public Loop {
+  public:
+    explicit UringLoop(const LoopSettings& settings) : settings_(settings) {
+        CHECK(kReceiveSize <= settings.receive_size);
+    }
+
+    ~UringLoop() override {
+        if (ready_) io_uring_queue_exit(&ring_);
+        for (std::size_t handle = 0; handle < peers_.size(); ++handle) {
+            // Deferred closes whose send never completed.
+            if (peers_[handle].closing && !settings_.direct_descriptors) {
+                ::close(static_cast<int>(handle));
+            }
+        }
+        for (const int fd : {wake_, reserve_}) {
+            if (fd >= 0) ::close(fd);
+        }
+        if (receive_ != nullptr) munmap(receive_, kReceiveBuffers * kReceiveSize);
+        if (send_ != nullptr) munmap(send_, kSendBuffers * kSendSize);
+        if (buffer_ring_ != nullptr) munmap(buffer_ring_, kReceiveBuffers * sizeof(io_uring_buf));
+    }
+
+    bool start(LoopEvents& events, std::string& error) override {
+        events_ = &events;
+        wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        reserve_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        io_uring_params parameters{};
+        // Enabled by the worker's own thread in its first turn: that makes it the single issuer.
+        parameters.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+                           IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
+        parameters.cq_entries = kCompletionsSize;
+        int fault = io_uring_queue_init_params(kQueueSize, &ring_, &parameters);
+        if (fault < 0 || wake_ < 0) {
+            error = std::string("io_uring cannot be had here (kernel 6.1 is needed): ") +
+                    std::strerror(fault < 0 ? -fault : errno);
+            return false;
+        }
+        ready_ = true;
+        receive_ = map(kReceiveBuffers * kReceiveSize);
+        send_ = map(kSendBuffers * kSendSize);
+        buffer_ring_ =
+            reinterpret_cast<io_uring_buf_ring*>(map(kReceiveBuffers * sizeof(io_uring_buf)));
+        if (receive_ == nullptr || send_ == nullptr || buffer_ring_ == nullptr) {
+            error = std::string("io_uring buffers: ") + std::strerror(errno);
+            return false;
+        }
+        io_uring_buf_reg registration{};
+        registration.ring_addr = reinterpret_cast<std::uint64_t>(buffer_ring_);
+        registration.ring_entries = kReceiveBuffers;
+        registration.bgid = kBufferGroup;
+        fault = io_uring_register_buf_ring(&ring_, &registration, 0);
+        if (fault == 0 && settings_.direct_descriptors) {
+            fault = io_uring_register_files_sparse(&ring_, settings_.direct_descriptors_max);
+        }
+        if (fault < 0) {
+            error = std::string("io_uring registration: ") + std::strerror(-fault);
+            return false;
+        }
+        io_uring_buf_ring_init(buffer_ring_);
+        for (unsigned i = 0; i < kReceiveBuffers; ++i) give_back(static_cast<std::uint16_t>(i));
+        free_send_.reserve(kSendBuffers);
+        for (unsigned i = kSendBuffers; i-- > 0;) {
+            free_send_.push_back(static_cast<std::uint16_t>(i));
+        }
+        io_uring_sqe* const sqe = next_entry();
+        io_uring_prep_poll_multishot(sqe, wake_, POLLIN);
+        io_uring_sqe_set_data64(sqe, pack(Operation::kWake, 0, 0));
+        return true;
+    }
+
+    bool add_listener(int socket, std::uint32_t listener, std::string&) override {
+        if (listeners_.size() <= listener) listeners_.resize(listener + 1, -1);
+        listeners_[listener] = socket;
+        arm_accept(listener);
+        return true;
+    }
+
+    void remove_listener(int socket) override {
+        for (std::uint32_t i = 0; i < listeners_.size(); ++i) {
+            if (listeners_[i] != socket) continue;
+            listeners_[i] = -1;
+            cancel(pack(Operation::kAccept, 0, i));
+        }
+        if (enabled_) io_uring_submit(&ring_);  // the descriptor is closed after this call
+    }
+
+    std::ptrdiff_t send(std::int32_t handle, LoopToken, const char* data,
+                        std::size_t size) override {
+        Peer& peer = peer_of(handle);
+        if (peer.send_buffer != kNoBuffer) return 0;
+        if (free_send_.empty()) {
+            if (settings_.direct_descriptors) return 0;
+            // Slow readers hold the whole pool: the others are not to wait for them.
+            const ssize_t taken = ::send(handle, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+            if (taken >= 0) return taken;
+            return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 0 : kBroken;
+        }
+        peer.send_buffer = free_send_.back();
+        free_send_.pop_back();
+        peer.send_begin = 0;
+        peer.send_end = static_cast<std::uint32_t>(std::min(size, kSendSize));
+        std::memcpy(send_ + peer.send_buffer * kSendSize, data, peer.send_end);
+        arm_send(handle, peer);
+        return static_cast<std::ptrdiff_t>(peer.send_end);
+    }
+
+    void set_interest(std::int32_t handle, LoopToken, bool octets, bool room) override {
+        Peer& peer = peer_of(handle);
+        peer.wants_octets = octets;
+        peer.wants_room = room;
+        if (octets && !peer.receiving) arm_receive(handle, peer);
+        if (!octets && peer.receiving && !peer.receive_cancelled) {
+            peer.receive_cancelled = true;
+            cancel(pack(Operation::kReceive, peer.generation, handle));
+        }
+        if (room && peer.send_buffer == kNoBuffer && !peer.polling) arm_room(handle, peer);
+    }
+
+    void shutdown_write(std::int32_t handle, LoopToken) override {
+        Peer& peer = peer_of(handle);
+        if (peer.send_buffer != kNoBuffer) {
+            peer.shutdown_due = true;
+            return;
+        }
+        prepare_shutdown(handle);
+    }
+
+    void close(std::int32_t handle, LoopToken) override {
+        Peer& peer = peer_of(handle);
+        if (peer.receiving && !peer.receive_cancelled) {
+            peer.receive_cancelled = true;
+            cancel(pack(Operation::kReceive, peer.generation, handle));
+        }
+        if (peer.polling) cancel(pack(Operation::kRoom, peer.generation, handle));
+        peer.wants_octets = false;
+        peer.wants_room = false;
+        peer.token = LoopEvents::kRefused;
+        peer.closing = true;
+        if (peer.send_buffer == kNoBuffer) {
+            finish_close(handle, peer);
+            return;
+        }
+        // What was taken still has to go out, but not for ever.
+        io_uring_sqe* const sqe = next_entry();
+        io_uring_prep_timeout(sqe, &last_send_timeout_, 0, 0);
+        io_uring_sqe_set_data64(sqe, pack(Operation::kGiveUp, peer.generation, handle));
+    }
+
+    void wake() override {
+        const std::uint64_t one = 1;
+        (void)!write(wake_, &one, sizeof one);
+    }
+
+    void turn(int timeout_ms) override {
+        if (!enabled_) {
+            // liburing 2.3 declares a wrapper and does not export it.
+            CHECK(syscall(__NR_io_uring_register, ring_.ring_fd, IORING_REGISTER_ENABLE_RINGS,
+                          nullptr, 0) == 0);
+            enabled_ = true;
+        }
+        __kernel_timespec timeout{};
+        timeout.tv_sec = timeout_ms / 1000;
+        timeout.tv_nsec = timeout_ms % 1000 * 1000000LL;
+        io_uring_cqe* first = nullptr;
+        if (timeout_ms < 0) {
+            io_uring_submit_and_wait(&ring_, 1);
+        } else {
+            io_uring_submit_and_wait_timeout(&ring_, &first, 1, &timeout, nullptr);
+        }
+        events_->on_turn();
+        io_uring_cqe* cqe = nullptr;
+        while (io_uring_peek_cqe(&ring_, &cqe) == 0) {
+            const std::uint64_t data = cqe->user_data;
+            const int result = cqe->res;
+            const unsigned flags = cqe->flags;
+            io_uring_cqe_seen(&ring_, cqe);
+            complete(data, result, flags);
+        }
+    }
+
+  private:
+    struct Peer {
+        LoopToken token = LoopEvents::kRefused;
+        std::uint32_t generation = 0;
+        std::uint32_t send_begin = 0;
+        std::uint32_t send_end = 0;
+        std::uint16_t send_buffer = kNoBuffer;
+        bool wants_octets : 1 = false;
+        bool wants_room : 1 = false;
+        bool receiving : 1 = false;
+        bool receive_cancelled : 1 = false;
+        bool polling : 1 = false;
+        bool shutdown_due : 1 = false;
+        bool closing : 1 = false;
+        bool broken : 1 = false;
+    };
+
+    static std::uint64_t pack(Operation operation, std::uint32_t generation, std::int64_t handle) {
+        return static_cast<std::uint64_t>(operation) << 56 |
+               (std::uint64_t{generation} & 0xFFFFFF) << 32 |
+               (static_cast<std::uint64_t>(handle) & 0xFFFFFFFF);
+    }
+
+    io_uring_sqe* next_entry() {
+        io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+        if (sqe == nullptr) {
+            CHECK(enabled_);
+            io_uring_submit(&ring_);
+            sqe = io_uring_get_sqe(&ring_);
+            CHECK(sqe != nullptr);
+        }
+        return sqe;
+    }
+
+    Peer& peer_of(std::int32_t handle) {
+        const auto index = static_cast<std::size_t>(handle);
+        if (peers_.size() <= index) peers_.resize(std::max(index + 1, peers_.size() + 256));
+        return peers_[index];
+    }
+
+    void mark_direct(io_uring_sqe* sqe) const {
+        if (settings_.direct_descriptors) sqe->flags |= IOSQE_FIXED_FILE;
+    }
+
+    void arm_accept(std::uint32_t listener) {
+        io_uring_sqe* const sqe = next_entry();
+        if (settings_.direct_descriptors) {
+            io_uring_prep_multishot_accept_direct(sqe, listeners_[listener], nullptr, nullptr, 0);
+        } else {
+            io_uring_prep_multishot_accept(sqe, listeners_[listener], nullptr, nullptr,
+                                           SOCK_NONBLOCK | SOCK_CLOEXEC);
+        }
+        io_uring_sqe_set_data64(sqe, pack(Operation::kAccept, 0, listener));
+    }
+
+    void arm_receive(std::int32_t handle, Peer& peer) {
+        io_uring_sqe* const sqe = next_entry();
+        io_uring_prep_recv_multishot(sqe, handle, nullptr, 0, 0);
+        sqe->flags |= IOSQE_BUFFER_SELECT;
+        sqe->buf_group = kBufferGroup;
+        mark_direct(sqe);
+        io_uring_sqe_set_data64(sqe, pack(Operation::kReceive, peer.generation, handle));
+        peer.receiving = true;
+        peer.receive_cancelled = false;
+    }
+
+    void arm_send(std::int32_t handle, const Peer& peer) {
+        io_uring_sqe* const sqe = next_entry();
+        io_uring_prep_send(sqe, handle, send_ + peer.send_buffer * kSendSize + peer.send_begin,
+                           peer.send_end - peer.send_begin, MSG_NOSIGNAL | MSG_WAITALL);
+        mark_direct(sqe);
+        io_uring_sqe_set_data64(sqe, pack(Operation::kSend, peer.generation, handle));
+    }
+
+    void arm_room(std::int32_t handle, Peer& peer) {
+        io_uring_sqe* const sqe = next_entry();
+        io_uring_prep_poll_add(sqe, handle, POLLOUT);
+        mark_direct(sqe);
+        io_uring_sqe_set_data64(sqe, pack(Operation::kRoom, peer.generation, handle));
+        peer.polling = true;
+    }
+
+    void cancel(std::uint64_t user_data) {
+        io_uring_sqe* const sqe = next_entry();
+        io_uring_prep_cancel64(sqe, user_data, 0);
+        io_uring_sqe_set_data64(sqe, pack(Operation::kIgnored, 0, 0));
+    }
+
+    void prepare_shutdown(std::int32_t handle) {
+        io_uring_sqe* const sqe = next_entry();
+        io_uring_prep_shutdown(sqe, handle, SHUT_WR);
+        mark_direct(sqe);
+        io_uring_sqe_set_data64(sqe, pack(Operation::kIgnored, 0, 0));
+    }
+
+    void finish_close(std::int32_t handle, Peer& peer) {
+        const std::uint32_t generation = peer.generation;
+        peer = Peer();
+        peer.generation = generation + 1;
+        io_uring_sqe* const sqe = next_entry();
+        if (settings_.direct_descriptors) {
+            io_uring_prep_close_direct(sqe, static_cast<unsigned>(handle));
+        } else {
+            io_uring_prep_close(sqe, handle);
+        }
+        io_uring_sqe_set_data64(sqe, pack(Operation::kIgnored, 0, 0));
+    }
+
+    void give_back(std::uint16_t buffer) {
+        io_uring_buf_ring_add(buffer_ring_, receive_ + buffer * kReceiveSize, kReceiveSize, buffer,
+                              io_uring_buf_ring_mask(kReceiveBuffers), 0);
+        io_uring_buf_ring_advance(buffer_ring_, 1);
+    }
+
+    void complete(std::uint64_t data, int result, unsigned flags) {
+        const auto operation = static_cast<Operation>(data >> 56);
+        const auto handle = static_cast<std::int32_t>(data & 0xFFFFFFFF);
+        switch (operation) {
+            case Operation::kAccept:
+                accepted(static_cast<std::uint32_t>(handle), result, flags);
+                return;
+            case Operation::kWake: {
+                std::uint64_t drained = 0;
+                (void)!read(wake_, &drained, sizeof drained);
+                events_->on_wake();
+                return;
+            }
+            case Operation::kIgnored:
+                return;
+            default:
+                break;
+        }
+        Peer& peer = peer_of(handle);
+        const bool current = (peer.generation & 0xFFFFFF) == ((data >> 32) & 0xFFFFFF);
+        switch (operation) {
+            case Operation::kReceive:
+                received(handle, peer, current, result, flags);
+                break;
+            case Operation::kSend:
+                if (current) sent(handle, peer, result);
+                break;
+            case Operation::kRoom:
+                if (!current) break;
+                peer.polling = false;
+                if (peer.wants_room && result >= 0) {
+                    events_->on_sendable(peer.token);
+                    Peer& after = peer_of(handle);
+                    if ((after.generation & 0xFFFFFF) == ((data >> 32) & 0xFFFFFF) &&
+                        after.wants_room && after.send_buffer == kNoBuffer && !after.polling) {
+                        arm_room(handle, after);
+                    }
+                }
+                break;
+            case Operation::kGiveUp:
+                if (current && peer.closing) {
+                    cancel(pack(Operation::kSend, peer.generation, handle));
+                    peer.broken = true;
+                }
+                break;
+            default:
+                break;
+        }
+    }
+
+    void accepted(std::uint32_t listener, int result, unsigned flags) {
+        if (listeners_[listener] < 0) {
+            if (result >= 0 && !settings_.direct_descriptors) ::close(result);
+            return;
+        }
+        if (result >= 0) {
+            Peer& peer = peer_of(result);
+            const std::uint32_t generation = peer.generation;
+            peer = Peer();
+            peer.generation = generation + 1;
+            const std::uint32_t ours = peer.generation;
+            peer.wants_octets = true;
+            const LoopToken token = events_->on_accept(result, listener);
+            Peer& after = peer_of(result);
+            if (token == LoopEvents::kRefused) {
+                if (after.generation == ours) finish_close(result, after);
+            } else if (after.generation == ours) {
+                after.token = token;
+                if (after.wants_octets && !after.receiving && !after.closing) {
+                    arm_receive(result, after);
+                }
+            }
+        } else if (result == -EMFILE || result == -ENFILE) {
+            shed_one(listener);
+        }
+        if ((flags & IORING_CQE_F_MORE) == 0) arm_accept(listener);
+    }
+
+    void shed_one(std::uint32_t listener) {
+        if (reserve_ < 0) return;
+        ::close(reserve_);
+        const int fd = accept4(listeners_[listener], nullptr, nullptr, SOCK_CLOEXEC);
+        if (fd >= 0) ::close(fd);
+        reserve_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+
+    void received(std::int32_t handle, Peer& peer, bool current, int result, unsigned flags) {
+        const bool has_buffer = (flags & IORING_CQE_F_BUFFER) != 0;
+        const auto buffer = static_cast<std::uint16_t>(flags >> IORING_CQE_BUFFER_SHIFT);
+        const bool more = (flags & IORING_CQE_F_MORE) != 0;
+        if (!current || peer.closing) {
+            if (has_buffer) give_back(buffer);
+            if (current && !more) peer.receiving = false;
+            return;
+        }
+        if (!more) peer.receiving = false;
+        const LoopToken token = peer.token;
+        const std::uint32_t generation = peer.generation;
+        if (result > 0) {
+            events_->on_data(token, receive_ + buffer * kReceiveSize,
+                             static_cast<std::size_t>(result));
+        } else if (result == 0) {
+            events_->on_end(token);
+        } else if (result != -ENOBUFS && result != -ECANCELED && result != -EINTR &&
+                   result != -EAGAIN) {
+            events_->on_broken(token);
+        }
+        if (has_buffer) give_back(buffer);
+        Peer& after = peer_of(handle);
+        if (result != 0 && after.generation == generation && !after.closing &&
+            after.wants_octets && !after.receiving) {
+            arm_receive(handle, after);
+        }
+    }
+
+    void sent(std::int32_t handle, Peer& peer, int result) {
+        if (result > 0) {
+            peer.send_begin += static_cast<std::uint32_t>(result);
+            if (peer.send_begin < peer.send_end && !peer.broken) {
+                arm_send(handle, peer);
+                return;
+            }
+        } else if (result == -EINTR || result == -EAGAIN) {
+            arm_send(handle, peer);
+            return;
+        }
+        const bool complete = peer.send_begin == peer.send_end;
+        free_send_.push_back(peer.send_buffer);
+        peer.send_buffer = kNoBuffer;
+        if (peer.closing) {
+            cancel(pack(Operation::kGiveUp, peer.generation, handle));
+            finish_close(handle, peer);
+            return;
+        }
+        if (!complete) {
+            events_->on_broken(peer.token);
+            return;
+        }
+        if (peer.shutdown_due) {
+            peer.shutdown_due = false;
+            prepare_shutdown(handle);
+        }
+        if (peer.wants_room) {
+            const std::uint32_t generation = peer.generation;
+            events_->on_sendable(peer.token);
+            Peer& after = peer_of(handle);
+            if (after.generation == generation && !after.closing && after.wants_room &&
+                after.send_buffer == kNoBuffer && !after.polling) {
+                arm_room(handle, after);
+            }
+        }
+    }
+
+    LoopSettings settings_;
+    LoopEvents* events_ = nullptr;
+    io_uring ring_{};
+    bool ready_ = false;
+    bool enabled_ = false;
+    int wake_ = -1;
+    int reserve_ = -1;
+    char* receive_ = nullptr;
+    char* send_ = nullptr;
+    io_uring_buf_ring* buffer_ring_ = nullptr;
+    std::vector<std::uint16_t> free_send_;
+    std::vector<int> listeners_;
+    std::vector<Peer> peers_;
+    __kernel_timespec last_send_timeout_{kLastSendSeconds, 0};
+};
+
+}  // namespace
+
+std::unique_ptr<Loop> make_uring_loop(const LoopSettings& settings) {
+    return std::make_unique<UringLoop>(settings);
+}
+
+}  // namespace httpmark

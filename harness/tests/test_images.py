@@ -140,7 +140,8 @@ def answers_mirror(target: Target) -> None:
             told = json.loads(answer.read())
             assert answer.status == 200, method
             assert octets(told["method"]) == method.encode()
-            assert octets(told["target"]) in (b"/mirror?a=%41&b", None)
+            # A server may show the target in its normal form, in which %41 is A.
+            assert octets(told["target"]) in (b"/mirror?a=%41&b", b"/mirror?a=A&b", None)
             assert octets(told["authority"]) in (target.host.encode(), None)
             assert octets(told["version"]) in (b"HTTP/1.1", None)
             assert octets(told["content"]) == (sent or b"")

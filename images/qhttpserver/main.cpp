@@ -4,6 +4,7 @@
 #include <QtCore/QByteArray>
 #include <QtCore/QCoreApplication>
 #include <QtCore/QEventLoop>
+#include <QtCore/QJsonArray>
 #include <QtCore/QJsonDocument>
 #include <QtCore/QJsonObject>
 #include <QtCore/QStringList>
@@ -13,6 +14,7 @@
 #include <QtHttpServer/QHttpServerRequest>
 #include <QtHttpServer/QHttpServerResponder>
 #include <QtNetwork/QHostAddress>
+#include <QtNetwork/QHttpHeaders>
 #include <QtNetwork/QTcpServer>
 
 #include <netinet/in.h>
@@ -44,10 +46,59 @@ QByteArray echoed(const QHttpServerRequest& request) {
   return QJsonDocument(parameters).toJson(QJsonDocument::Compact);
 }
 
+QJsonValue octets(const QByteArray& value) {
+  return QString::fromLatin1(value.toBase64());
+}
+
+// The token, or null where Qt keeps only that it knows no such method.
+QJsonValue method(const QHttpServerRequest& request) {
+  using Method = QHttpServerRequest::Method;
+  switch (request.method()) {
+    case Method::Get: return octets("GET");
+    case Method::Put: return octets("PUT");
+    case Method::Delete: return octets("DELETE");
+    case Method::Post: return octets("POST");
+    case Method::Head: return octets("HEAD");
+    case Method::Options: return octets("OPTIONS");
+    case Method::Patch: return octets("PATCH");
+    case Method::Connect: return octets("CONNECT");
+    case Method::Trace: return octets("TRACE");
+    default: return QJsonValue::Null;
+  }
+}
+
+// What Qt understood: a URL, of which target and authority are parts. Version, trailers and the
+// connection it does not show to a handler.
+QByteArray mirrored(const QHttpServerRequest& request) {
+  QJsonArray fields;
+  const QHttpHeaders headers = request.headers();
+  for (qsizetype i = 0; i < headers.size(); ++i) {
+    const QLatin1StringView name = headers.nameAt(i);
+    const QByteArrayView value = headers.valueAt(i);
+    fields.append(QJsonArray{octets(QByteArray(name.data(), name.size())),
+                             octets(QByteArray(value.data(), value.size()))});
+  }
+  const QUrl url = request.url();
+  return QJsonDocument(QJsonObject{
+                           {"method", method(request)},
+                           {"target", octets(url.toEncoded(QUrl::RemoveScheme | QUrl::RemoveAuthority))},
+                           {"authority", octets(url.authority(QUrl::FullyEncoded).toLatin1())},
+                           {"version", QJsonValue::Null},
+                           {"content", octets(request.body())},
+                           {"fields", fields},
+                           {"trailers", QJsonValue::Null},
+                           {"request_number", QJsonValue::Null},
+                       })
+      .toJson(QJsonDocument::Compact);
+}
+
 void handle(const QHttpServerRequest& request, QHttpServerResponder& responder) {
   const QString path = request.url().path();
   if (path == QLatin1String("/body")) return answer(responder, request.body());
   if (path == QLatin1String("/echo")) return answer(responder, echoed(request), "application/json");
+  if (path == QLatin1String("/mirror")) {
+    return answer(responder, mirrored(request), "application/json");
+  }
   answer(responder, "Hello World!");
 }
 

@@ -22,7 +22,7 @@ std::size_t count_by_search(const std::string& stream) {
 
 TEST(NullScan, each_head_is_counted_once_however_it_is_cut) {
   std::string stream;
-  for (int i = 0; i < 7; ++i) {
+  for (std::size_t i = 0; i < 7; ++i) {
     stream += "GET /hello HTTP/1.1\r\nHost: 127.0.0.1\r\n" + std::string(3 * i, 'x') + "\r\n\r\n";
   }
   stream += "\r\n\r\n\r\n\r\n\r\n\r\n";

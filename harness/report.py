@@ -282,6 +282,8 @@ def reproducer(sent: bytes) -> str:
             if found_host.replace(".", "").replace("-", "").isalnum() and found_host.isascii():
                 host, port = found_host, found_port
             break
+    if text.startswith("-"):
+        text = "\\055" + text[1:]  # else printf takes it for an option
     return f"printf '{text}' | nc -q 2 {host} {port}"
 
 

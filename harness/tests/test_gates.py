@@ -437,7 +437,11 @@ def test_annotations_keep_the_budget_and_lose_no_count(numbers: list[int]) -> No
     assert len(lines) == len([line for line in lines if re.match(r"::(error|warning) ", line)])
 
 
-@hypothesis.given(st.text(), st.text())
+_TRICKY = st.text() | st.text("%025ACD3:,\r\n x")
+
+
+@hypothesis.given(_TRICKY, _TRICKY)
+@hypothesis.example("100%0A", "%3A%2C")
 def test_an_annotation_gives_back_every_word(message: str, clause: str) -> None:
     (finding,) = many(Said.FAILED, 1, message)
     (line,) = gates.workflow_commands([msgspec.structs.replace(finding, clause=clause)])

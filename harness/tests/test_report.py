@@ -237,6 +237,8 @@ def test_a_long_answer_is_cut_and_says_so() -> None:
 
 
 @hypothesis.given(st.binary(max_size=120))
+@hypothesis.example(b"-\0")
+@hypothesis.example(b"\0005%d\\n'")
 @hypothesis.settings(max_examples=60, deadline=None)
 def test_the_reproducer_sends_the_same_octets(octets: bytes) -> None:
     line = report.reproducer(octets)

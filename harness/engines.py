@@ -23,6 +23,8 @@ from httpmark.harness import binaries, resources
 from httpmark.harness.model import LoadPlan, Unusable
 
 _GRACE_S = 30.0
+# A slow server has a second of requests under way when the window ends; they are waited for.
+_DRAIN_S = 10.0
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -141,7 +143,7 @@ class Native:
             binaries.need("load"),
             *("--connections", str(plan.connections), "--depth", str(plan.depth)),
             *("--duration-s", f"{duration_s:g}", "--warmup-s", f"{plan.warmup_s:g}"),
-            *("--threads", str(plan.threads)),
+            *("--threads", str(plan.threads), "--drain-s", f"{_DRAIN_S:g}"),
             *(word for pid in target.pids for word in ("--server-pid", str(pid))),
             "--json",
             target.url(plan.path),

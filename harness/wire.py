@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import random
 import socket
 import time
 
+_PORTS_TRIED = 500
 _RECEIVE_OCTETS = 65536
 _ANSWER_OCTETS_MAX = 1 << 20
 
@@ -26,10 +28,13 @@ def free_port(address: str = "127.0.0.1") -> int:
 
     :raises OSError: no port of the range could be bound.
     """
-    for port in range(18080, 18580):
+    # From a random place, so that runs side by side do not choose alike.
+    ports = list(range(18080, 28080))
+    random.shuffle(ports)
+    for port in ports[:_PORTS_TRIED]:
         if not port_taken(address, port):
             return port
-    raise OSError(errno.EADDRINUSE, f"no free port from 18080 to 18579 on {address}")
+    raise OSError(errno.EADDRINUSE, f"no free port found from 18080 to 28079 on {address}")
 
 
 def port_taken(address: str, port: int) -> bool:

@@ -17,6 +17,7 @@ from httpmark.harness import runtime, servers, wire
 from httpmark.harness.model import Server
 
 from .conftest import required
+from .test_runtime import free_port
 
 ASK_DEADLINE_S = 5.0
 HELLO = b"Hello World!"
@@ -237,7 +238,7 @@ def test_a_server_answers_what_its_manifest_says(name: str, how: str) -> None:
         pytest.skip(reason)
     runtime.prepare(server, how, say=lambda line: None)
     running = runtime.start(
-        server, how, address="127.0.0.1", port=wire.free_port("127.0.0.1"), workers=2, cpus=None,
+        server, how, address="127.0.0.1", port=free_port(), workers=2, cpus=None,
         run_id=f"images{os.getpid()}",
     )  # fmt: skip
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -61,12 +62,20 @@ def tiny(folder: Path, manner: str = "", **changes: Any) -> Server:
     return Server(**(fields | changes))
 
 
+def free_port() -> int:
+    """Somewhere in a wide range, so that other runs on this machine do not pick the same."""
+    while True:
+        port = random.randrange(20000, 32000)
+        if not wire.port_taken("127.0.0.1", port):
+            return port
+
+
 def start(server: Server, *, port: int | None = None, **options: Any) -> runtime.Running:
     chosen: dict[str, Any] = {"workers": 1, "cpus": None, "run_id": f"test{os.getpid()}"}
     chosen |= options
     return runtime.start(
         server, chosen.pop("runtime", "process"), address="127.0.0.1",
-        port=port or wire.free_port("127.0.0.1"), **chosen,
+        port=port or free_port(), **chosen,
     )  # fmt: skip
 
 
@@ -86,16 +95,15 @@ def lives(pid: int) -> bool:
         return False
 
 
-def scratch_folders() -> set[str]:
-    return {path.name for path in Path(tempfile.gettempdir()).glob("httpmark-tiny-*")}
-
-
 @pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    before = scratch_folders()
+def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setenv("TMPDIR", str(scratch))
     yield
     runtime.stop_all()
-    assert until(lambda: scratch_folders() <= before)
+    assert until(lambda: not list(scratch.iterdir()))
 
 
 # --- processes --------------------------------------------------------------------------------
@@ -235,7 +243,7 @@ def helper(
     """Another harness, with a server up; its process, the server's pids and port."""
     described = folder / f"{run_id}.json"
     described.write_bytes(msgspec.json.encode(server))
-    port = wire.free_port("127.0.0.1")
+    port = free_port()
     text = HELPER.format(
         path=os.pathsep.join(sys.path[:1]), server=str(described), runtime=how, port=port,
         run_id=run_id,

@@ -276,6 +276,7 @@ def test_a_server_whose_supervisor_is_killed_can_still_be_stopped(tmp_path: Path
     os.kill(parent, signal.SIGKILL)
     assert until(lambda: not one.alive())
     assert "supervisor was killed" in one.exit_reason()
+    assert until(lambda: not lives(min(pids)))  # the kernel sees to the first process
     one.stop()
     assert until(lambda: not any(map(lives, pids)))
 

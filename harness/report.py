@@ -987,9 +987,7 @@ def _conformance_lines(measured: Sequence[Row], width: int) -> list[str]:
             "no score" if score is None else f"{percent(score)} %",
             *(count(row.totals[reading]) for reading in READINGS[:4]),
             count(row.totals["malformed"] + row.totals["void"]),
-            {"exact": "as there", "differs": "differs", None: "-"}.get(
-                suite.published, suite.published or "-"
-            ),
+            suite.published or "-",
         ]
         lines.append(table.line(_named_server(row), cells))
     return lines + _grouped(notes, width)

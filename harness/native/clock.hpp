@@ -2,6 +2,7 @@
 #ifndef HTTPMARK_NATIVE_CLOCK_HPP_
 #define HTTPMARK_NATIVE_CLOCK_HPP_
 
+#include <cerrno>
 #include <cstdint>
 #include <ctime>
 
@@ -15,6 +16,14 @@ inline std::uint64_t monotonic_ns() {
 }
 
 inline std::uint64_t monotonic_us() { return monotonic_ns() / 1000; }
+
+inline void sleep_until_ns(std::uint64_t at_ns) {
+  timespec at = {};
+  at.tv_sec = static_cast<time_t>(at_ns / 1'000'000'000);
+  at.tv_nsec = static_cast<long>(at_ns % 1'000'000'000);
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {
+  }
+}
 
 }  // namespace httpmark
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string_view>
 
 namespace httpmark {
@@ -90,6 +91,41 @@ std::uint64_t Histogram::percentile(double percent) const {
     if (seen >= wanted) return std::min(highest_of(i), max_);
   }
   return max_;
+}
+
+std::string Histogram::pack() const {
+  std::string out;
+  const auto put = [&](std::uint64_t value) {
+    out.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  put(std::bit_cast<std::uint64_t>(sum_));
+  put(max_);
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    if (counts_[i] == 0) continue;
+    put(i);
+    put(counts_[i]);
+  }
+  return out;
+}
+
+bool Histogram::unpack(std::string_view octets) {
+  clear();
+  constexpr std::size_t kOctets = sizeof(std::uint64_t);
+  if (octets.size() < 2 * kOctets || octets.size() % (2 * kOctets) != 0) return false;
+  const auto number = [&](std::size_t at) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, octets.data() + at, kOctets);
+    return value;
+  };
+  sum_ = std::bit_cast<double>(number(0));
+  max_ = number(kOctets);
+  for (std::size_t at = 2 * kOctets; at < octets.size(); at += 2 * kOctets) {
+    const std::uint64_t index = number(at);
+    if (index >= counts_.size()) return false;
+    counts_[index] += number(at + kOctets);
+    total_ += number(at + kOctets);
+  }
+  return true;
 }
 
 std::string Histogram::encode() const {

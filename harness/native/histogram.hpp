@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace httpmark {
@@ -37,6 +38,10 @@ class Histogram {
 
   // HdrHistogram V2, compressed, base64: "HISTF...".
   std::string encode() const;
+
+  // The counts as octets, for another process of the same machine; unpack replaces what is there.
+  std::string pack() const;
+  bool unpack(std::string_view octets);
 
   // The bucket of a value, and the lowest and highest value of a bucket.
   static std::size_t index_of(std::uint64_t value) {

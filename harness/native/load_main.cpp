@@ -1,30 +1,26 @@
 // httpmark-load: the load generator. Every response is verified; see load_response.hpp.
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <barrier>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <fstream>
 #include <iterator>
-#include <memory>
-#include <thread>
 
-#include "clock.hpp"
 #include "flags.hpp"
 #include "load_plan.hpp"
+#include "load_process.hpp"
 #include "load_report.hpp"
 #include "load_response.hpp"
 #include "load_url.hpp"
-#include "load_worker.hpp"
 #include "process_cost.hpp"
 
 namespace {
@@ -33,14 +29,26 @@ using namespace httpmark;
 
 constexpr const char* kUsage =
     "usage: httpmark-load [options] URL\n"
-    "Closed-loop HTTP/1.1 load; every response is verified against the first: status, framing,\n"
+    "HTTP/1.1 load; every response is verified against the first: status, framing,\n"
     "content, order; the Date is free but well formed and near the clock.\n"
     "  --connections N     (1)\n"
     "  --depth N           requests under way on each connection (1)\n"
     "  --duration-s N      of the measured window (10)\n"
     "  --warmup-s N        before it (0)\n"
     "  --drain-s N         wait this long for the last answers (2)\n"
-    "  --threads N         (1)\n"
+    "  --threads N         of each process (1)\n"
+    "  --procs N           where one process may not have enough descriptors (1)\n"
+    "  --mode WORD         closed: connections x depth requests always under way (default)\n"
+    "                      open: --rate requests a second, latency from when each was due\n"
+    "                      idle: one request on each connection, then hold it\n"
+    "                      churn: each connection ends after depth requests, another opens\n"
+    "                      slow: send as long as the server takes it, and never read\n"
+    "  --rate N            with --mode open; --rate connections/T on idle connections is a\n"
+    "                      trickle of one request on each in T seconds\n"
+    "  --arrivals WORD     constant or poisson (constant), --seed N (1)\n"
+    "  --backlog-max N     open: due requests that may wait for a free connection (1000000)\n"
+    "  --bind CIDR         source addresses, 20,000 connections from each\n"
+    "  --connect-rate N    connections opened a second (20000)\n"
     "  --refill WORD       batch: the next requests go out when all answers are in; window: one\n"
     "                      for each answer (batch)\n"
     "  --header LINE       one more field line, repeatable\n"
@@ -57,14 +65,38 @@ constexpr std::uint64_t kDepthMax = 4096;
 constexpr std::size_t kRequestBytesMax = std::size_t{16} << 20;
 constexpr std::uint64_t kDescriptorsKept = 32;
 constexpr time_t kLearnSecondsMax = 10;
-constexpr std::uint64_t kStartDelayNs = 2'000'000;
+constexpr std::uint64_t kProcsMax = 256;
 
 struct Arguments {
   LoadPlan plan;
   std::string url;
   std::vector<int> server_pids;
+  std::size_t procs = 1;
   bool is_json = false;
 };
+
+// "127.0.0.0/8": all its addresses but the first and the last.
+SourceRange parse_cidr(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  in_addr address = {};
+  char* end = nullptr;
+  const long bits =
+      slash == std::string::npos ? 32 : std::strtol(text.c_str() + slash + 1, &end, 10);
+  if (inet_pton(AF_INET, text.substr(0, slash).c_str(), &address) != 1 ||
+      (end != nullptr && (*end != '\0' || end == text.c_str() + slash + 1)) || bits < 8 ||
+      bits > 32) {
+    die(kExitUsage, "--bind takes an IPv4 CIDR of 8 to 32 bits, not '" + text + "'");
+  }
+  const std::uint64_t size = std::uint64_t{1} << (32 - bits);
+  SourceRange range;
+  range.first = ntohl(address.s_addr) & ~static_cast<std::uint32_t>(size - 1);
+  range.count = static_cast<std::uint32_t>(size);
+  if (bits <= 30) {
+    ++range.first;
+    range.count -= 2;
+  }
+  return range;
+}
 
 Arguments parse_arguments(int argc, char** argv) {
   Flags flags(argc, argv);
@@ -82,6 +114,21 @@ Arguments parse_arguments(int argc, char** argv) {
   plan.threads = flags.take_number("--threads", 1, 1, 1024);
   plan.refill = flags.take_word("--refill", {"batch", "window"}) == "batch" ? Refill::kBatch
                                                                             : Refill::kWindow;
+  const std::string mode = flags.take_word("--mode", {"closed", "open", "idle", "churn", "slow"});
+  plan.mode = mode == "closed"  ? LoadMode::kClosed
+              : mode == "open"  ? LoadMode::kOpen
+              : mode == "idle"  ? LoadMode::kIdle
+              : mode == "churn" ? LoadMode::kChurn
+                                : LoadMode::kSlow;
+  plan.rate = flags.take_decimal("--rate", 0, 0.001, 1e9);
+  plan.arrivals = flags.take_word("--arrivals", {"constant", "poisson"}) == "constant"
+                      ? Arrivals::kConstant
+                      : Arrivals::kPoisson;
+  plan.seed = flags.take_number("--seed", 1, 0, 1'000'000'000);
+  plan.backlog_max = flags.take_number("--backlog-max", 1'000'000, 0, 100'000'000);
+  const std::string bind = flags.take_string("--bind", "");
+  if (!bind.empty()) plan.source = parse_cidr(bind);
+  arguments.procs = flags.take_number("--procs", 1, 1, kProcsMax);
   plan.expected_status = static_cast<int>(flags.take_number("--expect-status", 0, 100, 599));
   plan.connect_rate = flags.take_decimal("--connect-rate", 20'000, 1, 1e7);
   arguments.is_json = flags.take_switch("--json");
@@ -105,7 +152,14 @@ Arguments parse_arguments(int argc, char** argv) {
   const auto server = parse_endpoint(url->host, url->port);
   if (!server) die(kExitUsage, "the URL's host has to be an IP address, not '" + url->host + "'");
   plan.server = *server;
-  if (plan.threads > plan.connections) plan.threads = plan.connections;
+  arguments.procs = std::min(arguments.procs, plan.connections);
+  plan.threads = std::min(plan.threads, plan.connections / arguments.procs);
+  if ((plan.mode == LoadMode::kOpen) != (plan.rate > 0)) {
+    die(kExitUsage, "--rate belongs to --mode open, and that needs one");
+  }
+  if (plan.source.count != 0 && server->family() != AF_INET) {
+    die(kExitUsage, "--bind needs an IPv4 target");
+  }
 
   for (const std::string& file : files) {
     std::ifstream in(file, std::ios::binary);
@@ -133,9 +187,10 @@ Arguments parse_arguments(int argc, char** argv) {
     die(kExitUsage, "--header and --request-file exclude each other");
   }
   const std::uint64_t descriptors = raise_descriptor_limit();
-  if (plan.connections + kDescriptorsKept > descriptors) {
+  const std::size_t each = (plan.connections + arguments.procs - 1) / arguments.procs;
+  if (each + kDescriptorsKept > descriptors) {
     die(kExitEnvironment, "only " + std::to_string(descriptors) + " descriptors for " +
-                              std::to_string(plan.connections) + " connections");
+                              std::to_string(each) + " connections in one process; see --procs");
   }
   return arguments;
 }
@@ -208,27 +263,6 @@ bool learn(const LoadPlan& plan, std::vector<ResponseVerifier>* verifiers, LoadC
   return true;
 }
 
-std::uint64_t process_cpu_ns() {
-  timespec now = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-std::uint64_t own_context_switches() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_nvcsw + usage.ru_nivcsw);
-}
-
-void sleep_until_ns(std::uint64_t at_ns) {
-  timespec at = {};
-  at.tv_sec = static_cast<time_t>(at_ns / 1'000'000'000);
-  at.tv_nsec = static_cast<long>(at_ns % 1'000'000'000);
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {
-  }
-}
-
 int run(const Arguments& arguments) {
   const LoadPlan& plan = arguments.plan;
   LoadReport report;
@@ -236,6 +270,10 @@ int run(const Arguments& arguments) {
   report.connections = plan.connections;
   report.depth = plan.depth;
   report.threads = plan.threads;
+  report.procs = arguments.procs;
+  report.mode = plan.mode;
+  report.rate = plan.rate;
+  report.arrivals = plan.arrivals;
   report.refill = plan.refill;
 
   const auto publish = [&] {
@@ -255,46 +293,25 @@ int run(const Arguments& arguments) {
   report.status = verifiers.front().status();
   report.has_date = verifiers.front().has_date();
 
-  std::vector<std::unique_ptr<LoadWorker>> workers;
-  for (std::size_t i = 0; i < plan.threads; ++i) {
-    const std::size_t share =
-        plan.connections / plan.threads + (i < plan.connections % plan.threads ? 1 : 0);
-    workers.push_back(std::make_unique<LoadWorker>(plan, share, verifiers));
-  }
-  std::uint64_t start_ns = 0;
-  std::barrier connected(static_cast<std::ptrdiff_t>(plan.threads + 1),
-                         [&]() noexcept { start_ns = monotonic_ns() + kStartDelayNs; });
-  std::vector<std::thread> threads;
-  for (auto& worker : workers) {
-    threads.emplace_back([&worker, &connected, &start_ns] {
-      worker->connect_all();
-      connected.arrive_and_wait();
-      worker->run(start_ns);
-    });
-  }
-  connected.arrive_and_wait();
-  sleep_until_ns(start_ns + static_cast<std::uint64_t>(plan.warmup_s * 1e9));
-  const std::uint64_t cpu_before = process_cpu_ns();
-  const std::uint64_t switches_before = own_context_switches();
-  const std::map<int, TaskCost> server_before = read_process_costs(arguments.server_pids);
-  for (std::thread& thread : threads) thread.join();
+  std::map<int, TaskCost> server_before;
+  ProcessResult result;
+  const bool is_run = run_processes(
+      plan, arguments.procs, verifiers,
+      [&](std::size_t established) {
+        if (plan.mode == LoadMode::kClosed || plan.mode == LoadMode::kOpen) return;
+        // Whoever samples the server's memory wants to know when to begin.
+        std::fprintf(stderr, "httpmark-load: %zu connections established\n", established);
+      },
+      [&] { server_before = read_process_costs(arguments.server_pids); }, &result);
   const std::map<int, TaskCost> server_after = read_process_costs(arguments.server_pids);
-  report.client_cpu_ns = process_cpu_ns() - cpu_before;
-  report.client_context_switches = own_context_switches() - switches_before;
-
-  double seconds = 0;
-  double drain_seconds = 0;
-  for (const auto& worker : workers) {
-    const WorkerResult& result = worker->result();
-    report.counts.add(result.counts);
-    report.established += result.established;
-    report.client_threads.push_back(result.cost);
-    seconds = std::max(seconds, static_cast<double>(result.stopped_ns - result.started_ns) / 1e9);
-    drain_seconds =
-        std::max(drain_seconds, static_cast<double>(result.drained_ns - result.stopped_ns) / 1e9);
-  }
-  report.seconds = seconds;
-  report.drain_seconds = drain_seconds;
+  if (!is_run) die(kExitEnvironment, "a process of the generator could not be run to its end");
+  report.counts = std::move(result.counts);
+  report.established = result.established;
+  report.client_cpu_ns = result.cpu_ns;
+  report.client_context_switches = result.context_switches;
+  report.client_threads = std::move(result.threads);
+  report.seconds = result.seconds;
+  report.drain_seconds = result.drain_seconds;
   if (!arguments.server_pids.empty()) {
     std::vector<TaskCost> costs;
     for (const auto& [tid, after] : server_after) {

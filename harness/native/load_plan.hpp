@@ -17,6 +17,23 @@ enum class Refill : std::uint8_t {
   kWindow,  // every answer lets another request out
 };
 
+enum class LoadMode : std::uint8_t {
+  kClosed,  // connections x depth requests are always under way
+  kOpen,    // requests go out when they are due, whatever became of those before
+  kIdle,    // one request on each connection, then the connections are held
+  kChurn,   // each connection ends after depth requests, and the next one is opened
+  kSlow,    // requests go out as long as the server takes them; nothing is read
+};
+enum class Arrivals : std::uint8_t { kConstant, kPoisson };
+
+// The source addresses of a CIDR: kConnectionsPerSource connections from each, in turn. Ports need
+// not be unique but per source and target (IP_BIND_ADDRESS_NO_PORT).
+struct SourceRange {
+  std::uint32_t first = 0;  // IPv4, host order; 0 = the kernel chooses
+  std::uint32_t count = 0;
+};
+inline constexpr std::size_t kConnectionsPerSource = 20'000;
+
 struct LoadRequest {
   std::string octets;
   bool is_head = false;
@@ -28,7 +45,14 @@ struct LoadPlan {
   std::size_t connections = 1;        // of this process
   std::size_t depth = 1;
   std::size_t threads = 1;
+  LoadMode mode = LoadMode::kClosed;
   Refill refill = Refill::kBatch;
+  double rate = 0;  // open: requests a second, of this process
+  Arrivals arrivals = Arrivals::kConstant;
+  std::uint64_t seed = 1;
+  std::size_t backlog_max = 1'000'000;  // open: due requests that no connection was free for
+  SourceRange source;
+  std::size_t first_index = 0;  // of this process' connections among all processes'
   int expected_status = 0;
   double warmup_s = 0;
   double duration_s = 1;
@@ -69,7 +93,14 @@ struct LoadCounts {
   std::uint64_t reconnects = 0;
   std::uint64_t abandoned = 0;  // requests unanswered on connections that ended
   LoadErrors errors;
-  Histogram response;  // each response, from the send of its request
+  std::uint64_t closes_seen = 0;  // idle: connections the server ended while they were held
+  std::uint64_t unsent = 0;       // open: due, and not sent by the end of the drain
+  std::uint64_t dropped = 0;      // open: due while backlog_max others were waiting
+  std::uint64_t backlog_peak = 0;
+  Histogram response;  // each response, from the send of its request; open: from when it was due
+  Histogram service;   // open: from the send
+  Histogram lag;       // open: from when a request was due to when the generator turned to it
+  Histogram connect;   // each connect
   Histogram batch;     // refill batch only: from the send to the last answer of a batch
   std::vector<std::string> complaints;  // the first few errors, in words
 

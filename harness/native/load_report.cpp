@@ -97,6 +97,24 @@ TaskCost sum_of(const std::vector<TaskCost>& threads) {
   return sum;
 }
 
+const char* mode_name(LoadMode mode) {
+  switch (mode) {
+    case LoadMode::kClosed:
+      return "closed";
+    case LoadMode::kOpen:
+      return "open";
+    case LoadMode::kIdle:
+      return "idle";
+    case LoadMode::kChurn:
+      return "churn";
+    case LoadMode::kSlow:
+      return "slow";
+  }
+  return "";
+}
+
+const char* refill_name(Refill refill) { return refill == Refill::kBatch ? "batch" : "window"; }
+
 std::string errors_json(const LoadErrors& errors) {
   JsonObject object;
   object.number("connect", errors.connect).number("closed", errors.closed);
@@ -110,7 +128,10 @@ std::string errors_json(const LoadErrors& errors) {
 }  // namespace
 
 double LoadReport::requests_per_second() const {
-  return seconds > 0 ? static_cast<double>(counts.responses_in_window) / seconds : 0;
+  // An open loop counts what was due in the window, whenever it was answered.
+  const std::uint64_t count =
+      mode == LoadMode::kOpen ? counts.responses : counts.responses_in_window;
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
 // The mean number of requests under way, measured (rate times mean latency), over the number there
@@ -134,8 +155,15 @@ std::string report_json(const LoadReport& report) {
   object.number("connections", std::uint64_t{report.connections});
   object.number("established", std::uint64_t{report.established});
   object.number("depth", std::uint64_t{report.depth});
-  object.text("mode", "closed");
-  object.text("refill", report.refill == Refill::kBatch ? "batch" : "window");
+  object.text("mode", mode_name(report.mode));
+  object.raw("refill", report.mode == LoadMode::kClosed ? quoted(refill_name(report.refill))
+                                                        : std::string("null"));
+  const bool is_open = report.mode == LoadMode::kOpen;
+  object.raw("rate", is_open ? decimal(report.rate) : "null");
+  object.raw("arrivals", !is_open                                 ? "null"
+                         : report.arrivals == Arrivals::kConstant ? quoted("constant")
+                                                                  : quoted("poisson"));
+  object.number("procs", std::uint64_t{report.procs});
   object.number("threads", std::uint64_t{report.threads});
   object.number("status", static_cast<std::uint64_t>(report.status));
   object.raw("has_date", report.has_date ? "true" : "false");
@@ -184,12 +212,24 @@ std::string report_json(const LoadReport& report) {
   object.raw("client_threads", threads_json(report.client_threads, wall_ns));
   object.raw("context_switches", switches.done());
   object.raw("latency_us", latency_json(counts.response));
-  object.number("littles_law_ratio", report.littles_law_ratio());
+  if (is_open) {
+    object.raw("service_us", latency_json(counts.service));
+    object.raw("lag_us", latency_json(counts.lag));
+    object.number("unsent", counts.unsent).number("dropped", counts.dropped);
+    object.number("backlog_peak", counts.backlog_peak);
+    object.raw("saturated", report.is_saturated() ? "true" : "false");
+  }
+  object.raw("connect_us", latency_json(counts.connect));
+  object.number("closes_seen", counts.closes_seen);
+  object.raw("littles_law_ratio",
+             report.mode == LoadMode::kClosed ? decimal(report.littles_law_ratio()) : "null");
   object.number("reads_per_response", per(static_cast<double>(counts.reads), counts.responses));
   object.number("writes_per_response", per(static_cast<double>(counts.writes), counts.responses));
   object.number("wakes_per_response", per(static_cast<double>(counts.wakes), counts.responses));
   JsonObject histograms;
   histograms.raw("response", encoded(counts.response)).raw("batch", encoded(counts.batch));
+  histograms.raw("service", encoded(counts.service)).raw("lag", encoded(counts.lag));
+  histograms.raw("connect", encoded(counts.connect));
   object.raw("histograms", histograms.done());
   return object.done() + "\n";
 }
@@ -203,11 +243,11 @@ std::string report_text(const LoadReport& report) {
   };
   if (!report.failure.empty()) return report.url + ": " + report.failure + "\n";
   out = report.url + "\n";
-  add(std::snprintf(line, sizeof line,
-                    "%zu of %zu connections, depth %zu, refill %s, %zu thread%s, %.2f s\n",
-                    report.established, report.connections, report.depth,
-                    report.refill == Refill::kBatch ? "batch" : "window", report.threads,
-                    report.threads == 1 ? "" : "s", report.seconds));
+  add(std::snprintf(
+      line, sizeof line, "%zu of %zu connections, depth %zu, %s, %zu thread%s, %.2f s\n",
+      report.established, report.connections, report.depth,
+      report.mode == LoadMode::kClosed ? refill_name(report.refill) : mode_name(report.mode),
+      report.threads, report.threads == 1 ? "" : "s", report.seconds));
   add(std::snprintf(
       line, sizeof line,
       "%" PRIu64 " responses verified, %.0f a second, %" PRIu64 " errors, %" PRIu64 " variants\n",
@@ -227,8 +267,24 @@ std::string report_text(const LoadReport& report) {
         per(static_cast<double>(sum_of(*report.server_threads).on_cpu_ns), counts.responses)));
   }
   out += "\n";
-  add(std::snprintf(line, sizeof line, "Little's law: %zu x %zu slots, %.1f %% at work\n",
-                    report.connections, report.depth, report.littles_law_ratio() * 100));
+  if (report.mode == LoadMode::kClosed) {
+    add(std::snprintf(line, sizeof line, "Little's law: %zu x %zu slots, %.1f %% at work\n",
+                      report.connections, report.depth, report.littles_law_ratio() * 100));
+  }
+  if (report.mode == LoadMode::kOpen) {
+    add(std::snprintf(line, sizeof line,
+                      "rate %.0f, service us p99 %.1f, own lag us p99 %.1f, %" PRIu64
+                      " never sent%s\n",
+                      report.rate, static_cast<double>(counts.service.percentile(99)) / 1e3,
+                      static_cast<double>(counts.lag.percentile(99)) / 1e3,
+                      counts.unsent + counts.dropped, report.is_saturated() ? ": saturated" : ""));
+  }
+  if (report.mode == LoadMode::kChurn) {
+    add(std::snprintf(
+        line, sizeof line, "%.0f connections a second, connect us p99 %.1f\n",
+        report.seconds > 0 ? static_cast<double>(counts.reconnects) / report.seconds : 0,
+        static_cast<double>(counts.connect.percentile(99)) / 1e3));
+  }
   if (counts.errors.sum() != 0) out += "errors: " + errors_json(counts.errors) + "\n";
   for (const std::string& complaint : counts.complaints) out += "  " + complaint + "\n";
   return out;

@@ -19,7 +19,11 @@ struct LoadReport {
   std::size_t established = 0;
   std::size_t depth = 1;
   std::size_t threads = 1;
+  std::size_t procs = 1;
+  LoadMode mode = LoadMode::kClosed;
   Refill refill = Refill::kBatch;
+  double rate = 0;
+  Arrivals arrivals = Arrivals::kConstant;
   double seconds = 0;        // of the window
   double drain_seconds = 0;  // behind it
   int status = 0;
@@ -33,6 +37,8 @@ struct LoadReport {
 
   double requests_per_second() const;
   double littles_law_ratio() const;
+  // Open loop: the requests did not all go out when they were due.
+  bool is_saturated() const { return counts.unsent != 0 || counts.dropped != 0; }
 };
 
 std::string report_json(const LoadReport& report);

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -15,8 +17,10 @@ namespace httpmark {
 class LoadWorker {
  public:
   // `verifiers`: one per request of the plan, each already acquainted with its response.
+  // `first_index`: of its connections among the plan's; `number`: of the worker.
   LoadWorker(const LoadPlan& plan, std::size_t connections,
-             const std::vector<ResponseVerifier>& verifiers);
+             const std::vector<ResponseVerifier>& verifiers, std::size_t first_index = 0,
+             std::size_t number = 0);
   ~LoadWorker();
   LoadWorker(const LoadWorker&) = delete;
   LoadWorker& operator=(const LoadWorker&) = delete;
@@ -30,7 +34,8 @@ class LoadWorker {
 
  private:
   struct SendGroup {
-    std::uint64_t at_ns = 0;
+    std::uint64_t at_ns = 0;  // open: when the requests were due
+    std::uint64_t sent_ns = 0;
     std::uint64_t count = 0;
   };
 
@@ -38,6 +43,7 @@ class LoadWorker {
     int fd = -1;
     bool wants_writable = false;
     bool closing = false;  // its last answer announced close
+    bool is_free = false;  // open: in free_
     std::uint32_t index = 0;
     std::uint32_t queued = 0;      // requests to send, the one that is half out included
     std::uint32_t unanswered = 0;  // requests sent or queued and not answered yet
@@ -51,10 +57,20 @@ class LoadWorker {
     std::vector<SendGroup> groups;
   };
 
-  int open_socket();
+  int open_socket(std::uint32_t index);
   bool add_connection(Connection* connection);
   void reopen(Connection* connection);
-  void enqueue(Connection* connection, std::uint32_t count, std::uint64_t now_ns);
+  void enqueue(Connection* connection, std::uint32_t count, std::uint64_t at_ns,
+               std::uint64_t sent_ns);
+  void start(Connection* connection);
+  // Open loop.
+  void schedule_first(std::uint64_t start_ns);
+  void advance_due();
+  void dispatch(std::uint64_t now_ns, std::uint64_t until_ns);
+  void set_free(Connection* connection);
+  void account_for_unanswered(std::uint64_t now_ns);
+  void pour(Connection* connection);
+  void watch_for_writing_only(Connection* connection);
   void flush(Connection* connection);
   void on_readable(Connection* connection);
   // Answers at the front of `octets`; returns how many octets are done with, or npos when the
@@ -68,6 +84,8 @@ class LoadWorker {
   void begin_window(std::uint64_t now_ns);
 
   const LoadPlan& plan_;
+  std::size_t first_index_;
+  std::size_t number_;
   int epoll_fd_;
   std::vector<Connection> connections_;
   std::vector<ResponseVerifier> verifiers_;
@@ -79,6 +97,13 @@ class LoadWorker {
   std::size_t live_ = 0;
   bool is_sending_ = false;
   bool is_in_window_ = false;
+  // Open loop: when the next request is due, the requests that were due and have no connection yet,
+  // and the connections with room for one more, in turn.
+  double rate_ = 0;
+  double due_ns_ = 0;
+  std::deque<std::uint64_t> backlog_;
+  std::deque<std::uint32_t> free_;
+  std::mt19937_64 random_;
   WorkerResult result_;
 };
 

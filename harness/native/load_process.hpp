@@ -1,0 +1,43 @@
+// A load run's processes and threads: started together, their results merged.
+#ifndef HTTPMARK_NATIVE_LOAD_PROCESS_HPP_
+#define HTTPMARK_NATIVE_LOAD_PROCESS_HPP_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "load_plan.hpp"
+#include "load_response.hpp"
+
+namespace httpmark {
+
+struct ProcessResult {
+  LoadCounts counts;
+  std::uint64_t established = 0;
+  std::uint64_t cpu_ns = 0;            // from the end of the warm-up to the end of the drain
+  std::uint64_t context_switches = 0;  // likewise
+  double seconds = 0;                  // of the window
+  double drain_seconds = 0;
+  std::vector<TaskCost> threads;
+
+  void add(const ProcessResult& other);
+};
+
+// Runs the plan in `procs` processes: this one, or, when there are more, children of it, each with
+// its share of the connections and of the rate. `connected` is called with the number of
+// connections when all are open, `window` when the warm-up is over. False when a child failed.
+bool run_processes(const LoadPlan& plan, std::size_t procs,
+                   const std::vector<ResponseVerifier>& verifiers,
+                   const std::function<void(std::size_t)>& connected,
+                   const std::function<void()>& window, ProcessResult* result);
+
+// A result as octets, for the way from a child to its parent.
+std::string pack(const ProcessResult& result);
+bool unpack(std::string_view octets, ProcessResult* result);
+
+}  // namespace httpmark
+
+#endif  // HTTPMARK_NATIVE_LOAD_PROCESS_HPP_

@@ -53,6 +53,7 @@ struct LoadPlan {
   std::size_t backlog_max = 1'000'000;  // open: due requests that no connection was free for
   SourceRange source;
   std::size_t first_index = 0;  // of this process' connections among all processes'
+  double phase = 0;             // open: of this process' schedule among all, 0 to 1
   int expected_status = 0;
   double warmup_s = 0;
   double duration_s = 1;
@@ -94,7 +95,7 @@ struct LoadCounts {
   std::uint64_t abandoned = 0;  // requests unanswered on connections that ended
   LoadErrors errors;
   std::uint64_t closes_seen = 0;  // idle: connections the server ended while they were held
-  std::uint64_t unsent = 0;       // open: due, and not sent by the end of the drain
+  std::uint64_t unsent = 0;       // open: due, and not sent in time to be answered
   std::uint64_t dropped = 0;      // open: due while backlog_max others were waiting
   std::uint64_t backlog_peak = 0;
   Histogram response;  // each response, from the send of its request; open: from when it was due

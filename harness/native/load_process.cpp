@@ -295,6 +295,7 @@ bool run_processes(const LoadPlan& plan, std::size_t procs,
     share.rate = plan.rate / static_cast<double>(procs);
     share.connect_rate = plan.connect_rate / static_cast<double>(procs);
     share.first_index = first;
+    share.phase = static_cast<double>(i) / static_cast<double>(procs);
     first += share.connections;
     int pipe_fds[2];
     if (pipe2(pipe_fds, O_CLOEXEC) != 0) {

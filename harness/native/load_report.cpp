@@ -58,6 +58,11 @@ double per(double value, std::uint64_t count) {
   return count == 0 ? 0 : value / static_cast<double>(count);
 }
 
+// What there is none of has no cost: null, never 0.
+std::string per_json(std::uint64_t value, std::uint64_t count) {
+  return count == 0 ? "null" : decimal(per(static_cast<double>(value), count));
+}
+
 std::string latency_json(const Histogram& histogram) {
   if (histogram.total() == 0) return "null";
   const auto us = [&](double percent) {
@@ -184,7 +189,7 @@ std::string report_json(const LoadReport& report) {
   JsonObject cpu_each;
   JsonObject switches;
   cpu.number("client", report.client_cpu_ns);
-  cpu_each.number("client", per(static_cast<double>(report.client_cpu_ns), counts.responses));
+  cpu_each.raw("client", per_json(report.client_cpu_ns, counts.responses));
   switches.number("client", report.client_context_switches);
   std::string server_on_cpu = "null";
   std::string server_delay = "null";
@@ -192,7 +197,7 @@ std::string report_json(const LoadReport& report) {
   if (report.server_threads) {
     const TaskCost sum = sum_of(*report.server_threads);
     cpu.number("server", sum.on_cpu_ns);
-    cpu_each.number("server", per(static_cast<double>(sum.on_cpu_ns), counts.responses));
+    cpu_each.raw("server", per_json(sum.on_cpu_ns, counts.responses));
     switches.number("server", sum.context_switches);
     server_on_cpu = decimal(static_cast<double>(sum.on_cpu_ns) * share);
     server_delay = decimal(static_cast<double>(sum.run_delay_ns) * share);
@@ -223,9 +228,9 @@ std::string report_json(const LoadReport& report) {
   object.number("closes_seen", counts.closes_seen);
   object.raw("littles_law_ratio",
              report.mode == LoadMode::kClosed ? decimal(report.littles_law_ratio()) : "null");
-  object.number("reads_per_response", per(static_cast<double>(counts.reads), counts.responses));
-  object.number("writes_per_response", per(static_cast<double>(counts.writes), counts.responses));
-  object.number("wakes_per_response", per(static_cast<double>(counts.wakes), counts.responses));
+  object.raw("reads_per_response", per_json(counts.reads, counts.responses));
+  object.raw("writes_per_response", per_json(counts.writes, counts.responses));
+  object.raw("wakes_per_response", per_json(counts.wakes, counts.responses));
   JsonObject histograms;
   histograms.raw("response", encoded(counts.response)).raw("batch", encoded(counts.batch));
   histograms.raw("service", encoded(counts.service)).raw("lag", encoded(counts.lag));

@@ -342,7 +342,8 @@ void LoadWorker::pour(Connection* connection) {
 void LoadWorker::schedule_first(std::uint64_t start_ns) {
   rate_ = plan_.rate / static_cast<double>(plan_.threads);
   random_.seed(plan_.seed * 1'000'003 + plan_.first_index * 7919 + number_);
-  due_ns_ = static_cast<double>(start_ns) + static_cast<double>(number_) * 1e9 / plan_.rate;
+  due_ns_ = static_cast<double>(start_ns) +
+            (static_cast<double>(number_) + plan_.phase) * 1e9 / plan_.rate;
   if (plan_.arrivals == Arrivals::kPoisson) {
     due_ns_ = static_cast<double>(start_ns);
     advance_due();
@@ -395,12 +396,22 @@ void LoadWorker::set_free(Connection* connection) {
 // server does not get better percentiles by not answering.
 void LoadWorker::account_for_unanswered(std::uint64_t now_ns) {
   if (plan_.mode == LoadMode::kSlow) return;
-  result_.counts.errors.timeout += unanswered_;
-  if (plan_.mode != LoadMode::kOpen) return;
+  if (plan_.mode != LoadMode::kOpen) {
+    result_.counts.errors.timeout += unanswered_;
+    return;
+  }
+  // Where a backlog was worked off until the very end, the last requests had no time to be
+  // answered.
+  const std::uint64_t patience_ns = ns_of(plan_.drain_s / 2);
   for (const Connection& connection : connections_) {
     const std::size_t capacity = connection.groups.size();
     for (std::size_t i = 0; i < connection.group_count; ++i) {
       const SendGroup& group = connection.groups[(connection.group_first + i) % capacity];
+      if (now_ns - group.sent_ns >= patience_ns) {
+        result_.counts.errors.timeout += group.count;
+      } else {
+        result_.counts.unsent += group.count;
+      }
       if (group.at_ns < result_.started_ns) continue;
       result_.counts.response.add(now_ns - group.at_ns, group.count);
       result_.counts.service.add(now_ns - group.sent_ns, group.count);

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <ctime>
 #include <functional>
 #include <string>
 
 #include "clock.hpp"
 #include "http_date.hpp"
+#include "load_process.hpp"
 #include "scripted_server.hpp"
 
 namespace httpmark {
@@ -198,6 +200,187 @@ TEST(LoadWorker, a_head_that_changes_is_a_variant) {
   });
   EXPECT_EQ(counts.errors.sum(), 0u);
   EXPECT_GT(counts.variants, 100u);
+}
+
+// One worker with its own plan against a scripted server.
+LoadCounts load_at(const ScriptedServer& server, LoadPlan plan) {
+  plan.server = server.endpoint();
+  plan.requests.push_back({"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", false});
+  ResponseVerifier verifier(0, false);
+  verifier.set_wall_clock(std::time(nullptr));
+  EXPECT_EQ(verifier.check(reply()).kind, CheckKind::kVerified);
+  LoadWorker worker(plan, plan.connections, {verifier});
+  worker.connect_all();
+  worker.run(monotonic_ns());
+  return worker.result().counts;
+}
+
+LoadCounts load_plan(const LoadPlan& plan, Answer answer) {
+  const ScriptedServer server(answering(answer));
+  return load_at(server, plan);
+}
+
+LoadPlan open_plan(double rate, Arrivals arrivals) {
+  LoadPlan plan;
+  plan.mode = LoadMode::kOpen;
+  plan.connections = 8;
+  plan.depth = 4;
+  plan.rate = rate;
+  plan.arrivals = arrivals;
+  plan.warmup_s = 0.1;
+  plan.duration_s = 0.4;
+  plan.drain_s = 1;
+  return plan;
+}
+
+TEST(OpenLoop, sends_what_is_due_and_accounts_for_all_of_it) {
+  const LoadCounts counts = load_plan(open_plan(2000, Arrivals::kConstant),
+                                      [](int, const std::string&) { return reply(); });
+  EXPECT_EQ(counts.errors.sum(), 0u);
+  EXPECT_NEAR(static_cast<double>(counts.responses), 800, 2);
+  EXPECT_EQ(counts.response.total(), counts.responses);
+  EXPECT_EQ(counts.service.total(), counts.responses);
+  EXPECT_EQ(counts.unsent + counts.dropped, 0u);
+}
+
+TEST(OpenLoop, poisson_arrivals_have_the_rate_and_no_metronome) {
+  const LoadCounts counts = load_plan(open_plan(2000, Arrivals::kPoisson),
+                                      [](int, const std::string&) { return reply(); });
+  EXPECT_EQ(counts.errors.sum(), 0u);
+  EXPECT_NEAR(static_cast<double>(counts.responses), 800, 150);  // over five sigma
+}
+
+TEST(OpenLoop, a_stalled_server_is_in_the_latency_of_all_who_waited) {
+  LoadPlan plan = open_plan(1000, Arrivals::kConstant);
+  plan.connections = 1;
+  plan.depth = 1;
+  const LoadCounts counts = load_plan(plan, [](int n, const std::string&) {
+    if (n == 200) usleep(100'000);
+    return reply();
+  });
+  EXPECT_EQ(counts.errors.sum(), 0u);
+  EXPECT_NEAR(static_cast<double>(counts.responses), 400, 2);
+  // A hundred requests were due in the stall; a closed loop would have seen one of them wait.
+  EXPECT_GT(counts.response.percentile(90), 40'000'000u);
+  EXPECT_LT(counts.service.percentile(90), 40'000'000u);
+  EXPECT_GT(counts.backlog_peak, 50u);
+}
+
+TEST(OpenLoop, what_a_server_cannot_serve_is_not_kept_quiet) {
+  LoadPlan plan = open_plan(2000, Arrivals::kConstant);
+  plan.connections = 1;
+  plan.depth = 1;
+  plan.drain_s = 0.1;
+  const LoadCounts counts = load_plan(plan, [](int, const std::string&) {
+    usleep(5'000);
+    return reply();
+  });
+  EXPECT_GT(counts.unsent, 300u);
+  EXPECT_GE(counts.response.total(), counts.responses + counts.unsent - 1);
+  EXPECT_GT(counts.response.percentile(50), 100'000'000u);
+}
+
+TEST(IdleLoad, asks_once_holds_and_sees_who_closes) {
+  LoadPlan plan;
+  plan.mode = LoadMode::kIdle;
+  plan.connections = 8;
+  plan.duration_s = 0.3;
+  // Three of the eight servers' connections end after a while.
+  std::atomic<int> number = 0;
+  ScriptedServer server([&](int fd) {
+    const bool ends = ++number <= 3;
+    hear_heads(fd, 1);
+    say(fd, reply());
+    if (ends) {
+      usleep(100'000);
+      return;
+    }
+    hear_heads(fd, 1);
+  });
+  const LoadCounts counts = load_at(server, plan);
+  EXPECT_EQ(counts.responses, 8u);
+  EXPECT_EQ(counts.closes_seen, 3u);
+  EXPECT_EQ(counts.errors.sum(), 0u);
+}
+
+TEST(ChurnLoad, every_connection_is_a_new_one) {
+  LoadPlan plan;
+  plan.mode = LoadMode::kChurn;
+  plan.connections = 4;
+  plan.depth = 2;
+  plan.duration_s = 0.2;
+  const LoadCounts counts = load_plan(plan, [](int n, const std::string&) {
+    return n <= 2 ? reply() : std::string("a third request on one connection\r\n\r\n");
+  });
+  EXPECT_EQ(counts.errors.sum(), 0u);
+  EXPECT_GT(counts.reconnects, 20u);
+  EXPECT_NEAR(static_cast<double>(counts.responses), 2.0 * static_cast<double>(counts.reconnects),
+              16);
+  EXPECT_GE(counts.connect.total(), counts.reconnects);
+}
+
+TEST(SlowLoad, sends_until_the_server_takes_no_more) {
+  LoadPlan plan;
+  plan.mode = LoadMode::kSlow;
+  plan.connections = 1;
+  plan.depth = 64;
+  plan.duration_s = 0.3;
+  const LoadCounts counts = load_plan(plan, [](int, const std::string&) { return reply(); });
+  EXPECT_GT(counts.bytes_sent, 100'000u);
+  EXPECT_EQ(counts.reads, 0u);
+  EXPECT_EQ(counts.errors.sum(), 0u);
+}
+
+TEST(Processes, results_come_together_whole) {
+  ProcessResult one;
+  one.counts.responses = 7;
+  one.counts.errors.order = 3;
+  one.counts.response.add(1234, 5);
+  one.counts.complaints = {"a", ""};
+  one.cpu_ns = 99;
+  one.seconds = 1.5;
+  one.threads = {{1, 2, 3}};
+  ProcessResult two;
+  const std::string octets = pack(one);
+  ASSERT_TRUE(unpack(octets, &two));
+  EXPECT_EQ(two.counts.responses, 7u);
+  EXPECT_EQ(two.counts.errors.order, 3u);
+  EXPECT_EQ(two.counts.response.total(), 5u);
+  EXPECT_EQ(two.counts.response.max(), 1234u);
+  EXPECT_EQ(two.counts.complaints, one.counts.complaints);
+  EXPECT_EQ(two.cpu_ns, 99u);
+  EXPECT_EQ(two.seconds, 1.5);
+  ASSERT_EQ(two.threads.size(), 1u);
+  EXPECT_EQ(two.threads[0].run_delay_ns, 2u);
+  for (std::size_t size = 0; size < octets.size(); ++size) {
+    EXPECT_FALSE(unpack(std::string_view(octets).substr(0, size), &two)) << size;
+  }
+}
+
+TEST(Processes, connections_and_rate_are_shared_out) {
+  ScriptedServer server(answering([](int, const std::string&) { return reply(); }));
+  LoadPlan plan = open_plan(1500, Arrivals::kConstant);
+  plan.server = server.endpoint();
+  plan.connections = 7;
+  plan.threads = 2;
+  plan.source = {0x7f000001, 100};
+  plan.requests.push_back({"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", false});
+  ResponseVerifier verifier(0, false);
+  verifier.set_wall_clock(std::time(nullptr));
+  EXPECT_EQ(verifier.check(reply()).kind, CheckKind::kVerified);
+  std::size_t connected = 0;
+  int windows = 0;
+  ProcessResult result;
+  ASSERT_TRUE(run_processes(
+      plan, 3, {verifier}, [&](std::size_t count) { connected = count; }, [&] { ++windows; },
+      &result));
+  EXPECT_EQ(connected, 7u);
+  EXPECT_EQ(windows, 1);
+  EXPECT_EQ(result.established, 7u);
+  EXPECT_EQ(result.counts.errors.sum(), 0u);
+  EXPECT_NEAR(static_cast<double>(result.counts.responses), 600, 8);
+  EXPECT_EQ(result.threads.size(), 6u);
+  EXPECT_GT(result.cpu_ns, 0u);
 }
 
 TEST(LoadWorker, a_stall_is_in_the_latency) {

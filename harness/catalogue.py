@@ -61,26 +61,6 @@ class _FileText(msgspec.Struct, forbid_unknown_fields=True):
     family: list[_FamilyText]
 
 
-class _PlanText(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A load profile as written."""
-
-    title: str
-    why: str
-    connections: int
-    depth: int
-    duration_s: float
-    path: str = "/hello"
-    warmup_s: float = 0.5
-    rounds: int = 5
-    quick_duration_s: float = 1.0
-    quick_rounds: int = 2
-    threads: int = 1
-    workers: int = 1
-    needs: tuple[str, ...] = ("hello",)
-    default: bool = False
-    published: str | None = None
-
-
 class _PublishedText(msgspec.Struct, forbid_unknown_fields=True):
     """``seed/published.json`` as written."""
 
@@ -144,14 +124,10 @@ def load(folder: Path = FOLDER) -> Catalogue:
     families: dict[str, Family] = {}
     rules: dict[str, corpus.Rule] = {}
     plans: dict[str, LoadPlan] = {}
-    default_plans = []
     for path in sorted(folder.rglob("*.toml")):
         name = path.relative_to(folder.parent).as_posix()
         if path.parent.name == "load":
-            text = _decode(path, name, _PlanText)
-            plans[path.stem] = _plan(path.stem, text, name)
-            if text.default:
-                default_plans.append(path.stem)
+            plans[path.stem] = _plan(path, name)
         else:
             for family, rule in _families(path, name):
                 if family.id in families:
@@ -167,9 +143,14 @@ def load(folder: Path = FOLDER) -> Catalogue:
                     f"{family.source}: family {family.id!r}: key 'gates': no family {gated!r}"
                 )
     # Deeper profiles first: the headline is the one the eye meets.
-    order = sorted(default_plans, key=lambda plan: -plans[plan].depth)
+    defaults = sorted((plan for plan in plans.values() if plan.default), key=lambda p: -p.depth)
     return Catalogue(
-        families, rules, plans, tuple(order), _version(families, rules), _published(folder)
+        families,
+        rules,
+        plans,
+        tuple(plan.name for plan in defaults),
+        _version(families, rules),
+        _published(folder),
     )
 
 
@@ -184,13 +165,16 @@ def _published(folder: Path) -> dict[str, dict[str, str]]:
         raise HarnessError(f"{path.relative_to(folder.parent)}: {error}") from None
 
 
-def _decode(path: Path, name: str, kind: type[_Text]) -> _Text:
+def _decode(path: Path, where: str, kind: type[_Text], **known: str) -> _Text:
     try:
-        return msgspec.convert(tomllib.loads(path.read_text("utf-8")), kind)
+        text = tomllib.loads(path.read_text("utf-8"))
+        if clash := text.keys() & known:
+            raise HarnessError(f"{where}: key {min(clash)!r}: it follows from the file's name")
+        return msgspec.convert({**text, **known}, kind)
     except tomllib.TOMLDecodeError as error:
-        raise HarnessError(f"{name}: not valid TOML: {error}") from None
+        raise HarnessError(f"{where}: not valid TOML: {error}") from None
     except msgspec.ValidationError as error:
-        raise HarnessError(f"{name}: {error}; scenarios/README.md lists the keys") from None
+        raise HarnessError(f"{where}: {error}; scenarios/README.md lists the keys") from None
 
 
 def _families(path: Path, name: str) -> Iterator[tuple[Family, corpus.Rule]]:
@@ -255,32 +239,17 @@ def _rule(text: _FamilyText, where: str) -> corpus.Rule:
     return corpus.Rule(send=send, head_only=text.head_only, deadline_ms=text.deadline_ms, **sets)
 
 
-def _plan(stem: str, text: _PlanText, name: str) -> LoadPlan:
+def _plan(path: Path, name: str) -> LoadPlan:
+    plan = _decode(path, name, LoadPlan, name=path.stem, source=name)
     for key in ("connections", "depth", "rounds", "quick_rounds", "threads", "workers"):
-        if getattr(text, key) < 1:
+        if getattr(plan, key) < 1:
             raise HarnessError(f"{name}: key {key!r}: must be at least 1")
     for key in ("duration_s", "quick_duration_s"):
-        if getattr(text, key) <= 0:
+        if getattr(plan, key) <= 0:
             raise HarnessError(f"{name}: key {key!r}: must be positive")
-    if text.depth > 256:
+    if plan.depth > 256:
         raise HarnessError(f"{name}: key 'depth': at most 256")
-    return LoadPlan(
-        name=stem,
-        title=text.title,
-        why=text.why,
-        path=text.path,
-        connections=text.connections,
-        depth=text.depth,
-        duration_s=text.duration_s,
-        warmup_s=text.warmup_s,
-        rounds=text.rounds,
-        quick_duration_s=text.quick_duration_s,
-        quick_rounds=text.quick_rounds,
-        threads=text.threads,
-        workers=text.workers,
-        needs=text.needs,
-        source=name,
-    )
+    return plan
 
 
 def _version(families: dict[str, Family], rules: dict[str, corpus.Rule]) -> str:

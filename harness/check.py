@@ -162,5 +162,5 @@ class Checker:
                 ),
             )
             run.write(self.last, self.folder)
-            run.draw(self.folder, self.last)
+            run.draw(self.folder, run.read(self.folder))
         return self.last

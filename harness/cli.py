@@ -153,12 +153,19 @@ def _both(quick: bool, full: bool) -> None:
         raise HarnessError("--quick and --full exclude each other: leave one out")
 
 
-def _finish(runner: run.Runner, result: Run, *, as_json: bool) -> None:
+def _carry_out(options: run.Options, *, as_json: bool) -> None:
+    """One run, and what it says; 3 where a server that was named could not be used to the end."""
+    with _events() as events:
+        runner = run.Runner(options, events)
+        result = runner.run()
     if as_json:
         _json(result)
-        return
-    click.echo(report.scoreboard(result))
-    click.echo(f"\nreport: {runner.folder / run.REPORT}")
+    else:
+        click.echo(report.scoreboard(result))
+        click.echo(f"\nreport: {runner.folder / run.REPORT}")
+    named = [server for server in result.servers if server.name in options.servers]
+    if any(server.unavailable or server.died for server in named):
+        raise SystemExit(3)
 
 
 @httpmark.command("run")
@@ -199,13 +206,7 @@ def run_command(
         port=port,
         seed=seed,
     )
-    with _events() as events:
-        runner = run.Runner(options, events)
-        result = runner.run()
-    _finish(runner, result, as_json=as_json)
-    lost = [s for s in result.servers if s.name in names and (s.unavailable or s.died)]
-    if lost:
-        raise SystemExit(3)
+    _carry_out(options, as_json=as_json)
 
 
 @httpmark.command("bench")
@@ -241,12 +242,7 @@ def bench_command(
         rounds=rounds,
         seed=seed,
     )
-    with _events() as events:
-        runner = run.Runner(options, events)
-        result = runner.run()
-    _finish(runner, result, as_json=as_json)
-    if any(server.unavailable or server.died for server in result.servers):
-        raise SystemExit(3)
+    _carry_out(options, as_json=as_json)
 
 
 @httpmark.command("check")

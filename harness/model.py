@@ -197,7 +197,8 @@ class ProcessRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Placeholders in words: ``{address}`` ``{port}`` ``{endpoint}`` (both, as address:port)
     ``{workers}`` ``{build}`` (a cache folder) ``{source}`` (the image's folder) ``{scratch}`` (a
-    temporary folder of this start) ``{python}`` (the Python that runs httpmark).
+    temporary folder of this start) ``{python}`` (the Python that runs httpmark); with TLS also
+    ``{tls_port}`` ``{tls_endpoint}`` ``{tls_cert}`` ``{tls_key}``.
     """
 
     start: tuple[str, ...]
@@ -208,13 +209,16 @@ class ProcessRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     build_env: dict[str, str] = {}  # added to the environment of the build
     binary: str | None = None  # the executable, where a listing should name it
     version: tuple[str, ...] = ()  # a command that prints the server's version
+    tls: tuple[str, ...] = ()  # words added to start where TLS is asked for
+    tls_files: dict[str, str] = {}  # more files, where TLS is asked for
 
 
 class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a server is built and started as a container (host network).
 
     Placeholders in words: ``{address}`` ``{port}`` ``{endpoint}`` ``{workers}`` ``{scratch}`` (a
-    folder in the container). Exactly one of ``dockerfile`` and ``image`` is given.
+    folder in the container); with TLS also ``{tls_port}`` ``{tls_endpoint}`` ``{tls_cert}``
+    ``{tls_key}``. Exactly one of ``dockerfile`` and ``image`` is given.
     """
 
     start: tuple[str, ...] = ()  # the command; empty: the one the image names
@@ -224,6 +228,16 @@ class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: dict[str, str] = {}
     env: dict[str, str] = {}
     version: tuple[str, ...] = ()  # a command in the container that prints the server's version
+    tls: tuple[str, ...] = ()  # words added to start where TLS is asked for
+    tls_files: dict[str, str] = {}  # more files, where TLS is asked for
+
+
+class Tls(msgspec.Struct, frozen=True):
+    """That a server serves TLS too: where, and with which certificate."""
+
+    port: int
+    cert: str  # path of the certificate chain, PEM
+    key: str  # path of its private key, PEM
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -250,23 +264,25 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 # --- load -------------------------------------------------------------------------------------
 
 
-class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """One load profile: ``scenarios/load/<name>.toml``."""
+class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One load profile: ``scenarios/load/<name>.toml``; ``name`` and ``source`` are the file's."""
 
     name: str
     title: str
     why: str
-    path: str = "/hello"
     connections: int
     depth: int
     duration_s: float
+    path: str = "/hello"
     warmup_s: float = 0.5
     rounds: int = 5
-    threads: int = 1
-    workers: int = 1
     quick_duration_s: float = 1.0
     quick_rounds: int = 2
+    threads: int = 1
+    workers: int = 1
     needs: tuple[str, ...] = ("hello",)
+    default: bool = False  # runs where no profile is named
+    published: str | None = None  # the published benchmark whose parameters these are
     source: str = ""
 
 

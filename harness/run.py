@@ -276,10 +276,11 @@ class Runner:
             runtime.stop_all()
             self.finished = now()
             # The first trouble is the one to tell: a full disk must not hide behind a second error.
-            with contextlib.suppress(Unusable):
+            with contextlib.suppress(HarnessError):
                 write(self.result(), self.folder)
-                draw(self.folder, self.result())
-        return self.result()
+                # From what is stored, so that drawing again gives the same page.
+                draw(self.folder, read(self.folder))
+        return read(self.folder)
 
     def _run(self) -> None:
         removed = runtime.sweep()

@@ -25,6 +25,7 @@ CLIENT_BUSY_MIN = 0.95
 NULL_SHARE_MAX = 0.70
 NULL_SHARE_CLIENT = 0.85
 CONCURRENCY_MIN = 0.90
+LAW_TOLERANCE = 0.10
 RUN_DELAY_MAX = 0.05
 STEAL_MAX = 0.02
 
@@ -147,6 +148,9 @@ def bottleneck(signs: Signs) -> tuple[Bottleneck, str]:
             return Bottleneck.UNKNOWN, "null was not measured beside it"
         if share is not None and share > NULL_SHARE_MAX:
             return Bottleneck.UNKNOWN, f"{share:.0%} of what null reaches: too near to tell"
+        law = signs.littles_law_ratio
+        if law is not None and abs(law - 1) > LAW_TOLERANCE:
+            return Bottleneck.UNKNOWN, f"the numbers do not add up: Little's law gives {law:.0%}"
         return Bottleneck.SERVER, f"server on CPU {signs.server_on_cpu_ratio:.0%}"
     if not server_busy and signs.client_on_cpu_ratio < SERVER_BUSY_MIN:
         return Bottleneck.NONE, "both ends idle at times: too few requests in flight"

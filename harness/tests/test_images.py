@@ -7,14 +7,17 @@ import contextlib
 import http.client
 import json
 import os
+import ssl
+import subprocess
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from httpmark.harness import runtime, servers, wire
-from httpmark.harness.model import Server
+from httpmark.harness.model import HarnessError, Server, Tls
 
 from .conftest import required
 from .test_runtime import free_port
@@ -56,13 +59,18 @@ def test_a_server_the_user_brings_says_what_to_bring(name: str) -> None:
 class Target:
     """A running server, and how to ask it."""
 
-    def __init__(self, running: runtime.Running) -> None:
+    def __init__(self, running: runtime.Running, tls: Tls | None = None) -> None:
         self.running = running
-        self.host = f"{running.address}:{running.port}"
+        self.tls = tls
+        self.host = f"{running.address}:{tls.port if tls else running.port}"
 
     @contextlib.contextmanager
     def connection(self) -> Iterator[http.client.HTTPConnection]:
-        one = http.client.HTTPConnection(self.host, timeout=ASK_DEADLINE_S)
+        if self.tls is None:
+            one = http.client.HTTPConnection(self.host, timeout=ASK_DEADLINE_S)
+        else:
+            trusted = ssl.create_default_context(cafile=self.tls.cert)
+            one = http.client.HTTPSConnection(self.host, timeout=ASK_DEADLINE_S, context=trusted)
         try:
             yield one
         finally:
@@ -205,6 +213,14 @@ def answers_behave(target: Target) -> None:
         assert allowed == {"GET", "HEAD"}
 
 
+def answers_tls(target: Target) -> None:
+    answers_hello(target)
+    with target.connection() as one:
+        one.connect()
+        assert isinstance(one.sock, ssl.SSLSocket)
+        assert one.sock.version() in ("TLSv1.2", "TLSv1.3")
+
+
 CONTRACT = {
     "hello": answers_hello,
     "body": answers_body,
@@ -228,25 +244,82 @@ def unavailable(server: Server, how: str) -> str | None:
     return str(reason)
 
 
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    """A certificate for 127.0.0.1 that signs itself."""
+    folder = tmp_path_factory.mktemp("certificate")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+            "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+            "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert),
+        ],
+        check=True, capture_output=True, timeout=30,
+    )  # fmt: skip
+    return Tls(port=0, cert=str(cert), key=str(key))
+
+
 @pytest.mark.parametrize(
     "how", ["process", pytest.param("docker", marks=pytest.mark.needs("docker"))]
 )
 @pytest.mark.parametrize("name", BUILT)
-def test_a_server_answers_what_its_manifest_says(name: str, how: str) -> None:
+def test_a_server_answers_what_its_manifest_says(name: str, how: str, certificate: Tls) -> None:
     server = SERVERS[name]
     if reason := unavailable(server, how):
         pytest.skip(reason)
     runtime.prepare(server, how, say=lambda line: None)
+    tls = None
+    if "tls" in server.capabilities:
+        tls = msgspec.structs.replace(certificate, port=free_port())
     running = runtime.start(
         server, how, address="127.0.0.1", port=free_port(), workers=2, cpus=None,
-        run_id=f"images{os.getpid()}",
+        run_id=f"images{os.getpid()}", tls=tls,
     )  # fmt: skip
     try:
         for capability in server.capabilities:
-            CONTRACT[capability](Target(running))
+            if capability == "tls":
+                answers_tls(Target(running, tls))
+            else:
+                CONTRACT[capability](Target(running))
         assert running.alive()
         assert running.version is not None or name == "null"
         if server.version[0].isdigit() and "newer" not in server.version and running.version:
             assert running.version.startswith(server.version)
     finally:
         running.stop()
+
+
+@pytest.mark.parametrize(
+    "how", ["process", pytest.param("docker", marks=pytest.mark.needs("docker"))]
+)
+def test_a_server_without_tls_is_not_asked_for_it(how: str, certificate: Tls) -> None:
+    with pytest.raises(HarnessError, match="null has no TLS"):
+        runtime.start(
+            SERVERS["null"], how, address="127.0.0.1", port=free_port(), workers=1, cpus=None,
+            run_id="x", tls=certificate,
+        )  # fmt: skip
+
+
+def test_the_limits_declared_for_the_reference_are_those_it_prints() -> None:
+    server = SERVERS["reference"]
+    if reason := unavailable(server, "process"):
+        pytest.skip(reason)
+    path = runtime.binary(server)
+    assert path is not None
+    told = subprocess.run(
+        [path, "--print-limits"], capture_output=True, text=True, check=True, timeout=10
+    ).stdout
+    printed = {line.split()[0]: int(line.split()[1]) for line in told.splitlines()}
+    assert server.limits == {
+        "request_target_bytes": printed["target-max"],
+        "head_bytes": printed["head-max"],
+        "fields": printed["field-lines-max"],
+        "content_bytes": printed["body-max"],
+    }
+    assert server.timeouts == {
+        "head_s": printed["head-timeout-ms"] / 1000,
+        "content_s": printed["body-timeout-ms"] / 1000,
+        "idle_s": printed["idle-timeout-ms"] / 1000,
+        "write_s": printed["write-timeout-ms"] / 1000,
+    }

@@ -49,7 +49,12 @@ def test_errors_and_starvation_come_before_all_else() -> None:
 
 def test_requests_that_were_not_in_flight_are_the_clients_fault() -> None:
     assert verdict(server_on_cpu_ratio=0.5, littles_law_ratio=0.42) is Bottleneck.CLIENT
-    assert verdict(littles_law_ratio=0.42) is Bottleneck.SERVER
+
+
+@pytest.mark.parametrize("ratio", [0.42, 0.89, 1.11, 2.0])
+def test_numbers_that_do_not_add_up_are_not_ranked(ratio: float) -> None:
+    assert verdict(littles_law_ratio=ratio) is Bottleneck.UNKNOWN
+    assert verdict(littles_law_ratio=1.0) is Bottleneck.SERVER
 
 
 def test_null_is_not_measured_against_itself() -> None:

@@ -1,0 +1,70 @@
+"""Cases explained: found by slug, family or number; a reproducer that sends the very octets."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from httpmark.harness import check, explain
+from httpmark.harness.model import HarnessError
+
+from . import peers
+
+
+@pytest.mark.parametrize("name", ["path_byte-80", "path_byte", "SEED-PATH"])
+def test_a_case_is_found_by_slug_family_and_number(name: str) -> None:
+    family, case = explain.find(name)
+    assert family.id == "path_byte"
+    assert case.sent.startswith(b"GET /hello\x80 ")
+
+
+@pytest.mark.parametrize("name", ["path_byte-zz", "path_byt", "", "none-at-all"])
+def test_an_unknown_case_is_said(name: str) -> None:
+    with pytest.raises(HarnessError, match="no case"):
+        explain.find(name)
+
+
+@pytest.mark.parametrize("octets", [bytes(range(256)), b"%s'\\\r\n\"$(x)`!"])
+def test_the_reproducer_sends_the_very_octets(octets: bytes) -> None:
+    line = explain.reproducer(octets, address="a", port=1)
+    printf, _, nc = line.rpartition(" | ")
+    assert nc == "nc -q 1 a 1"
+    sent = subprocess.run(["sh", "-c", printf], capture_output=True, check=True).stdout
+    assert sent == octets
+
+
+def test_visible_octets_can_be_told_apart() -> None:
+    shown = {explain.visible(bytes((octet,))) for octet in range(256)}
+    assert len(shown) == 256
+    assert all(text.isascii() and text.isprintable() for text in shown)
+
+
+def test_explain_says_rule_and_octets() -> None:
+    text = explain.explain("path_byte-0d")
+    assert "RFC 3986 3.3" in text
+    assert r"GET /hello\r HTTP/1.1\r\n" in text
+
+
+def test_replay_shows_both_sides_and_the_verdict() -> None:
+    with peers.peer(peers.closing(peers.BAD)) as peer:
+        where = check.address(f"127.0.0.1:{peer.port}", allow_remote=False)
+        text = explain.replay("path_byte-00", where, path="/hello")
+    assert r"GET /hello\x00 HTTP/1.1" in text
+    assert "HTTP/1.1 400 Bad Request" in text
+    assert "verdict:  pass" in text
+
+
+@pytest.mark.parametrize("what", ["servers", "suites", "cases", "profiles"])
+def test_listings_have_the_contracts_shape(what: str) -> None:
+    rows, value = explain.listing(what)
+    assert rows
+    assert list(value) == [what]
+    keys = {
+        "servers": {"name", "version", "capabilities", "available", "binary"},
+        "suites": {"name", "cases"},
+        "cases": {"id", "ref", "family", "level", "clause", "suite", "generated"},
+        "profiles": set(),
+    }[what]
+    for entry in value[what]:
+        assert what == "profiles" or keys <= set(entry)

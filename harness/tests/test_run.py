@@ -1,0 +1,120 @@
+"""A run folder: written whole, read back, judged and drawn again from what is stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from httpmark.harness import run
+from httpmark.harness.model import HarnessError, Run
+
+from .test_manners import own_port
+from .test_manners import run as command
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The main job on two servers, as a user would call it."""
+    folder = tmp_path_factory.mktemp("run")
+    code, out, errors = command(
+        "run", "--quick", "--runtime", "process", "--server", "reference", "--server", "null",
+        "--server", "nginx", "--out", "r", "--seed", "5", "--port", str(own_port()), cwd=folder,
+        timeout=280,
+    )  # fmt: skip
+    assert code == 0, errors
+    assert str(Path("r") / "report.html") in out
+    return folder / "r"
+
+
+def test_the_folder_holds_what_the_contract_says(finished: Path) -> None:
+    assert sorted(path.name for path in finished.iterdir()) == [
+        "evidence.sqlite", "log.txt", "report.html", "result.json",
+    ]  # fmt: skip
+    assert (finished / "report.html").stat().st_size < 500_000
+
+
+def test_the_result_obeys_the_published_schema(finished: Path) -> None:
+    result = json.loads((finished / "result.json").read_text("utf-8"))
+    jsonschema.validate(result, msgspec.json.schema(Run))
+    assert result["seed"] == 5
+    assert result["schema_version"] == "1.0"
+
+
+def test_every_server_has_scores_costs_and_memory(finished: Path) -> None:
+    result = run.read(finished)
+    for server in result.servers:
+        assert server.unavailable is None
+        seed = server.compliance.suites["seed"]
+        assert seed.score_percent is not None
+        assert seed.requests == 123_942
+        assert seed.server_cpu_seconds
+        assert seed.probe_cpu_seconds
+        assert {load.profile for load in server.load} == {"pipelined", "keepalive"}
+        for load in server.load:
+            assert load.rounds == 3
+            assert load.errors == {}
+            assert load.cpu_ns_per_request.server
+            assert load.cpu_ns_per_request.client
+            assert load.littles_law_ratio is not None
+            if server.name != "nginx":  # its batches take as long as a quick window
+                assert load.littles_law_ratio == pytest.approx(1.0, abs=0.15)
+            assert load.ranked == (load.bottleneck == "server")
+        assert server.memory is not None
+        assert server.memory.pss_kb is not None
+        assert server.memory.vmhwm_kb is not None
+        assert server.memory.vmpeak_kb is not None
+        assert server.memory.pss_kb <= server.memory.vmhwm_kb <= server.memory.vmpeak_kb
+        assert server.memory.connections_held == 512
+
+
+def test_a_control_is_never_ranked(finished: Path) -> None:
+    null = next(server for server in run.read(finished).servers if server.name == "null")
+    assert null.control
+    assert all(load.cost_rank is None for load in null.load)
+
+
+def test_judging_again_changes_nothing(finished: Path) -> None:
+    assert run.rejudge(finished) == run.read(finished)
+
+
+def test_drawing_again_gives_the_same_page(finished: Path, tmp_path: Path) -> None:
+    again = run.draw(finished, run.read(finished), out=tmp_path / "again.html")
+    assert again.read_bytes() == (finished / "report.html").read_bytes()
+
+
+def test_report_and_judge_are_commands(finished: Path, tmp_path: Path) -> None:
+    code, out, _ = command("report", str(finished), "--out", "page.html", cwd=tmp_path)
+    assert (code, out.strip()) == (0, "page.html")
+    assert (tmp_path / "page.html").read_bytes() == (finished / "report.html").read_bytes()
+    before = (finished / "result.json").read_bytes()
+    code, out, _ = command("judge", str(finished), cwd=tmp_path)
+    assert code == 0
+    assert "reference" in out
+    assert (finished / "result.json").read_bytes() == before
+
+
+def test_a_folder_is_never_written_twice(finished: Path, tmp_path: Path) -> None:
+    code, _, errors = command("run", "--out", str(finished), cwd=tmp_path)
+    assert code == 2
+    assert "holds a run already" in errors
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("{}", "not a result"), ("no json", "not a result"), ("", "not a result")]
+)
+def test_a_broken_result_is_said(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "result.json").write_text(text)
+    with pytest.raises(HarnessError, match=said):
+        run.read(tmp_path)
+
+
+def test_another_schema_is_said(finished: Path, tmp_path: Path) -> None:
+    result = json.loads((finished / "result.json").read_text("utf-8"))
+    result["schema_version"] = "9.0"
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    with pytest.raises(HarnessError, match=r"schema 9\.0"):
+        run.read(tmp_path)

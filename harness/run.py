@@ -126,8 +126,10 @@ def write(run: Run, path: Path) -> None:
     :raises Unusable: the disk is full or the folder is gone.
     """
     fresh = path / (RESULT + ".part")
+    # Read back once: a count given where a float is declared would be written otherwise next time.
+    same = msgspec.json.decode(msgspec.json.encode(run), type=Run)
     try:
-        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1))
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(same), indent=1))
         os.replace(fresh, path / RESULT)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -14,6 +14,7 @@
 #include <ctime>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 #include "flags.hpp"
 #include "load_plan.hpp"
@@ -22,6 +23,7 @@
 #include "load_response.hpp"
 #include "load_url.hpp"
 #include "process_cost.hpp"
+#include "tls.hpp"
 
 namespace {
 
@@ -57,6 +59,10 @@ constexpr const char* kUsage =
     "                      in turn\n"
     "  --expect-status N   instead of the first response's, which has to be 2xx\n"
     "  --server-pid PID    charge this process' CPU time to the server, repeatable\n"
+    "  --tls               https without saying so in the URL\n"
+    "  --tls-version V     1.2 or 1.3, and no other\n"
+    "  --tls-ciphers LIST  as OpenSSL names them\n"
+    "  --cacert FILE       verify the server's certificate against it\n"
     "  --json              one JSON object on standard output\n"
     "Exit code: 0 no errors, 1 errors, 2 usage, 3 the target cannot be reached.\n";
 
@@ -71,6 +77,7 @@ struct Arguments {
   LoadPlan plan;
   std::string url;
   std::vector<int> server_pids;
+  std::optional<TlsContext> tls;
   std::size_t procs = 1;
   bool is_json = false;
 };
@@ -132,6 +139,11 @@ Arguments parse_arguments(int argc, char** argv) {
   plan.expected_status = static_cast<int>(flags.take_number("--expect-status", 0, 100, 599));
   plan.connect_rate = flags.take_decimal("--connect-rate", 20'000, 1, 1e7);
   arguments.is_json = flags.take_switch("--json");
+  const bool wants_tls = flags.take_switch("--tls");
+  TlsClientOptions tls;
+  tls.version = flags.take_word("--tls-version", {"", "1.2", "1.3"});
+  tls.ciphers = flags.take_string("--tls-ciphers", "");
+  tls.ca_file = flags.take_string("--cacert", "");
   const std::vector<std::string> headers = flags.take_all("--header");
   const std::vector<std::string> files = flags.take_all("--request-file");
   for (const std::string& pid : flags.take_all("--server-pid")) {
@@ -148,7 +160,14 @@ Arguments parse_arguments(int argc, char** argv) {
 
   const auto url = parse_load_url(arguments.url);
   if (!url) die(kExitUsage, "'" + arguments.url + "' is no http URL");
-  if (url->is_tls) die(kExitUsage, "https is not supported yet");
+  if (url->is_tls || wants_tls) {
+    tls.host = url->host;
+    std::string complaint;
+    arguments.tls = TlsContext::client(tls, &complaint);
+    if (!arguments.tls) die(kExitUsage, complaint);
+  } else if (!tls.version.empty() || !tls.ciphers.empty() || !tls.ca_file.empty()) {
+    die(kExitUsage, "TLS options need https or --tls");
+  }
   const auto server = parse_endpoint(url->host, url->port);
   if (!server) die(kExitUsage, "the URL's host has to be an IP address, not '" + url->host + "'");
   plan.server = *server;
@@ -197,8 +216,9 @@ Arguments parse_arguments(int argc, char** argv) {
 
 // Sends each request once, each on a connection of its own, and acquaints its verifier with the
 // answer. False when the target cannot be reached; what is wrong with an answer is in `counts`.
-bool learn(const LoadPlan& plan, std::vector<ResponseVerifier>* verifiers, LoadCounts* counts,
-           std::string* failure) {
+bool learn(const LoadPlan& plan, std::vector<ResponseVerifier>* verifiers, LoadReport* report) {
+  LoadCounts* counts = &report->counts;
+  std::string* failure = &report->failure;
   timespec wall = {};
   clock_gettime(CLOCK_REALTIME, &wall);
   for (const LoadRequest& request : plan.requests) {
@@ -213,10 +233,23 @@ bool learn(const LoadPlan& plan, std::vector<ResponseVerifier>* verifiers, LoadC
       if (fd >= 0) close(fd);
       return false;
     }
+    TlsStream tls;
+    std::string complaint;
+    if (plan.tls != nullptr) {
+      if (!tls.connect(*plan.tls, fd, &complaint)) {
+        *failure = "no TLS with " + plan.server.text() + ": " + complaint;
+        close(fd);
+        return false;
+      }
+      report->tls_version = tls.version();
+      report->tls_cipher = tls.cipher();
+    }
     std::size_t sent = 0;
     while (sent < request.octets.size()) {
       const ssize_t part =
-          send(fd, request.octets.data() + sent, request.octets.size() - sent, MSG_NOSIGNAL);
+          tls.is_open()
+              ? tls.send(request.octets.data() + sent, request.octets.size() - sent)
+              : send(fd, request.octets.data() + sent, request.octets.size() - sent, MSG_NOSIGNAL);
       if (part <= 0) break;
       sent += static_cast<std::size_t>(part);
     }
@@ -225,7 +258,9 @@ bool learn(const LoadPlan& plan, std::vector<ResponseVerifier>* verifiers, LoadC
     CheckResult result;
     LoadErrors& errors = counts->errors;
     for (;;) {
-      const ssize_t got = recv(fd, buffer.data(), buffer.size(), 0);
+      // A TLS stream on a blocking socket waits until it has all it was asked for.
+      const ssize_t got =
+          tls.is_open() ? tls.receive(buffer.data(), 1) : recv(fd, buffer.data(), buffer.size(), 0);
       if (got <= 0) {
         const bool is_timeout = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
         ++(got == 0 ? errors.closed : is_timeout ? errors.timeout : errors.reset);
@@ -282,10 +317,11 @@ int run(const Arguments& arguments) {
   };
 
   std::vector<ResponseVerifier> verifiers;
-  if (!learn(plan, &verifiers, &report.counts, &report.failure)) {
+  if (!learn(plan, &verifiers, &report)) {
     die(kExitEnvironment, report.failure);
   }
   if (!report.failure.empty()) {
+    report.client_threads.resize(plan.threads);
     publish();
     std::fprintf(stderr, "httpmark-load: %s\n", report.failure.c_str());
     return kExitMismatch;
@@ -335,7 +371,8 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Arguments arguments = parse_arguments(argc, argv);
+  Arguments arguments = parse_arguments(argc, argv);
+  if (arguments.tls) arguments.plan.tls = &*arguments.tls;
   signal(SIGPIPE, SIG_IGN);
   return run(arguments);
 }

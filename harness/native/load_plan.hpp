@@ -9,6 +9,7 @@
 #include "endpoint.hpp"
 #include "histogram.hpp"
 #include "process_cost.hpp"
+#include "tls.hpp"
 
 namespace httpmark {
 
@@ -41,6 +42,7 @@ struct LoadRequest {
 
 struct LoadPlan {
   Endpoint server;
+  const TlsContext* tls = nullptr;    // absent: plain
   std::vector<LoadRequest> requests;  // sent in turn
   std::size_t connections = 1;        // of this process
   std::size_t depth = 1;
@@ -98,11 +100,12 @@ struct LoadCounts {
   std::uint64_t unsent = 0;       // open: due, and not sent in time to be answered
   std::uint64_t dropped = 0;      // open: due while backlog_max others were waiting
   std::uint64_t backlog_peak = 0;
-  Histogram response;  // each response, from the send of its request; open: from when it was due
-  Histogram service;   // open: from the send
-  Histogram lag;       // open: from when a request was due to when the generator turned to it
-  Histogram connect;   // each connect
-  Histogram batch;     // refill batch only: from the send to the last answer of a batch
+  Histogram response;   // each response, from the send of its request; open: from when it was due
+  Histogram service;    // open: from the send
+  Histogram lag;        // open: from when a request was due to when the generator turned to it
+  Histogram handshake;  // TLS: each handshake, without the connect
+  Histogram connect;    // each connect
+  Histogram batch;      // refill batch only: from the send to the last answer of a batch
   std::vector<std::string> complaints;  // the first few errors, in words
 
   void add(const LoadCounts& other);

@@ -205,6 +205,7 @@ void each_histogram(Counts& counts, See see) {
   see(counts.service);
   see(counts.lag);
   see(counts.connect);
+  see(counts.handshake);
 }
 
 }  // namespace

@@ -225,6 +225,11 @@ std::string report_json(const LoadReport& report) {
     object.raw("saturated", report.is_saturated() ? "true" : "false");
   }
   object.raw("connect_us", latency_json(counts.connect));
+  JsonObject tls;
+  tls.text("version", report.tls_version).text("cipher", report.tls_cipher);
+  tls.number("handshakes", counts.handshake.total());
+  tls.raw("handshake_us", latency_json(counts.handshake));
+  object.raw("tls", report.tls_version.empty() ? "null" : tls.done());
   object.number("closes_seen", counts.closes_seen);
   object.raw("littles_law_ratio",
              report.mode == LoadMode::kClosed ? decimal(report.littles_law_ratio()) : "null");
@@ -235,6 +240,7 @@ std::string report_json(const LoadReport& report) {
   histograms.raw("response", encoded(counts.response)).raw("batch", encoded(counts.batch));
   histograms.raw("service", encoded(counts.service)).raw("lag", encoded(counts.lag));
   histograms.raw("connect", encoded(counts.connect));
+  histograms.raw("handshake", encoded(counts.handshake));
   object.raw("histograms", histograms.done());
   return object.done() + "\n";
 }
@@ -283,6 +289,13 @@ std::string report_text(const LoadReport& report) {
                       report.rate, static_cast<double>(counts.service.percentile(99)) / 1e3,
                       static_cast<double>(counts.lag.percentile(99)) / 1e3,
                       counts.unsent + counts.dropped, report.is_saturated() ? ": saturated" : ""));
+  }
+  if (!report.tls_version.empty()) {
+    add(std::snprintf(line, sizeof line, "%s %s, %" PRIu64 " handshakes, us p50 %.1f p99 %.1f\n",
+                      report.tls_version.c_str(), report.tls_cipher.c_str(),
+                      counts.handshake.total(),
+                      static_cast<double>(counts.handshake.percentile(50)) / 1e3,
+                      static_cast<double>(counts.handshake.percentile(99)) / 1e3));
   }
   if (report.mode == LoadMode::kChurn) {
     add(std::snprintf(

@@ -28,6 +28,8 @@ struct LoadReport {
   double drain_seconds = 0;  // behind it
   int status = 0;
   bool has_date = false;
+  std::string tls_version;  // empty: plain
+  std::string tls_cipher;
   LoadCounts counts;
   std::uint64_t client_cpu_ns = 0;
   std::uint64_t client_context_switches = 0;

@@ -79,6 +79,7 @@ void LoadCounts::add(const LoadCounts& other) {
   service.merge(other.service);
   lag.merge(other.lag);
   connect.merge(other.connect);
+  handshake.merge(other.handshake);
   for (const std::string& complaint : other.complaints) {
     if (complaints.size() < kComplaintsMax) complaints.push_back(complaint);
   }
@@ -133,9 +134,11 @@ int LoadWorker::open_socket(std::uint32_t index) {
   }
   const timeval limit = {kConnectSecondsMax, 0};  // holds for connect, too
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  if (connect(fd, plan_.server.sockaddr_ptr(), plan_.server.length) != 0 ||
-      fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
+  if (plan_.tls != nullptr) setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  if (connect(fd, plan_.server.sockaddr_ptr(), plan_.server.length) != 0) {
+    const int error = errno;
     close(fd);
+    errno = error;
     return -1;
   }
   return fd;
@@ -145,7 +148,21 @@ bool LoadWorker::add_connection(Connection* connection) {
   const std::uint64_t begun = monotonic_ns();
   connection->fd = open_socket(connection->index);
   if (connection->fd < 0) return false;
-  result_.counts.connect.add(monotonic_ns() - begun);
+  const std::uint64_t connected = monotonic_ns();
+  result_.counts.connect.add(connected - begun);
+  std::string complaint;
+  if (plan_.tls != nullptr) {
+    if (!connection->tls.connect(*plan_.tls, connection->fd, &complaint)) {
+      if (result_.counts.complaints.size() < kComplaintsMax) {
+        result_.counts.complaints.push_back(complaint);
+      }
+      close(connection->fd);
+      connection->fd = -1;
+      return false;
+    }
+    result_.counts.handshake.add(monotonic_ns() - connected);
+  }
+  fcntl(connection->fd, F_SETFL, O_NONBLOCK);
   epoll_event event = {};
   event.events = EPOLLIN;
   event.data.u32 = connection->index;
@@ -156,6 +173,16 @@ bool LoadWorker::add_connection(Connection* connection) {
   close(connection->fd);
   connection->fd = -1;
   return false;
+}
+
+ssize_t LoadWorker::transmit(Connection* connection, const char* data, std::size_t size) {
+  if (connection->tls.is_open()) return connection->tls.send(data, size);
+  return send(connection->fd, data, size, MSG_NOSIGNAL);
+}
+
+ssize_t LoadWorker::receive(Connection* connection, char* data, std::size_t size) {
+  if (connection->tls.is_open()) return connection->tls.receive(data, size);
+  return recv(connection->fd, data, size, 0);
 }
 
 void LoadWorker::connect_all() {
@@ -277,7 +304,10 @@ void LoadWorker::begin_window(std::uint64_t now_ns) {
   counts.errors = result_.counts.errors;
   counts.abandoned = result_.counts.abandoned;
   counts.reconnects = result_.counts.reconnects;
-  if (plan_.mode != LoadMode::kChurn) counts.connect = std::move(result_.counts.connect);
+  if (plan_.mode != LoadMode::kChurn) {
+    counts.connect = std::move(result_.counts.connect);
+    counts.handshake = std::move(result_.counts.handshake);
+  }
   result_.counts = std::move(counts);
   result_.started_ns = now_ns;
   result_.cost = read_schedstat(kOwnSchedstat);
@@ -319,7 +349,7 @@ void LoadWorker::pour(Connection* connection) {
   const std::size_t size = block_at_[plan_.depth];
   for (int turn = 0; turn < kPoursPerTurn; ++turn) {
     const std::size_t from = connection->send_offset;
-    const ssize_t sent = send(connection->fd, block_.data() + from, size - from, MSG_NOSIGNAL);
+    const ssize_t sent = transmit(connection, block_.data() + from, size - from);
     if (sent < 0) {
       if (errno == EAGAIN || errno == EINTR) return;
       // The server would not have it: that is an answer, too.
@@ -440,7 +470,7 @@ void LoadWorker::flush(Connection* connection) {
   while (connection->queued != 0) {
     const std::size_t from = block_at_[connection->send_kind] + connection->send_offset;
     const std::size_t to = block_at_[connection->send_kind + connection->queued];
-    const ssize_t sent = send(connection->fd, block_.data() + from, to - from, MSG_NOSIGNAL);
+    const ssize_t sent = transmit(connection, block_.data() + from, to - from);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) {
@@ -469,17 +499,24 @@ void LoadWorker::flush(Connection* connection) {
   watch_writable(connection, false);
 }
 
+// What TLS has read and not given out yet is not told by epoll.
 void LoadWorker::on_readable(Connection* connection) {
+  while (read_once(connection) && connection->tls.is_open() && connection->tls.has_pending()) {
+  }
+}
+
+// False when there is nothing more, or the connection is another one now.
+bool LoadWorker::read_once(Connection* connection) {
   std::string& partial = connection->partial;
   const bool is_carried = partial.size() <= kCarryBytesMax;
   const std::size_t carried = is_carried ? partial.size() : 0;
   if (carried != 0) std::memcpy(receive_.data(), partial.data(), carried);
-  const ssize_t got = recv(connection->fd, receive_.data() + carried, receive_.size() - carried, 0);
+  const ssize_t got = receive(connection, receive_.data() + carried, receive_.size() - carried);
   const std::uint64_t now = monotonic_ns();
   if (got <= 0) {
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     on_end(connection, got < 0);
-    return;
+    return false;
   }
   const auto size = static_cast<std::size_t>(got);
   ++result_.counts.reads;
@@ -490,7 +527,7 @@ void LoadWorker::on_readable(Connection* connection) {
     std::size_t done = 0;
     if (octets.size() >= connection->need) {
       done = digest(connection, octets, now);
-      if (done == kGone) return;
+      if (done == kGone) return false;
     }
     if (done < octets.size()) {
       partial.assign(octets.substr(done));
@@ -499,17 +536,18 @@ void LoadWorker::on_readable(Connection* connection) {
     }
   } else {
     partial.append(receive_.data(), size);
-    if (partial.size() < connection->need) return;
+    if (partial.size() < connection->need) return true;
     const std::size_t done = digest(connection, partial, now);
-    if (done == kGone) return;
+    if (done == kGone) return false;
     partial.erase(0, done);
   }
   if (partial.empty()) connection->need = 0;
   if (connection->closing && connection->unanswered == 0) {
     reopen(connection);
-    return;
+    return false;
   }
   refill(connection, before - connection->unanswered, now);
+  return true;
 }
 
 std::size_t LoadWorker::digest(Connection* connection, std::string_view octets,
@@ -665,6 +703,7 @@ void LoadWorker::reopen(Connection* connection) {
     const linger reset = {1, 0};
     setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   }
+  connection->tls.reset();
   close(connection->fd);
   --live_;
   result_.counts.abandoned += connection->unanswered;

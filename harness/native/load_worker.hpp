@@ -41,6 +41,7 @@ class LoadWorker {
 
   struct Connection {
     int fd = -1;
+    TlsStream tls;
     bool wants_writable = false;
     bool closing = false;  // its last answer announced close
     bool is_free = false;  // open: in free_
@@ -58,6 +59,8 @@ class LoadWorker {
   };
 
   int open_socket(std::uint32_t index);
+  static ssize_t transmit(Connection* connection, const char* data, std::size_t size);
+  static ssize_t receive(Connection* connection, char* data, std::size_t size);
   bool add_connection(Connection* connection);
   void reopen(Connection* connection);
   void enqueue(Connection* connection, std::uint32_t count, std::uint64_t at_ns,
@@ -73,6 +76,7 @@ class LoadWorker {
   void watch_for_writing_only(Connection* connection);
   void flush(Connection* connection);
   void on_readable(Connection* connection);
+  bool read_once(Connection* connection);
   // Answers at the front of `octets`; returns how many octets are done with, or npos when the
   // connection is gone.
   std::size_t digest(Connection* connection, std::string_view octets, std::uint64_t now_ns);

@@ -24,12 +24,13 @@ using httpmark::die;
 using httpmark::Endpoint;
 
 constexpr const char* kUsage =
-    "usage: httpmark-null --address A --port P [--workers N]\n"
+    "usage: httpmark-null --address A --port P [--workers N] [--tls-cert F --tls-key F]\n"
     "Answers every header section it can find the end of with 200 and \"Hello World!\",\n"
     "validates nothing, and costs as little as it can: the floor of every measurement.\n"
     "  --address A  IPv4 or IPv6 literal (127.0.0.1)\n"
     "  --port P     0 takes a free one (8080)\n"
-    "  --workers N  threads, each with a listener of its own (1)\n";
+    "  --workers N  threads, each with a listener of its own (1)\n"
+    "  --tls-cert F, --tls-key F  PEM files: speak TLS on the port instead\n";
 
 int listen_at(const Endpoint& endpoint, bool shared) {
   const int fd = socket(endpoint.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -59,7 +60,19 @@ int main(int argc, char** argv) {
   const std::string address = flags.take_string("--address", "127.0.0.1");
   const auto port = static_cast<std::uint16_t>(flags.take_number("--port", 8080, 0, 65535));
   const std::uint64_t workers = flags.take_number("--workers", 1, 1, 1024);
+  const std::string certificate = flags.take_string("--tls-cert", "");
+  const std::string key = flags.take_string("--tls-key", "");
   flags.finish();
+  if (certificate.empty() != key.empty()) {
+    die(httpmark::kExitUsage, "--tls-cert and --tls-key belong together");
+  }
+  std::optional<httpmark::TlsContext> tls;
+  if (!certificate.empty()) {
+    std::string complaint;
+    tls = httpmark::TlsContext::server(certificate, key, &complaint);
+    if (!tls) die(httpmark::kExitUsage, complaint);
+    signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
+  }
   std::optional<Endpoint> endpoint = httpmark::parse_endpoint(address, port);
   if (!endpoint) die(httpmark::kExitUsage, "--address takes an IP address, not '" + address + "'");
   httpmark::raise_descriptor_limit();
@@ -86,7 +99,8 @@ int main(int argc, char** argv) {
     const int listener = listen_at(*endpoint, true);
     if (listener < 0) complain();
     if (i == 0) endpoint = httpmark::bound_endpoint(listener);
-    pool.push_back(std::make_unique<httpmark::NullWorker>(listener, stop_fd));
+    pool.push_back(
+        std::make_unique<httpmark::NullWorker>(listener, stop_fd, tls ? &*tls : nullptr));
   }
   std::printf("listening on %s\n", endpoint->text().c_str());
   std::fflush(stdout);

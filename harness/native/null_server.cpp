@@ -24,6 +24,7 @@ constexpr std::string_view kReply =
     "Hello World!";
 constexpr std::size_t kDateAt = kReply.find("Date: ") + 6;
 constexpr int kEventsPerWait = 256;
+constexpr std::size_t kTlsRecordBytes = 16 * 1024;
 
 std::int64_t now_seconds() {
   timespec now = {};
@@ -52,9 +53,10 @@ void NullReplies::refresh(std::int64_t seconds) {
   }
 }
 
-NullWorker::NullWorker(int listener, int stop_fd)
+NullWorker::NullWorker(int listener, int stop_fd, const TlsContext* tls)
     : listener_(listener),
       stop_fd_(stop_fd),
+      tls_(tls),
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
       reserve_fd_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
       receive_(kNullReceiveBytes) {
@@ -95,6 +97,7 @@ void NullWorker::run() {
         if (!flush(connection)) continue;
         if (connection->blocked) continue;
         watch(connection, EPOLLIN);
+        if (tls_ != nullptr) read_some(connection);  // TLS may hold octets epoll does not know of
       } else {
         read_some(connection);
       }
@@ -121,6 +124,10 @@ void NullWorker::accept_some() {
     if (slot >= connections_.size()) connections_.resize(slot + 1);
     auto connection = std::make_unique<Connection>();
     connection->fd = fd;
+    if (tls_ != nullptr && !connection->tls.accept(*tls_, fd)) {
+      close(fd);
+      continue;
+    }
     epoll_event event = {};
     event.events = EPOLLIN;
     event.data.fd = fd;
@@ -133,18 +140,47 @@ void NullWorker::accept_some() {
 }
 
 void NullWorker::read_some(Connection* connection) {
-  const ssize_t got = recv(connection->fd, receive_.data(), receive_.size(), 0);
+  if (tls_ == nullptr) {
+    read_once(connection);
+    return;
+  }
+  while (read_once(connection)) {
+  }
+}
+
+ssize_t NullWorker::transmit(Connection* connection, const char* data, std::size_t size) {
+  if (!connection->tls.is_open()) return send(connection->fd, data, size, MSG_NOSIGNAL);
+  std::string& retry = connection->retry;
+  if (!retry.empty()) {
+    data = retry.data();
+    size = retry.size();
+  }
+  const ssize_t sent = connection->tls.send(data, size);
+  if (sent < 0 && errno == EAGAIN) {
+    if (retry.empty()) retry.assign(data, size);
+  } else {
+    retry.clear();
+  }
+  return sent;
+}
+
+bool NullWorker::read_once(Connection* connection) {
+  const ssize_t got = connection->tls.is_open()
+                          ? connection->tls.receive(receive_.data(), receive_.size())
+                          : recv(connection->fd, receive_.data(), receive_.size(), 0);
   if (got > 0) {
     const std::size_t heads =
         count_head_ends(&connection->head, receive_.data(), static_cast<std::size_t>(got));
-    if (heads == 0) return;
+    if (heads == 0) return true;
     connection->owed += heads;
-    if (flush(connection) && connection->blocked) watch(connection, EPOLLOUT);
-    return;
+    if (!flush(connection)) return false;
+    if (connection->blocked) watch(connection, EPOLLOUT);
+    return !connection->blocked;
   }
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   // All that was read has been answered, or the connection would be blocked and not read.
   close_connection(connection);
+  return false;
 }
 
 bool NullWorker::flush(Connection* connection) {
@@ -160,11 +196,13 @@ bool NullWorker::flush(Connection* connection) {
       size = static_cast<std::size_t>(std::min<std::uint64_t>(connection->owed, kNullReplyCopies)) *
              reply;
     }
+    // Whole replies that fit into one TLS record, which goes out whole or not at all.
+    if (tls_ != nullptr) size = std::min(size, kTlsRecordBytes / reply * reply);
     if (size == 0) {
       connection->blocked = false;
       return true;
     }
-    const ssize_t sent = send(connection->fd, data, size, MSG_NOSIGNAL);
+    const ssize_t sent = transmit(connection, data, size);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) {
@@ -189,7 +227,7 @@ bool NullWorker::flush(Connection* connection) {
         --connection->owed;
       }
     }
-    if (done < size) {
+    if (done < size && tls_ == nullptr) {
       connection->blocked = true;
       return true;
     }

@@ -7,11 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "endpoint.hpp"
 #include "http_date.hpp"
 #include "null_scan.hpp"
+#include "tls.hpp"
 
 namespace httpmark {
 
@@ -38,8 +40,8 @@ class NullReplies {
 
 class NullWorker {
  public:
-  // Takes over `listener`; ends when `stop_fd` becomes readable.
-  NullWorker(int listener, int stop_fd);
+  // Takes over `listener`; ends when `stop_fd` becomes readable. `tls`: absent for plain.
+  NullWorker(int listener, int stop_fd, const TlsContext* tls);
   ~NullWorker();
   NullWorker(const NullWorker&) = delete;
   NullWorker& operator=(const NullWorker&) = delete;
@@ -51,6 +53,9 @@ class NullWorker {
   // number, since they are all the same; only the reply that went out by halves keeps its octets.
   struct Connection {
     int fd = -1;
+    TlsStream tls;
+    // TLS only: what a blocked send has to be tried again with.
+    std::string retry;
     HeadState head = 0;
     bool blocked = false;
     std::uint8_t rest_size = 0;
@@ -60,6 +65,9 @@ class NullWorker {
 
   void accept_some();
   void read_some(Connection* connection);
+  // One read: false when there is nothing more to read now, or no connection any more.
+  bool read_once(Connection* connection);
+  static ssize_t transmit(Connection* connection, const char* data, std::size_t size);
   // False when the connection is gone.
   bool flush(Connection* connection);
   void close_connection(Connection* connection);
@@ -67,6 +75,7 @@ class NullWorker {
 
   int listener_;
   int stop_fd_;
+  const TlsContext* tls_;
   int epoll_fd_;
   int reserve_fd_;
   NullReplies replies_;

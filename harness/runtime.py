@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from httpmark.harness import binaries, wire
-from httpmark.harness.model import HarnessError, Need, Server, Unusable
+from httpmark.harness.model import HarnessError, Need, Server, Tls, Unusable
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -440,7 +440,7 @@ def _meaningful(text: str) -> str:
 
 def _fill(word: str, **values: str) -> str:
     """Put values in place of ``{name}``; other braces, as configuration has them, stay."""
-    return re.sub(r"\{([a-z]+)\}", lambda match: values.get(match[1], match[0]), word)
+    return re.sub(r"\{([a-z_]+)\}", lambda match: values.get(match[1], match[0]), word)
 
 
 # --- starting and stopping --------------------------------------------------------------------
@@ -457,21 +457,27 @@ def start(
     workers: int,
     cpus: str | None,
     run_id: str,
+    tls: Tls | None = None,
 ) -> Running:
     """Start a prepared server and wait until it answers.
 
-    ``cpus`` is a list such as ``0`` or ``0,2-3``; None pins nothing.
+    ``cpus`` is a list such as ``0`` or ``0,2-3``; None pins nothing. With ``tls`` it serves the
+    same on a second port.
 
+    :raises HarnessError: no such runtime, or TLS of a server that has none.
     :raises Unusable: the port is taken, it did not start, died, or does not answer in time.
     """
-    try:
-        taken = wire.port_taken(address, port)
-    except OSError as error:
-        raise Unusable(f"{address} cannot be listened on: {error.strerror}") from error
-    if taken:
-        raise Unusable(
-            f"port {port} on {address} is taken: stop what listens there, or name another"
-        )
+    if tls is not None and "tls" not in server.capabilities:
+        raise HarnessError(f"{server.name} has no TLS: leave it out, or ask it without")
+    for wanted in [port, *([tls.port] if tls else [])]:
+        try:
+            taken = wire.port_taken(address, wanted)
+        except OSError as error:
+            raise Unusable(f"{address} cannot be listened on: {error.strerror}") from error
+        if taken:
+            raise Unusable(
+                f"port {wanted} on {address} is taken: stop what listens there, or name another"
+            )
     one: _Process | _Container
     if runtime == "process":
         one = _Process(server, address=address, port=port)
@@ -483,8 +489,8 @@ def start(
         raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
     _running.append(one)
     try:
-        one.begin(workers=workers, cpus=cpus)
-        _wait_ready(one)
+        one.begin(workers=workers, cpus=cpus, tls=tls)
+        _wait_ready(one, tls)
         one.ready()
     except BaseException:  # Ctrl-C as well: nothing half started may stay
         one.stop()
@@ -501,7 +507,7 @@ def stop_all() -> None:
 atexit.register(stop_all)
 
 
-def _wait_ready(one: _Process | _Container) -> None:
+def _wait_ready(one: _Process | _Container, tls: Tls | None) -> None:
     server = one.server
     host = f"[{one.address}]" if ":" in one.address else one.address
     request = (
@@ -517,9 +523,14 @@ def _wait_ready(one: _Process | _Container) -> None:
         if answer is not None and answer.startswith(b"HTTP/1."):
             if not one.alive():  # then something else answered
                 raise Unusable(f"died at start: {one.exit_reason()}")
-            return
+            if tls is None or wire.port_taken(one.address, tls.port):
+                return
         time.sleep(_READY_PAUSE_S)
-    how = "listens on no port" if answer is None else f"does not answer GET {server.ready_path}"
+    how = f"does not answer GET {server.ready_path}"
+    if answer is None:
+        how = "listens on no port"
+    elif answer.startswith(b"HTTP/1.") and tls is not None:
+        how = f"listens on no TLS port {tls.port}"
     tail = _last_line(one.log_tail())
     raise Unusable(
         f"{how}: waited {server.ready_timeout_s:g} s" + (f"; it last said: {tail}" if tail else "")
@@ -547,6 +558,13 @@ def _values(address: str, port: int, workers: int, scratch: str) -> dict[str, st
         "workers": str(workers),
         "scratch": scratch,
     }
+
+
+def _tls_values(address: str, tls: Tls, cert: str, key: str) -> dict[str, str]:
+    endpoint = f"[{address}]:{tls.port}" if ":" in address else f"{address}:{tls.port}"
+    return {
+        "tls_port": str(tls.port), "tls_endpoint": endpoint, "tls_cert": cert, "tls_key": key,
+    }  # fmt: skip
 
 
 def _parents() -> dict[int, list[int]]:
@@ -607,7 +625,7 @@ class _Process:
         self._told = b""
         self._tail = ""
 
-    def begin(self, *, workers: int, cpus: str | None) -> None:
+    def begin(self, *, workers: int, cpus: str | None, tls: Tls | None) -> None:
         recipe = self.server.process
         if recipe is None:
             raise Unusable("cannot run as a process: its server.toml has no [process]")
@@ -620,14 +638,16 @@ class _Process:
                 values["build"] = _prepared.get(("process", self.server.source)) or str(
                     _build_folder(self.server)
                 )
-            for name, text in recipe.files.items():
+            if tls is not None:
+                values |= _tls_values(self.address, tls, tls.cert, tls.key)
+            for name, text in (recipe.files | (recipe.tls_files if tls else {})).items():
                 (self._scratch / name).write_text(_fill(text, **values), encoding="utf-8")
             log = (self._scratch / "server.log").open("wb")
         except OSError as error:
             raise Unusable(
                 f"no scratch folder: {error}: make room in {tempfile.gettempdir()}"
             ) from error
-        words = [_fill(word, **values) for word in recipe.start]
+        words = [_fill(word, **values) for word in (*recipe.start, *(recipe.tls if tls else ()))]
         words[0] = _executable(words[0]) or words[0]
         env = os.environ | {name: _fill(text, **values) for name, text in recipe.env.items()}
         pinned = ",".join(map(str, sorted(_cpus(cpus)))) if cpus else "-"
@@ -1060,14 +1080,25 @@ class _Container:
         self._tail = ""
         self._asked: tuple[str, ...] = ()
 
-    def begin(self, *, workers: int, cpus: str | None) -> None:
+    def begin(self, *, workers: int, cpus: str | None, tls: Tls | None) -> None:
         from docker.types import Ulimit
 
         recipe = self.server.container
         if recipe is None:
             raise Unusable("cannot run as a container: its server.toml has no [container]")
         values = _values(self.address, self.port, workers, _IN_CONTAINER)
-        words = [_fill(word, **values) for word in recipe.start]
+        texts = recipe.files | (recipe.tls_files if tls else {})
+        if tls is not None:
+            given = {"tls_cert": tls.cert, "tls_key": tls.key}
+            inside = {name: f"{_IN_CONTAINER}/{name}.pem" for name in given}
+            values |= _tls_values(self.address, tls, inside["tls_cert"], inside["tls_key"])
+        texts = {name: _fill(text, **values) for name, text in texts.items()}
+        if tls is not None:
+            try:
+                texts |= {f"{name}.pem": Path(path).read_text() for name, path in given.items()}
+            except OSError as error:
+                raise Unusable(f"{error.filename}: {error.strerror}") from error
+        words = [_fill(word, **values) for word in (*recipe.start, *(recipe.tls if tls else ()))]
         self._asked = tuple(_fill(word, **values) for word in recipe.version)
         # The machine's hard limit, never above: a daemon without the right to raise it refuses.
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -1084,8 +1115,7 @@ class _Container:
                 cpuset_cpus=cpus,
                 ulimits=[Ulimit(name="nofile", soft=files, hard=files)] if files > 0 else None,
             )
-            if recipe.files:
-                texts = {name: _fill(text, **values) for name, text in recipe.files.items()}
+            if texts:
                 self._container.put_archive("/", _scratch_archive(texts))
             self._container.start()
             self._container.reload()

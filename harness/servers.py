@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from httpmark.harness.model import HarnessError, Server
+from httpmark.harness.model import ContainerRecipe, HarnessError, ProcessRecipe, Server
 
 IMAGES = Path(__file__).resolve().parent.parent / "images"
 MANIFEST = "server.toml"
@@ -32,8 +32,9 @@ TIMEOUTS = ("head_s", "content_s", "idle_s", "write_s", "check_interval_s")
 _PLACEHOLDERS = (
     "address", "port", "endpoint", "workers", "build", "source", "scratch", "python",
 )  # fmt: skip
+_TLS_PLACEHOLDERS = ("tls_port", "tls_endpoint", "tls_cert", "tls_key")
 _CONTAINER_PLACEHOLDERS = ("address", "port", "endpoint", "workers", "scratch")
-_PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 def folders() -> list[Path]:
@@ -160,7 +161,10 @@ def _process_complaints(one: Server) -> Iterator[str]:
         yield from _placeholders(f"process.build[{number}]", words, _PLACEHOLDERS)
     yield from _placeholders("process.start", recipe.start, _PLACEHOLDERS)
     yield from _placeholders("process.version", recipe.version, _PLACEHOLDERS)
+    yield from _placeholders("process.tls", recipe.tls, _PLACEHOLDERS + _TLS_PLACEHOLDERS)
     yield from _file_names("process.files", recipe.files)
+    yield from _file_names("process.tls_files", recipe.tls_files)
+    yield from _tls_complaints("process", one, recipe)
     for number, need in enumerate(recipe.needs):
         key = f"process.needs[{number}]"
         kinds = (need.command, need.file, need.pkg_config, need.python)
@@ -185,7 +189,20 @@ def _container_complaints(one: Server, folder: Path) -> Iterator[str]:
             yield f"container.context: {IMAGES.parent / word} is not there: name a package folder"
     yield from _placeholders("container.start", recipe.start, known)
     yield from _placeholders("container.version", recipe.version, known)
+    yield from _placeholders("container.tls", recipe.tls, known + _TLS_PLACEHOLDERS)
     yield from _file_names("container.files", recipe.files)
+    yield from _file_names("container.tls_files", recipe.tls_files)
+    yield from _tls_complaints("container", one, recipe)
+
+
+def _tls_complaints(
+    key: str, one: Server, recipe: ProcessRecipe | ContainerRecipe
+) -> Iterator[str]:
+    given = bool(recipe.tls or recipe.tls_files)
+    if "tls" in one.capabilities and not given:
+        yield f"{key}.tls: is missing: the capability tls needs the words that switch it on"
+    if given and "tls" not in one.capabilities:
+        yield f"{key}.tls: add tls to capabilities, or remove it"
 
 
 def _placeholders(key: str, words: tuple[str, ...], known: tuple[str, ...]) -> Iterator[str]:

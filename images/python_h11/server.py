@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import urllib.parse
 from collections.abc import Iterable
 
@@ -160,11 +161,11 @@ async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     try:
         await Connection(reader, writer).serve()
         await writer.drain()
-    except ConnectionError:
+    except (ConnectionError, ssl.SSLError):
         pass
     finally:
         writer.close()
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
             await writer.wait_closed()
 
 
@@ -178,9 +179,13 @@ def listener(address: str, port: int) -> socket.socket:
     return one
 
 
-async def serve(sock: socket.socket) -> None:
-    server = await asyncio.start_server(handle, sock=sock)
-    await server.serve_forever()
+async def serve(plain: socket.socket, secure: socket.socket | None, cert: str, key: str) -> None:
+    servers = [await asyncio.start_server(handle, sock=plain)]
+    if secure is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        servers.append(await asyncio.start_server(handle, sock=secure, ssl=context))
+    await asyncio.gather(*(server.serve_forever() for server in servers))
 
 
 def main() -> None:
@@ -188,21 +193,31 @@ def main() -> None:
     words.add_argument("--address", default="127.0.0.1")
     words.add_argument("--port", type=int, default=8080)
     words.add_argument("--workers", type=int, default=1)
+    words.add_argument("--tls-port", type=int, default=0)
+    words.add_argument("--tls-cert", default="")
+    words.add_argument("--tls-key", default="")
     words.add_argument("--version", action="version", version=f"h11 {h11.__version__}")
     options = words.parse_args()
-    # A listener of its own for each worker; the kernel spreads connections over them.
-    sockets = [listener(options.address, options.port) for _ in range(options.workers)]
+    # Listeners of its own for each worker; the kernel spreads connections over them.
+    sockets = [
+        (
+            listener(options.address, options.port),
+            listener(options.address, options.tls_port) if options.tls_port else None,
+        )
+        for _ in range(options.workers)
+    ]
     children: list[int] = []
     mine = sockets[0]
-    for sock in sockets[1:]:
+    for pair in sockets[1:]:
         pid = os.fork()
         if pid == 0:
-            mine, children = sock, []
+            mine, children = pair, []
             break
         children.append(pid)
-    for sock in sockets:
-        if sock is not mine:
-            sock.close()
+    for pair in sockets:
+        if pair is not mine:
+            for sock in filter(None, pair):
+                sock.close()
 
     def stop(number: int, frame: object) -> None:
         for pid in children:
@@ -213,7 +228,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, stop)
     if children or options.workers == 1:
         print(f"listening on {options.address}:{options.port}", flush=True)
-    asyncio.run(serve(mine))
+    asyncio.run(serve(*mine, options.tls_cert, options.tls_key))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <QtCore/QByteArray>
 #include <QtCore/QCoreApplication>
 #include <QtCore/QEventLoop>
+#include <QtCore/QFile>
 #include <QtCore/QJsonArray>
 #include <QtCore/QJsonDocument>
 #include <QtCore/QJsonObject>
@@ -15,6 +16,10 @@
 #include <QtHttpServer/QHttpServerResponder>
 #include <QtNetwork/QHostAddress>
 #include <QtNetwork/QHttpHeaders>
+#include <QtNetwork/QSslCertificate>
+#include <QtNetwork/QSslConfiguration>
+#include <QtNetwork/QSslKey>
+#include <QtNetwork/QSslServer>
 #include <QtNetwork/QTcpServer>
 
 #include <netinet/in.h>
@@ -26,6 +31,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -133,20 +139,58 @@ int listener(const QHostAddress& address, quint16 port) {
   return fd;
 }
 
-// A QHttpServer in the thread that calls this.
-std::unique_ptr<QHttpServer> serve(int fd) {
+void bind(QHttpServer& server, QTcpServer* tcp, int fd) {
+  tcp->setListenBacklogSize(4096);
+  if (!tcp->setSocketDescriptor(fd) || !server.bind(tcp)) {
+    std::fprintf(stderr, "qhttpserver: cannot serve on the socket\n");
+    std::exit(1);
+  }
+}
+
+// A QHttpServer in the thread that calls this; without TLS secure_fd is -1.
+std::unique_ptr<QHttpServer> serve(int fd, int secure_fd, const QSslConfiguration& tls) {
   auto server = std::make_unique<QHttpServer>();
   server->setMissingHandler(server.get(),
                             [](const QHttpServerRequest& request, QHttpServerResponder& responder) {
                               handle(request, responder);
                             });
-  auto* tcp = new QTcpServer(server.get());
-  tcp->setListenBacklogSize(4096);
-  if (!tcp->setSocketDescriptor(fd) || !server->bind(tcp)) {
-    std::fprintf(stderr, "qhttpserver: cannot serve on the socket\n");
-    std::exit(1);
+  bind(*server, new QTcpServer(server.get()), fd);
+  if (secure_fd >= 0) {
+    auto* secure = new QSslServer(server.get());
+    secure->setSslConfiguration(tls);
+    bind(*server, secure, secure_fd);
   }
   return server;
+}
+
+QSslConfiguration configuration(const QString& certificate, const QString& key) {
+  QFile file(key);
+  QSslConfiguration tls = QSslConfiguration::defaultConfiguration();
+  tls.setLocalCertificateChain(QSslCertificate::fromPath(certificate));
+  if (file.open(QIODevice::ReadOnly)) {
+    const QByteArray text = file.readAll();
+    for (const auto algorithm : {QSsl::Ec, QSsl::Rsa}) {
+      const QSslKey read(text, algorithm);
+      if (!read.isNull()) tls.setPrivateKey(read);
+    }
+  }
+  tls.setPeerVerifyMode(QSslSocket::VerifyNone);
+  if (tls.localCertificateChain().isEmpty() || tls.privateKey().isNull()) {
+    std::fprintf(stderr, "qhttpserver: cannot read %s and %s\n", qPrintable(certificate),
+                 qPrintable(key));
+    std::exit(1);
+  }
+  return tls;
+}
+
+int listener_or_exit(const QHostAddress& address, quint16 port) {
+  const int fd = listener(address, port);
+  if (fd < 0) {
+    std::fprintf(stderr, "qhttpserver: cannot listen on %s port %d: %s\n",
+                 qPrintable(address.toString()), port, std::strerror(errno));
+    std::exit(1);
+  }
+  return fd;
 }
 
 [[noreturn]] void usage(const QString& complaint) {
@@ -161,6 +205,8 @@ int main(int argc, char** argv) {
   QCoreApplication app(argc, argv);
   QHostAddress address(QHostAddress::LocalHost);
   quint16 port = 8080;
+  quint16 tls_port = 0;
+  QString certificate, key;
   int workers = 1;
   const QStringList words = QCoreApplication::arguments();
   for (int i = 1; i < words.size(); i += 2) {
@@ -177,27 +223,29 @@ int main(int argc, char** argv) {
     } else if (words[i] == QLatin1String("--workers")) {
       workers = words[i + 1].toInt(&good);
       good = good && workers > 0;
+    } else if (words[i] == QLatin1String("--tls-port")) {
+      tls_port = words[i + 1].toUShort(&good);
+    } else if (words[i] == QLatin1String("--tls-cert")) {
+      certificate = words[i + 1];
+    } else if (words[i] == QLatin1String("--tls-key")) {
+      key = words[i + 1];
     } else {
       usage(QLatin1String("unknown option ") + words[i]);
     }
     if (!good) usage(QLatin1String("bad value for ") + words[i] + QLatin1String(": ") + words[i + 1]);
   }
 
-  std::vector<int> sockets;
+  const QSslConfiguration tls = tls_port ? configuration(certificate, key) : QSslConfiguration();
+  std::vector<std::pair<int, int>> sockets;
   for (int i = 0; i < workers; ++i) {
-    const int fd = listener(address, port);
-    if (fd < 0) {
-      std::fprintf(stderr, "qhttpserver: cannot listen on %s port %d: %s\n",
-                   qPrintable(address.toString()), port, std::strerror(errno));
-      return 1;
-    }
-    sockets.push_back(fd);
+    sockets.emplace_back(listener_or_exit(address, port),
+                         tls_port ? listener_or_exit(address, tls_port) : -1);
   }
-  const auto first = serve(sockets[0]);
+  const auto first = serve(sockets[0].first, sockets[0].second, tls);
   for (int i = 1; i < workers; ++i) {
     // These threads end with the process.
-    QThread::create([fd = sockets[static_cast<std::size_t>(i)]] {
-      const auto server = serve(fd);
+    QThread::create([pair = sockets[static_cast<std::size_t>(i)], tls] {
+      const auto server = serve(pair.first, pair.second, tls);
       QEventLoop().exec();
     })->start();
   }

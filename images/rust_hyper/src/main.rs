@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::ServerConfig;
 use serde_json::{json, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 /// Cargo.toml pins this version with `=`.
 const HYPER_VERSION: &str = "1.12.0";
@@ -149,7 +154,7 @@ async fn handle(request: Request<Incoming>, request_number: u64) -> Result<Answe
     })
 }
 
-async fn serve(listener: TcpListener) {
+async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Out of descriptors: accepting at once again would spin.
@@ -157,24 +162,47 @@ async fn serve(listener: TcpListener) {
             continue;
         };
         let _ = stream.set_nodelay(true);
+        let tls = tls.clone();
         tokio::spawn(async move {
-            let requests = Arc::new(AtomicU64::new(0));
-            let service = service_fn(move |request| {
-                handle(request, requests.fetch_add(1, Ordering::Relaxed) + 1)
-            });
-            // A connection that ends in an error was the client's fault: hyper has answered it.
-            let _ = http1::Builder::new()
-                .pipeline_flush(true)
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
+            match tls {
+                None => converse(stream).await,
+                Some(acceptor) => {
+                    if let Ok(stream) = acceptor.accept(stream).await {
+                        converse(stream).await;
+                    }
+                }
+            }
         });
     }
+}
+
+async fn converse<S: AsyncRead + AsyncWrite + Unpin>(stream: S) {
+    let requests = AtomicU64::new(0);
+    let service =
+        service_fn(move |request| handle(request, requests.fetch_add(1, Ordering::Relaxed) + 1));
+    // A connection that ends in an error was the client's fault: hyper has answered it.
+    let _ = http1::Builder::new()
+        .pipeline_flush(true)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+fn acceptor(options: &Options) -> Result<TlsAcceptor, Box<dyn std::error::Error>> {
+    let chain = CertificateDer::pem_file_iter(&options.tls_cert)?.collect::<Result<Vec<_>, _>>()?;
+    let key = PrivateKeyDer::from_pem_file(&options.tls_key)?;
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 struct Options {
     address: String,
     port: u16,
     workers: usize,
+    tls_port: u16,
+    tls_cert: String,
+    tls_key: String,
 }
 
 fn usage(complaint: &str) -> ! {
@@ -187,6 +215,9 @@ fn options() -> Options {
         address: "127.0.0.1".into(),
         port: 8080,
         workers: 1,
+        tls_port: 0,
+        tls_cert: String::new(),
+        tls_key: String::new(),
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -202,16 +233,19 @@ fn options() -> Options {
             "--address" => options.address = value,
             "--port" => options.port = value.parse().unwrap_or_else(|_| bad()),
             "--workers" => options.workers = value.parse().unwrap_or_else(|_| bad()),
+            "--tls-port" => options.tls_port = value.parse().unwrap_or_else(|_| bad()),
+            "--tls-cert" => options.tls_cert = value,
+            "--tls-key" => options.tls_key = value,
             _ => usage(&format!("unknown option {word}")),
         }
     }
     options
 }
 
-fn main() -> std::io::Result<()> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = options();
-    let address: SocketAddr = match options.address.parse() {
-        Ok(ip) => SocketAddr::new(ip, options.port),
+    let address: IpAddr = match options.address.parse() {
+        Ok(address) => address,
         Err(_) => usage(&format!("bad value for --address: {}", options.address)),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -219,10 +253,15 @@ fn main() -> std::io::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let listener = TcpListener::bind(address).await?;
+        if options.tls_port != 0 {
+            let acceptor = acceptor(&options)?;
+            let listener = TcpListener::bind((address, options.tls_port)).await?;
+            tokio::spawn(serve(listener, Some(acceptor)));
+        }
+        let listener = TcpListener::bind((address, options.port)).await?;
         println!("listening on {}", listener.local_addr()?);
         // Accepting belongs on the workers too, not on the thread that waits here.
-        let _ = tokio::spawn(serve(listener)).await;
+        tokio::spawn(serve(listener, None)).await?;
         Ok(())
     })
 }

@@ -303,7 +303,10 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
     current_ = &c;
     current_id_ = id;
     while (p != end && !c.has(Connection::kClosing | Connection::kBroken)) {
-        if (static_cast<std::size_t>(scratch_end_ - scratch_at_) < kSmallReplyMax) flush();
+        // An answer too large for the scratch stands in the output, which may not be stuck at all.
+        if (static_cast<std::size_t>(scratch_end_ - scratch_at_) < kSmallReplyMax || blocked(c)) {
+            flush();
+        }
         Exchange* const x = c.exchange;
         if (blocked(c) || (x != nullptr && x->stage >= Exchange::Stage::kWaiting)) {
             park(c, p, end);

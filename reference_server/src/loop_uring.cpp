@@ -23,7 +23,7 @@ namespace {
 
 constexpr unsigned kQueueSize = 1024;
 constexpr unsigned kCompletionsSize = 8192;
-constexpr unsigned kReceiveBuffers = 32;  // a power of two; small enough to stay in the cache
+constexpr unsigned kReceiveBuffers = 16;  // a power of two; small enough to stay in the cache
 constexpr std::size_t kReceiveSize = 16 * 1024;
 constexpr unsigned kSendBuffers = 32;
 constexpr std::size_t kSendSize = 64 * 1024;

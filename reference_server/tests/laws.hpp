@@ -18,6 +18,21 @@ inline std::uint64_t law_count = 0;
         if (!(condition)) ADD_FAILURE() << "does not hold: " #condition << " " __VA_ARGS__; \
     } while (false)
 
+// A small generator with a seed, the same everywhere.
+class Random {
+  public:
+    explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15 + 1) {}
+    std::uint32_t operator()() {
+        state_ ^= state_ << 13;
+        state_ ^= state_ >> 7;
+        state_ ^= state_ << 17;
+        return static_cast<std::uint32_t>(state_ >> 32);
+    }
+
+  private:
+    std::uint64_t state_;
+};
+
 inline std::string visible(std::string_view octets) {
     std::string out;
     for (const char c : octets.substr(0, 300)) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "check.hpp"
 #include "connection.hpp"
 #include "laws.hpp"
 

@@ -38,6 +38,7 @@ constexpr const char* kUsage =
     "  --duration-s N      of the measured window (10)\n"
     "  --warmup-s N        before it (0)\n"
     "  --drain-s N         wait this long for the last answers (2)\n"
+    "  --split N           send N octets at a time, cutting requests wherever that falls\n"
     "  --threads N         of each process (1)\n"
     "  --procs N           where one process may not have enough descriptors (1)\n"
     "  --mode WORD         closed: connections x depth requests always under way (default)\n"
@@ -127,6 +128,7 @@ Arguments parse_arguments(int argc, char** argv) {
               : mode == "idle"  ? LoadMode::kIdle
               : mode == "churn" ? LoadMode::kChurn
                                 : LoadMode::kSlow;
+  plan.split_bytes = flags.take_number("--split", 0, 0, kRequestBytesMax);
   plan.rate = flags.take_decimal("--rate", 0, 0.001, 1e9);
   plan.arrivals = flags.take_word("--arrivals", {"constant", "poisson"}) == "constant"
                       ? Arrivals::kConstant

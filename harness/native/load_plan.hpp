@@ -49,7 +49,8 @@ struct LoadPlan {
   std::size_t threads = 1;
   LoadMode mode = LoadMode::kClosed;
   Refill refill = Refill::kBatch;
-  double rate = 0;  // open: requests a second, of this process
+  std::size_t split_bytes = 0;  // send so many octets at a time, others' turns between; 0 = all
+  double rate = 0;              // open: requests a second, of this process
   Arrivals arrivals = Arrivals::kConstant;
   std::uint64_t seed = 1;
   std::size_t backlog_max = 1'000'000;  // open: due requests that no connection was free for

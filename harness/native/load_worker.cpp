@@ -469,7 +469,8 @@ void LoadWorker::flush(Connection* connection) {
   const auto kinds = static_cast<std::uint32_t>(plan_.requests.size());
   while (connection->queued != 0) {
     const std::size_t from = block_at_[connection->send_kind] + connection->send_offset;
-    const std::size_t to = block_at_[connection->send_kind + connection->queued];
+    std::size_t to = block_at_[connection->send_kind + connection->queued];
+    if (plan_.split_bytes != 0) to = std::min(to, from + plan_.split_bytes);
     const ssize_t sent = transmit(connection, block_.data() + from, to - from);
     if (sent < 0) {
       if (errno == EINTR) continue;
@@ -484,7 +485,8 @@ void LoadWorker::flush(Connection* connection) {
     ++result_.counts.writes;
     result_.counts.bytes_sent += static_cast<std::uint64_t>(sent);
     std::uint32_t done = 0;
-    if (from + static_cast<std::size_t>(sent) == to) {
+    if (from + static_cast<std::size_t>(sent) ==
+        block_at_[connection->send_kind + connection->queued]) {
       done = connection->queued;
       connection->send_offset = 0;
     } else {
@@ -495,6 +497,10 @@ void LoadWorker::flush(Connection* connection) {
     connection->queued -= done;
     connection->send_kind = (connection->send_kind + done) % kinds;
     result_.counts.requests_sent += done;
+    if (plan_.split_bytes != 0 && connection->queued != 0) {
+      watch_writable(connection, true);  // the next piece in the next turn
+      return;
+    }
   }
   watch_writable(connection, false);
 }

@@ -280,6 +280,19 @@ TEST(OpenLoop, what_a_server_cannot_serve_is_not_kept_quiet) {
   EXPECT_GT(counts.response.percentile(50), 100'000'000u);
 }
 
+TEST(SplitLoad, pieces_of_requests_are_still_requests) {
+  LoadPlan plan;
+  plan.connections = 3;
+  plan.depth = 5;
+  plan.duration_s = 0.2;
+  plan.split_bytes = 7;
+  const LoadCounts counts = load_plan(plan, [](int, const std::string&) { return reply(); });
+  EXPECT_EQ(counts.errors.sum(), 0u);
+  EXPECT_GT(counts.responses, 30u);
+  EXPECT_EQ(counts.responses, counts.requests_sent);
+  EXPECT_GE(counts.writes, counts.bytes_sent / 7);
+}
+
 TEST(IdleLoad, asks_once_holds_and_sees_who_closes) {
   LoadPlan plan;
   plan.mode = LoadMode::kIdle;

@@ -27,7 +27,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from httpmark.harness import binaries, wire
 from httpmark.harness.model import HarnessError, Need, Server, Tls, Unusable
@@ -44,7 +44,7 @@ _LABEL = "httpmark"
 _BASE_PUBLIC = "debian:trixie-slim"
 _BASE_MADE = "httpmark/base:trixie"
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-_TRIXIE_KEY_NAME = "trixie"
+_SUITE = "trixie"
 _CA_FOLDER = Path("/usr/local/share/ca-certificates")
 _IN_CONTAINER = "/httpmark"  # what {scratch} is in a container
 
@@ -54,9 +54,9 @@ _PORT_FREE_DEADLINE_S = 5.0
 _READY_ASK_S = 1.0  # one readiness request
 _READY_PAUSE_S = 0.01
 _VERSION_DEADLINE_S = 10.0
-_BUILD_DEADLINE_S = 1800.0
-_DOCKER_ASK_S = 60.0  # one call of the daemon; builds have the deadline above
-_DOCKER_PING_S = 5.0
+_BUILD_DEADLINE_S = 1800
+_DOCKER_ASK_S = 60  # one call of the daemon; builds have the deadline above
+_DOCKER_PING_S = 5
 _LOG_TAIL_LINES = 20
 _LOG_TAIL_BYTES = 64 * 1024
 
@@ -359,7 +359,7 @@ def _build_process(server: Server, *, say: Say) -> None:
                         _fill(word, build=str(partial), source=server.source, python=sys.executable)
                         for word in words
                     ]
-                    _run_build(server, filled, log, env=recipe.build_env)
+                    _run_build(server, filled, log, env=recipe.build_env, made=partial)
             partial.rename(final)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
@@ -394,31 +394,72 @@ def _log_file(name: str) -> Any:
     return (folder / f"{name}.log").open("w", encoding="utf-8")
 
 
-def _run_build(server: Server, words: list[str], log: Any, *, env: dict[str, str]) -> None:
+def _run_build(
+    server: Server, words: list[str], log: Any, *, env: dict[str, str], made: Path
+) -> None:
+    """Run one command of a build; ``made`` is what it makes, gone when the harness is gone."""
     log.write(f"$ {shlex.join(words)}\n")
     log.flush()
+    lifeline_read, lifeline = os.pipe()
+    status, status_write = os.pipe()
+    child: subprocess.Popen[bytes] | None = None
     try:
-        child = subprocess.Popen(
-            words, cwd=server.source, env=os.environ | env, stdin=subprocess.DEVNULL,
-            stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+        child = _supervise(
+            words, lifeline=lifeline_read, status=status_write, grace_s=0.0, cpus="-",
+            scratch=made, cwd=Path(server.source), env=os.environ | env, log=log,
         )  # fmt: skip
-    except OSError as error:
-        raise Unusable(f"{words[0]} cannot be run: {error.strerror}") from error
-    try:
-        code = child.wait(timeout=_BUILD_DEADLINE_S)
+        child.wait(timeout=_BUILD_DEADLINE_S)
+        told = os.read(status, 65536).decode(errors="replace").splitlines()
     except subprocess.TimeoutExpired as error:
         raise Unusable(
-            f"its build did not end within {_BUILD_DEADLINE_S:.0f} s (log: {log.name})"
+            f"its build did not end within {_BUILD_DEADLINE_S} s (log: {log.name})"
         ) from error
     finally:
-        if child.poll() is None:  # Ctrl-C, too: a build has children of its own
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
+        os.close(lifeline)  # Ctrl-C, too: nothing of the build runs on
+        os.close(status)
+        if child is not None:
             child.wait(timeout=_STOP_DEADLINE_S)
-    if code != 0:
-        log.flush()
+    missing = [line.removeprefix("error ") for line in told if line.startswith("error ")]
+    if missing:
+        raise Unusable(f"its build cannot be run: {missing[0]}")
+    if "exit 0" not in told:
         said = _meaningful(Path(log.name).read_text(encoding="utf-8", errors="replace"))
         raise Unusable(f"its build failed: {said} (log: {log.name})")
+
+
+def _supervise(
+    words: list[str],
+    *,
+    lifeline: int,
+    status: int,
+    grace_s: float,
+    cpus: str,
+    scratch: Path,
+    cwd: Path,
+    env: dict[str, str],
+    log: IO[Any],
+) -> subprocess.Popen[bytes]:
+    """Run words under a supervisor, which gets its two ends of the pipes; they are closed here.
+
+    Whoever holds the other end of ``lifeline`` ends it all by closing that, even where Ctrl-C
+    comes before this returns.
+
+    :raises Unusable: the supervisor cannot be run.
+    """
+    try:
+        return subprocess.Popen(
+            [
+                sys.executable, "-I", "-S", str(_SUPERVISOR), str(lifeline), str(status),
+                str(grace_s), cpus, str(scratch), *words,
+            ],
+            cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            pass_fds=(lifeline, status), start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise Unusable(f"{sys.executable} cannot be run: {error.strerror}") from error
+    finally:
+        os.close(lifeline)
+        os.close(status)
 
 
 def _meaningful(text: str) -> str:
@@ -654,22 +695,11 @@ class _Process:
         lifeline_read, self._lifeline = os.pipe()
         self._status, status_write = os.pipe()
         os.set_blocking(self._status, False)
-        try:
-            self._supervisor = subprocess.Popen(
-                [
-                    sys.executable, "-I", "-S", str(_SUPERVISOR), str(lifeline_read),
-                    str(status_write), str(_STOP_GRACE_S), pinned, str(self._scratch), *words,
-                ],
-                cwd=self._scratch, env=env, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=subprocess.STDOUT, pass_fds=(lifeline_read, status_write),
-                start_new_session=True,
+        with log:
+            self._supervisor = _supervise(
+                words, lifeline=lifeline_read, status=status_write, grace_s=_STOP_GRACE_S,
+                cpus=pinned, scratch=self._scratch, cwd=self._scratch, env=env, log=log,
             )  # fmt: skip
-        except OSError as error:
-            raise Unusable(f"{sys.executable} cannot be run: {error.strerror}") from error
-        finally:
-            log.close()
-            os.close(lifeline_read)
-            os.close(status_write)
         if recipe.version:
             asked = [_fill(word, **values) for word in recipe.version]
             asked[0] = _executable(asked[0]) or asked[0]
@@ -767,7 +797,12 @@ def docker_trouble() -> str | None:
         if not os.access(path, os.R_OK | os.W_OK):
             return _no_permission(path)
     try:
-        _docker().ping()
+        client = _docker()
+        client.api.timeout = _DOCKER_PING_S
+        try:
+            client.ping()
+        finally:
+            client.api.timeout = _DOCKER_ASK_S
     except _docker_errors() as error:
         return _daemon_trouble(error, host or "/var/run/docker.sock")
     return None
@@ -805,7 +840,8 @@ def _docker() -> DockerClient:
     if _client is None:
         import docker
 
-        _client = docker.from_env(timeout=int(_DOCKER_ASK_S))
+        # Making it asks the daemon for its version.
+        _client = docker.from_env(timeout=_DOCKER_PING_S)
     return _client
 
 
@@ -880,7 +916,7 @@ def _docker_build(
         told = client.api.build(
             fileobj=io.BytesIO(context), custom_context=True, dockerfile=dockerfile, tag=tag,
             buildargs={"BASE": base} | _proxies(), labels={_LABEL: "1"}, network_mode="host",
-            rm=True, forcerm=True, decode=True, timeout=int(_BUILD_DEADLINE_S),
+            rm=True, forcerm=True, decode=True, timeout=_BUILD_DEADLINE_S,
         )  # fmt: skip
         for event in told:
             text = event.get("stream") or event.get("error") or ""
@@ -976,7 +1012,7 @@ def _make_base(*, say: Say) -> None:
         with tempfile.TemporaryDirectory(prefix="httpmark-base-") as folder:
             archive = Path(folder) / "base.tar"
             words = [
-                tool, "--variant=minbase", f"--keyring={_KEYRING}", _TRIXIE_KEY_NAME, str(archive),
+                tool, "--variant=minbase", f"--keyring={_KEYRING}", _SUITE, str(archive),
             ]  # fmt: skip
             made = subprocess.run(
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import random
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 import textwrap
 import threading
@@ -222,7 +226,6 @@ def test_a_server_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
 HELPER = """
 import sys, time
 from pathlib import Path
-sys.path.insert(0, {path!r})
 from httpmark.harness import runtime, servers
 import msgspec
 from httpmark.harness.model import Server
@@ -237,6 +240,11 @@ finally:
 """
 
 
+def with_package() -> dict[str, str]:
+    """The environment in which another Python finds this package where this one found it."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
 def helper(
     folder: Path, server: Server, *, how: str, run_id: str = "helper"
 ) -> tuple[subprocess.Popen[str], list[int], int]:
@@ -245,11 +253,10 @@ def helper(
     described.write_bytes(msgspec.json.encode(server))
     port = free_port()
     text = HELPER.format(
-        path=os.pathsep.join(sys.path[:1]), server=str(described), runtime=how, port=port,
+        server=str(described), runtime=how, port=port,
         run_id=run_id,
     )  # fmt: skip
-    package = str(Path(runtime.__file__).resolve().parent.parent)
-    env = os.environ | {"PYTHONPATH": os.environ.get("PYTHONPATH", package)}
+    env = with_package()
     child = subprocess.Popen(
         [sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, env=env
     )
@@ -419,6 +426,113 @@ def test_a_daemon_that_is_dead_behind_its_socket_is_told(
     assert trouble is not None
     assert trouble.startswith("no Docker daemon answers at")
     assert "\n" not in trouble
+
+
+def test_a_daemon_that_never_answers_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mute.sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    monkeypatch.setattr(runtime, "_client", None)
+    monkeypatch.setattr(runtime, "_DOCKER_PING_S", 0.2)
+    with socket.socket(socket.AF_UNIX) as mute, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        mute.bind(str(path))
+        mute.listen()
+        began = time.monotonic()
+        trouble = runtime.docker_trouble()
+        gc.collect()
+    assert trouble is not None
+    assert trouble.startswith(f"no Docker daemon answers at unix://{path}")
+    assert time.monotonic() - began < 5
+
+
+def test_a_build_gets_what_the_machine_needs_and_its_name_does_not_depend_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "Dockerfile").write_text("ARG BASE\nFROM ${BASE}\n")
+    server = tiny(tmp_path, container=ContainerRecipe(dockerfile="Dockerfile"))
+    monkeypatch.setattr(runtime, "_CA_FOLDER", tmp_path / "none")
+    bare = runtime._tag(server)
+    authorities = tmp_path / "authorities"
+    authorities.mkdir()
+    (authorities / "own.crt").write_text("certificate")
+    (authorities / "note.txt").write_text("no certificate")
+    monkeypatch.setattr(runtime, "_CA_FOLDER", authorities)
+    monkeypatch.setenv("GOPROXY", "it's mine")
+    monkeypatch.setenv("CARGO_HTTP_MULTIPLEXING", "false")
+    monkeypatch.setenv("GOPATH", "/not/for/builds")
+    shutil.rmtree(tmp_path / "scratch")  # the source is all of this folder
+    try:
+        with tarfile.open(fileobj=io.BytesIO(runtime._context_archive(server))) as tar:
+            names = tar.getnames()
+            env = tar.extractfile("host/env")
+            assert env is not None
+            lines = env.read().decode().splitlines()
+    finally:
+        (tmp_path / "scratch").mkdir()
+    assert "host/ca/own.crt" in names
+    assert "host/ca/note.txt" not in names
+    assert "Dockerfile" in names
+    quoted = "'it'" + '"\'"' + "'s mine'"
+    assert f"export GOPROXY={quoted}" in lines
+    assert "export CARGO_HTTP_MULTIPLEXING=false" in lines
+    assert not any("GOPATH" in line for line in lines)
+    shutil.rmtree(authorities)
+    assert runtime._tag(server) == bare
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (None, r"mmdebstrap, which could make it, is not found: apt-get install mmdebstrap"),
+        ("echo 'W: GPG error: NO_PUBKEY 6ED0E7B82643E131'; exit 1", r"does not know trixie's key"),
+        ("echo 'E: no room'; exit 1", r"mmdebstrap: E: no room \(log: "),
+    ],
+)
+def test_a_base_that_cannot_be_made_says_why(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, reason: str
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    if script is not None:
+        (programs / "mmdebstrap").write_text(f"#!/bin/sh\n{script}\n")
+        (programs / "mmdebstrap").chmod(0o755)
+        monkeypatch.setattr(runtime, "_KEYRING", programs / "mmdebstrap")  # anything that exists
+    monkeypatch.setattr(shutil, "which", lambda name: script and str(programs / name))
+    monkeypatch.setattr(runtime, "_has_image", lambda tag: False)
+    with pytest.raises(Unusable, match=reason):
+        runtime._make_base(say=lambda line: None)
+
+
+BUILDER = """
+import sys
+from pathlib import Path
+from httpmark.harness import runtime
+import msgspec
+from httpmark.harness.model import Server
+server = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Server)
+runtime.prepare(server, "process", say=lambda line: print(line, flush=True))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_build_ends_with_its_harness_and_leaves_nothing(
+    tmp_path: Path, cache: Path, how: signal.Signals
+) -> None:
+    script = f"echo $$ > {tmp_path}/pid; sleep 60; true"
+    server = tiny(tmp_path, process=Recipe(build=(("sh", "-c", script),), start=("x",)))
+    (tmp_path / "server.json").write_bytes(msgspec.json.encode(server))
+    with subprocess.Popen(
+        [sys.executable, "-c", BUILDER, str(tmp_path / "server.json")],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=with_package(),
+    ) as child:  # fmt: skip
+        noted = tmp_path / "pid"
+        assert until(lambda: noted.exists() and noted.read_text().strip())
+        child.send_signal(how)
+        child.wait(timeout=GONE_DEADLINE_S)
+    assert until(lambda: not lives(int(noted.read_text())))
+    assert until(lambda: not list((cache / "build").iterdir()))
 
 
 def test_a_socket_without_permission_says_which_group(

@@ -1,0 +1,178 @@
+"""The three executables from outside: exit codes, one line of complaint, readiness, endings."""
+
+import json
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+PROBE, LOAD, NULL = sys.argv[1:4]
+
+
+def run(*command: str, given: bytes = b"") -> tuple[int, bytes, str]:
+    done = subprocess.run(command, input=given, capture_output=True, timeout=30, check=False)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def complains(code: int, *command: str) -> None:
+    got, out, errors = run(*command)
+    assert got == code, (command, got, errors)
+    assert out == b"", (command, out)
+    assert errors.count("\n") == 1 and errors.startswith("httpmark-"), (command, errors)
+
+
+@contextmanager
+def null(*options: str) -> Iterator[tuple[str, int, int]]:
+    server = subprocess.Popen([NULL, "--port", "0", *options], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        assert line.startswith("listening on "), line
+        address, _, port = line.split()[-1].rpartition(":")
+        yield address.strip("[]"), int(port), server.pid
+    finally:
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(5) == 0
+
+
+@contextmanager
+def answering(octets: bytes) -> Iterator[int]:
+    """Answers whatever comes, once on each connection, and keeps it open."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    held = []
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+                connection.recv(65536)
+                connection.sendall(octets)
+                held.append(connection)
+            except OSError:
+                return
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+        for connection in held:
+            connection.close()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def test_words_that_are_wrong() -> None:
+    for command in (
+        (NULL, "--nonsense"),
+        (NULL, "--port", "70000"),
+        (NULL, "--port"),
+        (NULL, "--address", "nowhere"),
+        (NULL, "--tls-cert", "x"),
+        (PROBE,),
+        (PROBE, "--address", "127.0.0.1"),
+        (PROBE, "--address", "127.0.0.1", "--port", "80", "--unix", "/x"),
+        (PROBE, "--address", "127.0.0.1", "--port", "80", "--in-flight", "-1"),
+        (LOAD,),
+        (LOAD, "ftp://127.0.0.1/"),
+        (LOAD, "--depth", "0", "http://127.0.0.1/"),
+        (LOAD, "--mode", "open", "http://127.0.0.1/"),
+        (LOAD, "--rate", "5", "http://127.0.0.1/"),
+        (LOAD, "--duration-s", "soon", "http://127.0.0.1/"),
+        (LOAD, "--bind", "127.0.0.0/33", "http://127.0.0.1/"),
+        (LOAD, "--header", "no colon", "http://127.0.0.1/"),
+        (LOAD, "--server-pid", "999999999", "http://127.0.0.1/"),
+        (LOAD, "http://127.0.0.1/", "http://127.0.0.1/"),
+    ):
+        complains(2, *command)
+
+
+def test_a_port_that_is_taken() -> None:
+    with null() as (_, port, _):
+        complains(3, NULL, "--port", str(port))
+
+
+def test_nobody_to_load() -> None:
+    complains(3, LOAD, "--json", f"http://127.0.0.1:{free_port()}/")
+
+
+def test_null_over_ipv6_and_with_workers() -> None:
+    with null("--address", "::1", "--workers", "2") as (address, port, pid):
+        assert address == "::1"
+        url = f"http://[::1]:{port}/"
+        code, out, errors = run(
+            *(LOAD, "--connections", "6", "--depth", "9", "--threads", "2", "--warmup-s", "0.1"),
+            *("--duration-s", "0.2", "--server-pid", str(pid), "--json", url),
+        )
+        assert code == 0, errors
+        report = json.loads(out)
+        assert report["requests"] >= report["requests_in_window"] > 100
+        assert not any(report["errors"].values())
+        assert report["established"] == 6
+        assert report["cpu_ns"]["server"] > 0
+        assert report["cpu_ns"]["client"] > 0
+        assert len(report["client_threads"]) == 2
+        assert 0.9 < report["littles_law_ratio"] < 1.1
+        assert report["latency_us"]["p50"] <= report["latency_us"]["p99"]
+        assert report["histograms"]["response"].startswith("HISTF")
+
+
+def test_a_first_answer_that_is_no_good() -> None:
+    with answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n") as port:
+        code, out, errors = run(LOAD, "--json", f"http://127.0.0.1:{port}/")
+        assert code == 1
+        assert errors.count("\n") == 1
+        report = json.loads(out)
+        assert report["errors"]["status"] == 1
+        assert report["requests"] == 0
+        assert report["latency_us"] is None
+        assert report["cpu_ns_per_request"] == {"client": None, "server": None}
+    with answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n") as port:
+        url = f"http://127.0.0.1:{port}/"
+        code, out, _ = run(
+            *(LOAD, "--expect-status", "404", "--duration-s", "0.1", "--drain-s", "0.1"),
+            *("--json", url),
+        )
+        # The second answer on a connection never comes.
+        report = json.loads(out)
+        assert code == 1
+        assert report["errors"]["timeout"] == 1
+        assert report["requests"] == 1
+
+
+def test_requests_from_a_file_that_is_not_there() -> None:
+    complains(2, LOAD, "--request-file", "/nonexistent/file", "http://127.0.0.1/")
+
+
+def test_the_probe_over_a_pipe() -> None:
+    request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    steps = struct.pack("<BI", 1, len(request)) + request + struct.pack("<BIB", 3, 1000, 0)
+    body = struct.pack("<IIIIBBH", 7, 2000, 0, 0, 0, 0, 2) + steps
+    with null() as (address, port, _):
+        where = (PROBE, "--address", address, "--port", str(port))
+        code, out, errors = run(*where, given=struct.pack("<I", len(body)) + body)
+        assert (code, errors) == (0, "")
+        length, number, outcome, end = struct.unpack_from("<IIBB", out)
+        assert (length, number, outcome, end) == (len(out) - 4, 7, 0, 0)
+        assert out.endswith(b"Hello World!")
+        code, out, errors = run(*where, given=b"\x05\0\0\0nonsense")
+        assert code == 2
+        assert out == b""
+        assert errors.count("\n") == 1
+
+
+if __name__ == "__main__":
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()
+            sys.stdout.write(f"ok {name}\n")

@@ -40,14 +40,19 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """One window of one engine. CPU is user + system, in ns, within the window."""
+    """One window of one engine.
+
+    ``requests`` are those answered within the window of ``seconds``. CPU (user + system) per
+    request, in ns, is over the window and the drain after it: what was under way when the window
+    ended was paid for, too.
+    """
 
     requests: int
     seconds: float
     errors: dict[str, int]
     established: int
-    server_cpu_ns: int | None
-    client_cpu_ns: int | None
+    server_ns_per_request: float | None
+    client_ns_per_request: float | None
     server_on_cpu_ratio: float | None
     client_on_cpu_ratio: float | None
     run_delay_ratio: float | None
@@ -158,7 +163,7 @@ class Native:
             report: dict[str, Any] = msgspec.json.decode(out)
         except msgspec.DecodeError:
             raise Unusable(f"httpmark-load printed no result: {errors or out[:200]}") from None
-        cpu = report["cpu_ns"]
+        cost = report["cpu_ns_per_request"]
         threads = report["client_threads"]
         delays = [
             ratio
@@ -169,12 +174,12 @@ class Native:
             if ratio is not None
         ]
         return Measured(
-            requests=report["requests"],
+            requests=report["requests_in_window"],
             seconds=report["seconds"],
             errors={name: count for name, count in report["errors"].items() if count},
             established=report["established"],
-            server_cpu_ns=cpu["server"] if target.pids else None,
-            client_cpu_ns=cpu["client"],
+            server_ns_per_request=cost["server"] if target.pids else None,
+            client_ns_per_request=cost["client"],
             server_on_cpu_ratio=report["server_on_cpu_ratio"] if target.pids else None,
             client_on_cpu_ratio=max(thread["on_cpu_ratio"] for thread in threads),
             run_delay_ratio=max(delays, default=None),
@@ -277,8 +282,8 @@ def parse_wrk(
         seconds=seconds,
         errors={name: count for name, count in errors.items() if count},
         established=established,
-        server_cpu_ns=server_cpu_ns,
-        client_cpu_ns=client_cpu_ns,
+        server_ns_per_request=_per(server_cpu_ns, requests),
+        client_ns_per_request=_per(client_cpu_ns, requests),
         server_on_cpu_ratio=None
         if server_cpu_ns is None
         else server_cpu_ns / (seconds * 1e9 * plan.workers),
@@ -289,6 +294,10 @@ def parse_wrk(
         latency_reason="wrk's latency is wrong at depth above 1 and starts late at depth 1",
         histogram=None,
     )
+
+
+def _per(total_ns: int | None, requests: int) -> float | None:
+    return total_ns / requests if total_ns is not None and requests else None
 
 
 NAMES = ("native", "wrk")

@@ -179,10 +179,7 @@ class Race:
             requests=measured.requests,
             seconds=measured.seconds,
             requests_per_second=rate,
-            cpu_ns_per_request=Cost(
-                _per(measured.server_cpu_ns, measured.requests),
-                _per(measured.client_cpu_ns, measured.requests),
-            ),
+            cpu_ns_per_request=Cost(measured.server_ns_per_request, measured.client_ns_per_request),
             littles_law_ratio=measured.littles_law_ratio,
             bottleneck=bottleneck,
             bottleneck_why=why,
@@ -212,10 +209,6 @@ class Race:
             for name, samples in self.samples.items()
             if samples or name in self.died
         }
-
-
-def _per(total_ns: int | None, requests: int) -> float | None:
-    return total_ns / requests if total_ns is not None and requests else None
 
 
 def _starved(measured: Measured, steal: float | None) -> bool:

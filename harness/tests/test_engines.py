@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 import os
 import socket
+import time
 
 import pytest
 
@@ -39,6 +40,8 @@ def test_wrks_text_is_read() -> None:
     assert measured.errors == {}
     assert measured.established == 8
     assert measured.client_on_cpu_ratio == 0.5
+    assert measured.client_ns_per_request == 5_000
+    assert measured.server_ns_per_request == 10_000
     assert measured.server_on_cpu_ratio == 1.0
 
 
@@ -87,8 +90,8 @@ def test_the_native_generator_measures_a_good_peer() -> None:
     assert measured.errors == {}
     assert measured.requests > 100
     assert measured.established == 8
-    assert measured.client_cpu_ns
-    assert measured.server_cpu_ns
+    assert measured.client_ns_per_request
+    assert measured.server_ns_per_request
     assert measured.littles_law_ratio == pytest.approx(1.0, abs=0.25)
     assert (measured.histogram or "").startswith("HISTF")
 
@@ -97,6 +100,28 @@ DATED = (
     b"HTTP/1.1 200 OK\r\nDate: %s\r\nContent-Length: 5\r\n\r\nhello"
     % email.utils.formatdate(usegmt=True).encode()
 )
+
+
+def test_what_is_drained_is_no_throughput() -> None:
+    # 40 requests under way, 20 ms each one after the other: 50 a second, 0.8 s to drain.
+    def slow(connection: socket.socket) -> None:
+        held = b""
+        while piece := connection.recv(65536):
+            held += piece
+            for _ in range(held.count(b"\r\n\r\n")):
+                time.sleep(0.02)
+                connection.sendall(DATED)
+            held = held.rpartition(b"\r\n\r\n")[2]
+
+    plan = LoadPlan(
+        name="p", title="t", why="w", connections=1, depth=40, duration_s=0.4, warmup_s=0.0
+    )
+    with peers.peer(slow) as peer:
+        measured = engines.Native().measure(
+            plan, engines.Target("127.0.0.1", peer.port), duration_s=0.4, cpus=None
+        )
+    assert measured.errors == {}
+    assert measured.requests / measured.seconds < 55
 
 
 def test_the_native_generator_says_who_is_not_there() -> None:

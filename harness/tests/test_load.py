@@ -57,7 +57,7 @@ class Scripted:
         requests = round(1e9 / cost)
         measured = engines.Measured(
             requests=requests, seconds=1.0, errors={}, established=plan.connections,
-            server_cpu_ns=1_000_000_000, client_cpu_ns=100_000_000, server_on_cpu_ratio=1.0,
+            server_ns_per_request=cost, client_ns_per_request=30.0, server_on_cpu_ratio=1.0,
             client_on_cpu_ratio=0.1, run_delay_ratio=0.0, littles_law_ratio=1.0,
             latency_us=None, latency_reason="none", histogram=None,
         )  # fmt: skip

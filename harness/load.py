@@ -170,6 +170,7 @@ class Race:
                 run_delay_ratio=measured.run_delay_ratio,
                 steal_ratio=steal,
                 littles_law_ratio=measured.littles_law_ratio,
+                server_cpu_demand=self._demand(measured, rate),
                 is_null=contestant.is_null,
             )
         )
@@ -192,6 +193,13 @@ class Race:
             histogram=measured.histogram,
             redo=self.redone[contestant.name] > 0,
         )
+
+    def _demand(self, measured: Measured, rate: float) -> float | None:
+        """Cost times throughput as a share of the server's processors; None where it has all."""
+        cost = measured.server_ns_per_request
+        if cost is None or placement(self.plan).server is None:
+            return None
+        return cost * rate / 1e9 / self.plan.workers
 
     def results(self) -> dict[str, LoadResult]:
         """Every server's samples folded, with ranks of cost where intervals separate."""

@@ -102,6 +102,7 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     run_delay_ratio: float | None  # the worse of both ends
     steal_ratio: float | None
     littles_law_ratio: float | None
+    server_cpu_demand: float | None = None  # cost x requests/s over the CPUs it was given
     is_null: bool = False
 
 
@@ -117,6 +118,12 @@ def bottleneck(signs: Signs) -> tuple[Bottleneck, str]:
         return (
             Bottleneck.BROKEN,
             f"{signs.connections_established} of {signs.connections_wanted} connections",
+        )
+    if signs.server_cpu_demand is not None and signs.server_cpu_demand > 1 + LAW_TOLERANCE:
+        return (
+            Bottleneck.BROKEN,
+            f"the numbers do not add up: cost x requests/s is {signs.server_cpu_demand:.0%} "
+            "of the server's CPUs",
         )
     if signs.steal_ratio is not None and signs.steal_ratio > STEAL_MAX:
         return Bottleneck.STARVED, f"{signs.steal_ratio:.0%} of the CPUs' time stolen"

@@ -57,6 +57,11 @@ def test_numbers_that_do_not_add_up_are_not_ranked(ratio: float) -> None:
     assert verdict(littles_law_ratio=1.0) is Bottleneck.SERVER
 
 
+def test_a_server_cannot_use_more_processors_than_it_has() -> None:
+    assert verdict(server_cpu_demand=1.0) is Bottleneck.SERVER
+    assert verdict(server_cpu_demand=1.2) is Bottleneck.BROKEN
+
+
 def test_null_is_not_measured_against_itself() -> None:
     assert verdict(is_null=True, requests_per_second=1e7) is Bottleneck.SERVER
     assert verdict(is_null=True, null_requests_per_second=None) is Bottleneck.SERVER

@@ -120,14 +120,20 @@ def choose(word: str) -> str:
 def for_server(server: Server, word: str) -> str:
     """The runtime for ``server`` under ``word``.
 
+    ``auto`` is docker where a daemon answers, and a process for a server that only so is here
+    (a program the user brought).
+
     :raises HarnessError: no such word.
     :raises Unusable: the server cannot run that way here; says why, and the mend.
     """
-    runtime = choose(word)
-    available = availability(server, runtime)
-    if available is not True:
-        raise Unusable(f"{runtime}: {available}")
-    return runtime
+    first = choose(word)
+    reasons = []
+    for runtime in (first, "process") if word == "auto" and first == "docker" else (first,):
+        available = availability(server, runtime)
+        if available is True:
+            return runtime
+        reasons.append(f"{runtime}: {available}")
+    raise Unusable("; ".join(reasons))
 
 
 def availability(server: Server, runtime: str) -> bool | str:

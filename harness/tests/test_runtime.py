@@ -397,6 +397,18 @@ def test_an_unknown_runtime_is_the_users_mistake(tmp_path: Path) -> None:
     assert runtime.choose("process") == "process"
 
 
+def test_auto_takes_what_the_user_brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "docker_trouble", lambda: None)
+    monkeypatch.setattr(runtime, "_image_trouble", lambda server: "no image: docker tag it")
+    assert runtime.for_server(tiny(tmp_path), "auto") == "process"
+    need = Need(install="get it", command="no-such-program")
+    server = tiny(tmp_path, process=Recipe(start=("x",), needs=(need,)))
+    with pytest.raises(Unusable, match=r"^docker: no image.*; process: no-such-program not found"):
+        runtime.for_server(server, "auto")
+    with pytest.raises(Unusable, match=r"^docker: no image: docker tag it$"):
+        runtime.for_server(tiny(tmp_path), "docker")
+
+
 def test_without_a_daemon_auto_means_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,8 @@ def complains(code: int, *command: str) -> None:
     got, out, errors = run(*command)
     assert got == code, (command, got, errors)
     assert out == b"", (command, out)
-    assert errors.count("\n") == 1 and errors.startswith("httpmark-"), (command, errors)
+    assert errors.count("\n") == 1, (command, errors)
+    assert errors.startswith("httpmark-"), (command, errors)
 
 
 @contextmanager

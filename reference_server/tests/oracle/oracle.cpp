@@ -447,9 +447,9 @@ void judge_host(Head& head, const Options& options) {
         return;
     }
     if (head.authority.empty()) head.authority = hosts.front();
-    if (hosts.front().empty() && options.empty_host) return;
     const auto host = host_and_port(hosts.front());
-    if (!host || host->host_is_empty) refuse(head, Subject::kHost, 400);
+    if (!host) refuse(head, Subject::kHost, 400);
+    if (host->host_is_empty && !options.empty_host) refuse(head, Subject::kHost, 400);
 }
 
 struct Coding {
@@ -496,22 +496,28 @@ void judge_transfer_encoding(Head& head) {
         codings.back().has_parameters) {
         refuse(head, Subject::kTransferEncoding, 400);
     }
-    if (codings.size() > 1) refuse(head, Subject::kTransferEncoding, 501);
     if (!values_of(head, "Content-Length").empty()) refuse(head, Subject::kTransferEncoding, 400);
+    if (codings.size() > 1) refuse(head, Subject::kTransferEncoding, 501);
     head.framing = Framing::kChunked;
 }
 
-// Content-Length = 1*DIGIT (RFC 9110 8.6); nothing when it is not, the highest number when it is
-// beyond 2^63-1
-std::optional<std::uint64_t> content_length(Text text) {
+// Content-Length = 1*DIGIT (RFC 9110 8.6)
+bool is_content_length(Text text) {
+    return take_run(text, is_digit, 1) && text.empty();
+}
+
+Text without_leading_zeros(Text digits) {
+    return digits.substr(std::min(digits.find_first_not_of('0'), digits.size()));
+}
+
+// The number, or the highest there is when it is beyond 2^63-1.
+std::uint64_t number(Text digits) {
     constexpr std::uint64_t kHighest = std::numeric_limits<std::int64_t>::max();
-    if (text.empty()) return std::nullopt;
     std::uint64_t value = 0;
-    for (const char c : text) {
-        if (!is_digit(static_cast<Octet>(c))) return std::nullopt;
+    for (const char c : digits) {
         const auto digit = static_cast<std::uint64_t>(c - '0');
-        const bool fits = value <= (kHighest - digit) / 10;
-        value = fits ? value * 10 + digit : kUnlimited;
+        if (value > (kHighest - digit) / 10) return kUnlimited;
+        value = value * 10 + digit;
     }
     return value;
 }
@@ -520,25 +526,25 @@ std::optional<std::uint64_t> content_length(Text text) {
 void judge_content_length(Head& head, const Options& options) {
     const auto lines = values_of(head, "Content-Length");
     if (lines.empty()) return;
-    std::vector<std::uint64_t> numbers;
+    std::vector<Text> numbers;
     for (Text line : lines) {
-        for (;;) {
+        for (bool more = true; more;) {
             const std::size_t comma = std::min(line.find(','), line.size());
-            const auto number = content_length(without_whitespace_around(line.substr(0, comma)));
-            if (!number) refuse(head, Subject::kContentLength, 400);
-            numbers.push_back(*number);
-            if (comma == line.size()) break;
-            line.remove_prefix(comma + 1);
+            const Text member = without_whitespace_around(line.substr(0, comma));
+            if (!is_content_length(member)) refuse(head, Subject::kContentLength, 400);
+            numbers.push_back(without_leading_zeros(member));
+            more = comma < line.size();
+            if (more) line.remove_prefix(comma + 1);
         }
     }
     if (numbers.size() > 1 && !options.equal_content_lengths) {
         refuse(head, Subject::kContentLength, 400);
     }
-    for (const std::uint64_t number : numbers) {
-        if (number != numbers.front()) refuse(head, Subject::kContentLength, 400);
+    for (const Text other : numbers) {
+        if (other != numbers.front()) refuse(head, Subject::kContentLength, 400);
     }
     head.framing = Framing::kLength;
-    head.content_length = numbers.front();
+    head.content_length = number(numbers.front());
 }
 
 // RFC 9110 9.1: 501 to a method that is not recognised or not implemented
@@ -652,15 +658,18 @@ std::string_view method(Stream& stream, const Options& options) {
 
 // origin-form   = absolute-path [ "?" query ]
 // absolute-path = 1*( "/" segment ); segment = *pchar; query = *( pchar / "/" / "?" )
-// The other forms are judged at the end of the line; here their octets must be those of a URI.
+// The other forms are judged at the end of the line. Until then their octets must be those of a
+// URI, behind a "?" those of a query, and nothing goes on behind an asterisk.
 std::string_view request_target(Stream& stream, const Options& options) {
     const std::size_t begin = stream.at();
     stream.require(stream.peek() != kSp, Subject::kTarget);
     const bool origin_form = stream.peek() == '/';
+    const bool asterisk = stream.peek() == '*';
     bool in_query = false;
     int hexdigs_owed = 0;
     while (stream.peek() != kSp || hexdigs_owed > 0) {
         const Octet c = stream.peek();
+        if (asterisk) stream.require(stream.at() == begin, Subject::kTarget);
         if (hexdigs_owed > 0) {
             stream.require(is_hexdig(c), Subject::kTarget);
             --hexdigs_owed;
@@ -669,9 +678,9 @@ std::string_view request_target(Stream& stream, const Options& options) {
         } else if (c == '?') {
             in_query = true;
         } else if (!(in_query && options.browser_query && is_browser_query_octet(c))) {
-            const bool fits =
-                origin_form ? is_plain_pchar(c) || c == '/' : is_uri_octet_but_number_sign(c);
-            stream.require(fits, Subject::kTarget);
+            stream.require(origin_form || in_query ? is_plain_pchar(c) || c == '/'
+                                                   : is_uri_octet_but_number_sign(c),
+                           Subject::kTarget);
         }
         if (stream.at() - begin == options.target_max) stream.reject(Subject::kTarget, 414);
         stream.next();
@@ -714,10 +723,10 @@ void request_line(Stream& stream, const Options& options, Head& head, bool& http
 // a few empty lines may stand before it (RFC 9112 2.2)
 void read_message_head(Stream& stream, const Options& options, Head& head) {
     bool https = false;
+    stream.begin_section(options.head_max, Subject::kField, 431);
     for (std::size_t lines = 0; lines < options.empty_lines_max && stream.peek() == kCr; ++lines) {
         stream.crlf(Subject::kMethod);
     }
-    stream.begin_section(options.head_max, Subject::kField, 431);
     request_line(stream, options, head, https);
     head.fields =
         field_lines(stream, Subject::kField,

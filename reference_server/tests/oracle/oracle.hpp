@@ -36,7 +36,7 @@ enum class Subject {
 // The defaults are the strictest choice the RFCs allow.
 struct Options {
     std::size_t empty_lines_max = 1;     // before the request-line, RFC 9112 2.2
-    bool empty_host = false;             // a Host field with an empty value, RFC 9112 3.2
+    bool empty_host = false;             // in the Host field, RFC 9112 3.2
     bool equal_content_lengths = false;  // repeated or listed, RFC 9110 8.6
     bool browser_query = false;          // [ ] \ ^ ` { | } raw in a query
     bool tls = false;                    // the connection is secured, RFC 9110 7.4
@@ -46,7 +46,7 @@ struct Options {
     std::uint64_t field_name_max = 256;
     std::uint64_t field_value_max = 8192;
     std::uint64_t field_lines_max = 100;
-    std::uint64_t head_max = 32768;
+    std::uint64_t head_max = 32768;  // empty lines before it included
     std::uint64_t body_max = 33554432;
     std::uint64_t chunk_line_max = 1024;
     std::uint64_t trailer_lines_max = 100;

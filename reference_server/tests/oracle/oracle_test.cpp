@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <functional>
 #include <random>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -371,8 +372,8 @@ enum class Depth { kWhole, kOctetByOctet, kEveryPrefix };
 // Nothing when the server agrees with the oracle; else where and how not.
 std::string head_difference(std::string_view input, const Setting& setting, Depth depth) {
     static const auto all = kernels();
-    static constexpr std::array<std::string_view, 6> kTails = {"\r\n\r\n", "\xff", "%",
-                                                               "a: b\r\n", " ",    "\0"};
+    static constexpr std::array<std::string_view, 6> kTails = {
+        "\r\n\r\n", "\xff", "%", "a: b\r\n", " ", std::string_view("\0", 1)};
     const auto options = options_of(setting);
     const oracle::Head expected = oracle::read_head(input, options);
     const Answer wanted = answer_of(expected);
@@ -520,19 +521,23 @@ std::string chunked_difference(std::string_view input, const Setting& setting, D
 
 using Compare = std::string (*)(std::string_view, const Setting&, Depth);
 
-// Leaves out what can be left out while the two still disagree.
+// What a complaint says, but for where it says it.
+std::string kind_of(const std::string& complaint) {
+    static const std::regex kWhere("(by|first) [0-9]+");
+    return std::regex_replace(complaint.substr(0, complaint.find(';')), kWhere, "");
+}
+
+// Leaves out what can be left out while the two still disagree in the same way.
 std::string shrunk(std::string input, const Setting& setting, Compare compare) {
-    const auto disagree = [&](const std::string& candidate) {
-        return !compare(candidate, setting, Depth::kEveryPrefix).empty();
-    };
-    if (!disagree(input)) return input;
-    for (bool smaller = true; smaller;) {
+    const std::string kind = kind_of(compare(input, setting, Depth::kEveryPrefix));
+    for (bool smaller = input.size() < 2000; smaller;) {
         smaller = false;
         for (std::size_t size = input.size(); size > 0; size /= 2) {
             for (std::size_t at = 0; at + size <= input.size();) {
                 std::string candidate = input;
                 candidate.erase(at, size);
-                if (disagree(candidate)) {
+                const std::string found = compare(candidate, setting, Depth::kEveryPrefix);
+                if (!found.empty() && kind_of(found) == kind) {
                     input = candidate;
                     smaller = true;
                 } else {
@@ -544,14 +549,19 @@ std::string shrunk(std::string input, const Setting& setting, Compare compare) {
     return input;
 }
 
-int disagreements = 0;
 constexpr int kDisagreementsShown = 12;
 
-// False once so many have been seen that more would not help.
+// False once the test at hand has seen so many that more would not help.
 bool check(Compare compare, const std::string& input, const Setting& setting, Depth depth) {
     ++tally.inputs;
     const std::string found = compare(input, setting, depth);
     if (found.empty()) return true;
+    static const ::testing::TestInfo* test = nullptr;
+    static int disagreements = 0;
+    if (test != ::testing::UnitTest::GetInstance()->current_test_info()) {
+        test = ::testing::UnitTest::GetInstance()->current_test_info();
+        disagreements = 0;
+    }
     if (disagreements < kDisagreementsShown) {
         const std::string small = shrunk(input, setting, compare);
         ADD_FAILURE() << "input  " << escaped(input) << "\n       " << found << "\nshrunk "

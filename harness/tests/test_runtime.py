@@ -37,9 +37,14 @@ address, port, workers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 print("tiny says hello", flush=True)
 {manner}
 listener = socket.create_server((address, port), backlog=64)
+gate, key = os.pipe()
 for _ in range(workers - 1):
     if os.fork() == 0:
+        os.close(key)
+        os.read(gate, 1)
         break
+else:
+    os.close(key)  # nobody answers before all are there
 while True:
     connection, _ = listener.accept()
     with connection:

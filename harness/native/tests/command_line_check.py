@@ -128,6 +128,22 @@ def test_null_over_ipv6_and_with_workers() -> None:
         assert report["histograms"]["response"].startswith("HISTF")
 
 
+def test_several_processes_that_bind_their_sources() -> None:
+    with null() as (_, port, _):
+        code, out, errors = run(
+            *(LOAD, "--connections", "7", "--depth", "4", "--threads", "2", "--procs", "3"),
+            *("--mode", "open", "--rate", "900", "--arrivals", "poisson", "--duration-s", "0.4"),
+            *("--bind", "127.0.0.0/8", "--json", f"http://127.0.0.1:{port}/"),
+        )
+        assert code == 0, errors
+        report = json.loads(out)
+        assert (report["established"], report["procs"]) == (7, 3)
+        assert len(report["client_threads"]) == 6
+        assert 250 < report["requests"] < 470, report["requests"]
+        assert report["service_us"]["p50"] <= report["latency_us"]["p99"]
+        assert not report["saturated"]
+
+
 def test_a_first_answer_that_is_no_good() -> None:
     with answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n") as port:
         code, out, errors = run(LOAD, "--json", f"http://127.0.0.1:{port}/")

@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import json
 import os
+import shutil
 import ssl
 import subprocess
 import time
@@ -247,6 +248,8 @@ def unavailable(server: Server, how: str) -> str | None:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     """A certificate for 127.0.0.1 that signs itself."""
+    if shutil.which("openssl") is None:
+        pytest.fail("openssl not found: apt-get install openssl")
     folder = tmp_path_factory.mktemp("certificate")
     cert, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(

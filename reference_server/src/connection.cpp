@@ -219,7 +219,7 @@ void Connections::on_data(std::uint32_t id, const char* data, std::size_t size) 
     if (c.tls != nullptr) {
         receive_tls(id, data, size);
     } else {
-        run(id, data, data + size);
+        receive(id, data, data + size);
     }
 }
 
@@ -243,7 +243,7 @@ void Connections::receive_tls(std::uint32_t id, const char* data, std::size_t si
         return;
     }
     const std::uint32_t generation = c.generation;
-    run(id, plaintext.data(), plaintext.data() + plaintext.size());
+    receive(id, plaintext.data(), plaintext.data() + plaintext.size());
     if (status == TlsSession::Status::kEnded && is_current(id, generation)) on_end(id);
 }
 
@@ -254,21 +254,9 @@ void Connections::on_end(std::uint32_t id) {
         return;
     }
     c.set(Connection::kPeerClosed);
-    set_interest(id, false, false);
-    Exchange* const x = c.exchange;
-    if (x != nullptr && !c.has(Connection::kClosing) &&
-        (x->stage == Exchange::Stage::kHead || x->stage == Exchange::Stage::kBody)) {
-        current_ = &c;
-        current_id_ = id;
-        if (x->answered) {
-            c.set(Connection::kClosing);
-            release_exchange(c);
-        } else {
-            refuse(c, Reason::kIncomplete);
-        }
-        flush();
-    }
-    settle(id);
+    current_ = &c;
+    current_id_ = id;
+    resume(id);
 }
 
 void Connections::on_broken(std::uint32_t id) { free_slot(id); }
@@ -281,17 +269,22 @@ void Connections::on_sendable(std::uint32_t id) {
     resume(id);
 }
 
-// Output has moved: take up what was parked behind it.
+// Octets in, then whatever had to wait behind blocked output or a late answer, as far as it goes.
+void Connections::receive(std::uint32_t id, const char* p, const char* end) {
+    run(id, p, end);
+    resume(id);
+}
+
 void Connections::resume(std::uint32_t id) {
     Connection& c = slot(id);
-    while (!blocked(c) && !c.has(Connection::kBroken) && c.exchange != nullptr &&
-           c.exchange->stage == Exchange::Stage::kParked) {
+    while (!blocked(c) && !c.has(Connection::kBroken | Connection::kClosing) &&
+           c.exchange != nullptr && c.exchange->parked.size != 0 &&
+           c.exchange->stage != Exchange::Stage::kWaiting) {
         Buffer parked = c.exchange->parked;
         c.exchange->parked = Buffer();
-        release_exchange(c);
+        if (c.exchange->stage == Exchange::Stage::kParked) release_exchange(c);
         run(id, parked.data, parked.data + parked.size);
         parked.release(arena_);
-        if (c.state != Connection::State::kOpen) return;
     }
     settle(id);
 }
@@ -308,7 +301,8 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
             flush();
         }
         Exchange* const x = c.exchange;
-        if (blocked(c) || (x != nullptr && x->stage >= Exchange::Stage::kWaiting)) {
+        if (blocked(c) || (x != nullptr && (x->stage >= Exchange::Stage::kWaiting ||
+                                            x->parked.size != 0))) {
             park(c, p, end);
             break;
         }
@@ -321,7 +315,6 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
         }
     }
     flush();
-    settle(id);
 }
 
 const char* Connections::first_octets(Connection& c, const char* p, const char* end) {
@@ -870,6 +863,18 @@ void Connections::settle(std::uint32_t id) {
         return;
     }
     const Exchange* const x = c.exchange;
+    if (c.has(Connection::kPeerClosed) && x != nullptr && x->stage < Exchange::Stage::kWaiting) {
+        // RFC 9112 8: the rest of this request will never come.
+        if (x->answered) {
+            c.set(Connection::kClosing);
+            release_exchange(c);
+        } else {
+            refuse(c, Reason::kIncomplete);
+        }
+        flush();
+        settle(id);
+        return;
+    }
     if (c.tls != nullptr && !c.tls->established() && !c.has(Connection::kPeerClosed)) {
         set_interest(id, true, false);
         if (c.wait != Connection::Wait::kHandshake) {

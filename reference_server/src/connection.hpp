@@ -146,6 +146,7 @@ class Connections final : private TimerNodes, private Sink {
     char* prepare(std::size_t size) override;
     bool append_fill(std::uint64_t size) override;
 
+    void receive(std::uint32_t id, const char* p, const char* end);
     void run(std::uint32_t id, const char* p, const char* end);
     const char* first_octets(Connection& c, const char* p, const char* end);
     const char* more_head(Connection& c, const char* p, const char* end);

@@ -1,0 +1,295 @@
+// One test for every engine: whole workers on loopback sockets, driven by a plain blocking client.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "wire.hpp"
+#include "worker.hpp"
+
+namespace httpmark {
+namespace {
+
+using Statuses = std::vector<int>;
+const std::string kGet = "GET /hello HTTP/1.1\r\nHost: h\r\n\r\n";
+
+class Server {
+  public:
+    explicit Server(Engine engine, ServerSettings settings = {}) : settings_(settings) {
+        const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        address_.sin_family = AF_INET;
+        address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        CHECK(bind(fd, reinterpret_cast<sockaddr*>(&address_), sizeof address_) == 0);
+        CHECK(listen(fd, 1024) == 0);
+        socklen_t size = sizeof address_;
+        CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address_), &size) == 0);
+        worker_ = std::make_unique<Worker>(settings_, engine, shared_);
+        ready_ = worker_->start({{fd, false}}, nullptr, error_);
+        if (ready_) thread_ = std::thread([this] { worker_->run(); });
+    }
+    ~Server() { stop(true); }
+    void stop(bool at_once) {
+        if (!thread_.joinable()) return;
+        worker_->request_stop(false);
+        if (at_once) worker_->request_stop(true);
+        thread_.join();
+    }
+    bool ready() const { return ready_; }
+    const std::string& error() const { return error_; }
+    const Counters& counters() const { return worker_->counters(); }
+
+    int connect() const {
+        const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CHECK(::connect(fd, reinterpret_cast<const sockaddr*>(&address_), sizeof address_) == 0);
+        return fd;
+    }
+
+  private:
+    ServerSettings settings_;
+    SharedState shared_;
+    sockaddr_in address_{};
+    std::unique_ptr<Worker> worker_;
+    std::thread thread_;
+    std::string error_;
+    bool ready_ = false;
+};
+
+void write_all(int fd, std::string_view octets) {
+    while (!octets.empty()) {
+        const ssize_t sent = send(fd, octets.data(), octets.size(), MSG_NOSIGNAL);
+        if (sent <= 0) return;
+        octets.remove_prefix(static_cast<std::size_t>(sent));
+    }
+}
+
+// Reads until `size` octets have come, or the end, or nothing for two seconds.
+struct Received {
+    std::string octets;
+    bool ended = false;
+    bool reset = false;
+};
+Received read_some(int fd, std::size_t size) {
+    Received out;
+    char buffer[65536];
+    while (out.octets.size() < size) {
+        pollfd waiting{fd, POLLIN, 0};
+        if (poll(&waiting, 1, 2000) <= 0) break;
+        const ssize_t got = recv(fd, buffer, sizeof buffer, 0);
+        if (got < 0) out.reset = true;
+        if (got == 0) out.ended = true;
+        if (got <= 0) break;
+        out.octets.append(buffer, static_cast<std::size_t>(got));
+    }
+    return out;
+}
+constexpr std::size_t kToTheEnd = ~std::size_t{0};
+
+class EveryEngine : public testing::TestWithParam<Engine> {
+  protected:
+    bool start(ServerSettings settings = {}) {
+        server_ = std::make_unique<Server>(GetParam(), settings);
+        return server_->ready();
+    }
+    std::unique_ptr<Server> server_;
+};
+
+#define START(...)                                                             \
+    do {                                                                       \
+        if (!start(__VA_ARGS__)) GTEST_SKIP() << server_->error();             \
+    } while (false)
+
+TEST_P(EveryEngine, answers_what_it_is_asked) {
+    START();
+    const int fd = server_->connect();
+    write_all(fd, kGet);
+    LAW(statuses(read_some(fd, 114).octets) == Statuses{200});
+    std::string batch;
+    for (unsigned i = 0; i < 3000; ++i) batch += kGet;
+    std::thread writer([&] { write_all(fd, batch); });
+    LAW(statuses(read_some(fd, 3000 * 114).octets) == Statuses(3000, 200));
+    writer.join();
+    close(fd);
+}
+
+TEST_P(EveryEngine, octet_by_octet) {
+    START();
+    const int fd = server_->connect();
+    const std::string input = "POST /body HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + kGet;
+    for (const char c : input) {
+        write_all(fd, {&c, 1});
+        usleep(200);
+    }
+    const Received received = read_some(fd, 230);
+    LAW(statuses(received.octets) == (Statuses{200, 200}), << visible(received.octets));
+    close(fd);
+}
+
+TEST_P(EveryEngine, a_refusal_is_never_eaten_by_a_reset) {
+    START();
+    for (unsigned i = 0; i < 50; ++i) {
+        const int fd = server_->connect();
+        write_all(fd, "GET /%zz HTTP/1.1\r\n" + std::string(200000, 'x'));
+        shutdown(fd, SHUT_WR);
+        const Received received = read_some(fd, kToTheEnd);
+        LAW(statuses(received.octets) == Statuses{400} && received.ended && !received.reset,
+            << visible(received.octets));
+        close(fd);
+    }
+}
+
+TEST_P(EveryEngine, large_content_both_ways) {
+    START();
+    const int fd = server_->connect();
+    std::string content;
+    for (unsigned i = 0; i < 3000000; ++i) content += static_cast<char>(i * 31 % 251);
+    std::thread writer([&] {
+        write_all(fd, "POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 3000000\r\n\r\n" + content);
+        write_all(fd, "GET /big HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    });
+    const Received received = read_some(fd, kToTheEnd);
+    writer.join();
+    LAW(statuses(received.octets) == (Statuses{200, 200}), << received.octets.size());
+    LAW(received.octets.find(content) != std::string::npos && received.ended);
+    close(fd);
+}
+
+TEST_P(EveryEngine, a_reader_that_is_slow_gets_everything) {
+    START();
+    const int fd = server_->connect();
+    std::string batch;
+    for (unsigned i = 0; i < 60000; ++i) batch += kGet;
+    std::thread writer([&] { write_all(fd, batch); });
+    usleep(300000);
+    std::string all;
+    while (all.size() < 60000U * 114) {
+        const Received received = read_some(fd, 1);
+        if (received.octets.empty()) break;
+        all += received.octets;
+        if (all.size() % 7 == 0) usleep(100);
+    }
+    writer.join();
+    LAW(all.size() == 60000U * 114, << all.size());
+    LAW(statuses(all) == Statuses(60000, 200));
+    close(fd);
+}
+
+TEST_P(EveryEngine, half_close_is_answered) {
+    START();
+    const int fd = server_->connect();
+    write_all(fd, kGet + kGet);
+    shutdown(fd, SHUT_WR);
+    const Received received = read_some(fd, kToTheEnd);
+    LAW(statuses(received.octets) == (Statuses{200, 200}) && received.ended);
+    close(fd);
+}
+
+TEST_P(EveryEngine, timers_run) {
+    ServerSettings settings;
+    settings.limits.head_timeout_ms = 200;
+    settings.limits.idle_timeout_ms = 300;
+    START(settings);
+    const int fd = server_->connect();
+    write_all(fd, "GET /");
+    LAW(statuses(read_some(fd, kToTheEnd).octets) == Statuses{408});
+    close(fd);
+    const int idle = server_->connect();
+    const Received received = read_some(idle, kToTheEnd);
+    LAW(received.octets.empty() && received.ended);
+    close(idle);
+    const int slow = server_->connect();
+    write_all(slow, "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n");
+    LAW(statuses(read_some(slow, 114).octets) == Statuses{200});
+    close(slow);
+}
+
+TEST_P(EveryEngine, resets_in_every_state_leave_nothing_behind) {
+    START();
+    for (unsigned i = 0; i < 200; ++i) {
+        const int fd = server_->connect();
+        const std::string inputs[] = {"", "GET /", kGet, "POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab",
+                                      "GET /big HTTP/1.1\r\nHost: h\r\n\r\n", "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n"};
+        write_all(fd, inputs[i % std::size(inputs)]);
+        const linger abrupt{1, 0};
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt);
+        close(fd);
+    }
+    const int fd = server_->connect();
+    write_all(fd, kGet);
+    LAW(statuses(read_some(fd, 114).octets) == Statuses{200});
+    close(fd);
+    for (unsigned i = 0; i < 100 && server_->counters().closed < 201; ++i) usleep(20000);
+    LAW(server_->counters().accepted == 201 && server_->counters().closed == 201,
+        << server_->counters().accepted << " " << server_->counters().closed);
+}
+
+TEST_P(EveryEngine, over_the_connection_ceiling_there_is_503) {
+    ServerSettings settings;
+    settings.limits.connections_max = 2;
+    START(settings);
+    const int first = server_->connect();
+    const int second = server_->connect();
+    write_all(first, kGet);
+    write_all(second, kGet);
+    LAW(statuses(read_some(first, 114).octets) == Statuses{200});
+    LAW(statuses(read_some(second, 114).octets) == Statuses{200});
+    const int third = server_->connect();
+    LAW(statuses(read_some(third, kToTheEnd).octets) == Statuses{503});
+    for (const int fd : {first, second, third}) close(fd);
+}
+
+TEST_P(EveryEngine, a_drain_finishes_what_is_under_way) {
+    START();
+    const int slow = server_->connect();
+    const int idle = server_->connect();
+    write_all(idle, kGet);
+    LAW(statuses(read_some(idle, 114).octets) == Statuses{200});
+    write_all(slow, "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n");
+    usleep(100000);
+    std::thread stopper([&] { server_->stop(false); });
+    const Received end_of_idle = read_some(idle, kToTheEnd);
+    LAW(end_of_idle.ended && end_of_idle.octets.empty());
+    close(idle);
+    const Received answer = read_some(slow, kToTheEnd);
+    LAW(statuses(answer.octets) == Statuses{200} && answer.ended);
+    LAW(answer.octets.find("Connection: close") != std::string::npos);
+    close(slow);
+    stopper.join();
+}
+
+TEST_P(EveryEngine, many_connections_at_once) {
+    START();
+    std::vector<int> fds;
+    for (unsigned i = 0; i < 300; ++i) fds.push_back(server_->connect());
+    for (unsigned round = 0; round < 5; ++round) {
+        for (const int fd : fds) write_all(fd, kGet + kGet);
+        for (const int fd : fds) LAW(statuses(read_some(fd, 228).octets) == (Statuses{200, 200}));
+    }
+    for (const int fd : fds) close(fd);
+}
+
+std::vector<Engine> engines() {
+    std::vector<Engine> out{Engine::kEpoll};
+    if (engine_is_built(Engine::kUring)) {
+        out.push_back(Engine::kUring);
+        out.push_back(Engine::kUringDirect);
+    }
+    return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Loop, EveryEngine, testing::ValuesIn(engines()), [](const auto& info) {
+    switch (info.param) {
+        case Engine::kEpoll: return "epoll";
+        case Engine::kUring: return "uring";
+        case Engine::kUringDirect: return "uring_direct";
+    }
+    return "none";
+});
+
+}  // namespace
+}  // namespace httpmark

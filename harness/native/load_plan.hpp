@@ -82,6 +82,21 @@ struct LoadErrors {
   void add(const LoadErrors& other);
 };
 
+// How evenly the responses fell on the connections: servers that share a port among workers give
+// some clients more than others.
+struct Balance {
+  std::uint64_t connections = 0;
+  std::uint64_t least = 0;
+  std::uint64_t most = 0;
+  double sum = 0;
+  double sum_of_squares = 0;
+
+  void add(std::uint64_t responses);
+  void merge(const Balance& other);
+  // Jain's index: 1 when all are equal, 1/n when one has all.
+  double jain_index() const;
+};
+
 // Counted from the end of the warm-up on.
 struct LoadCounts {
   std::uint64_t responses = 0;            // verified, drain included
@@ -107,6 +122,7 @@ struct LoadCounts {
   Histogram handshake;  // TLS: each handshake, without the connect
   Histogram connect;    // each connect
   Histogram batch;      // refill batch only: from the send to the last answer of a batch
+  Balance balance;      // set at the end
   std::vector<std::string> complaints;  // the first few errors, in words
 
   void add(const LoadCounts& other);

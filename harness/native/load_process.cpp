@@ -196,6 +196,9 @@ void each_number(Counts& counts, See see) {
   see(counts.errors.order);
   see(counts.errors.date);
   see(counts.errors.surplus);
+  see(counts.balance.connections);
+  see(counts.balance.least);
+  see(counts.balance.most);
 }
 
 template <typename Counts, typename See>
@@ -227,6 +230,8 @@ std::string pack(const ProcessResult& result) {
                  [&](const Histogram& histogram) { put_text(&out, histogram.pack()); });
   put(&out, result.counts.complaints.size());
   for (const std::string& complaint : result.counts.complaints) put_text(&out, complaint);
+  put(&out, std::bit_cast<std::uint64_t>(result.counts.balance.sum));
+  put(&out, std::bit_cast<std::uint64_t>(result.counts.balance.sum_of_squares));
   put(&out, result.established);
   put(&out, result.cpu_ns);
   put(&out, result.context_switches);
@@ -251,6 +256,8 @@ bool unpack(std::string_view octets, ProcessResult* result) {
   for (std::uint64_t count = in.number(); count != 0 && in.is_good; --count) {
     result->counts.complaints.push_back(in.text());
   }
+  result->counts.balance.sum = std::bit_cast<double>(in.number());
+  result->counts.balance.sum_of_squares = std::bit_cast<double>(in.number());
   result->established = in.number();
   result->cpu_ns = in.number();
   result->context_switches = in.number();

@@ -231,6 +231,10 @@ std::string report_json(const LoadReport& report) {
   tls.raw("handshake_us", latency_json(counts.handshake));
   object.raw("tls", report.tls_version.empty() ? "null" : tls.done());
   object.number("closes_seen", counts.closes_seen);
+  JsonObject balance;
+  balance.number("jain_index", counts.balance.jain_index());
+  balance.number("least", counts.balance.least).number("most", counts.balance.most);
+  object.raw("responses_per_connection", counts.balance.connections == 0 ? "null" : balance.done());
   object.raw("littles_law_ratio",
              report.mode == LoadMode::kClosed ? decimal(report.littles_law_ratio()) : "null");
   object.raw("reads_per_response", per_json(counts.reads, counts.responses));

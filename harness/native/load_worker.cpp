@@ -43,6 +43,29 @@ std::uint64_t ns_of(double seconds) { return static_cast<std::uint64_t>(seconds 
 
 }  // namespace
 
+void Balance::add(std::uint64_t responses) {
+  least = connections == 0 ? responses : std::min(least, responses);
+  most = std::max(most, responses);
+  ++connections;
+  const auto value = static_cast<double>(responses);
+  sum += value;
+  sum_of_squares += value * value;
+}
+
+void Balance::merge(const Balance& other) {
+  if (other.connections == 0) return;
+  least = connections == 0 ? other.least : std::min(least, other.least);
+  most = std::max(most, other.most);
+  connections += other.connections;
+  sum += other.sum;
+  sum_of_squares += other.sum_of_squares;
+}
+
+double Balance::jain_index() const {
+  if (sum_of_squares <= 0) return 1;
+  return sum * sum / (static_cast<double>(connections) * sum_of_squares);
+}
+
 void LoadErrors::add(const LoadErrors& other) {
   connect += other.connect;
   closed += other.closed;
@@ -74,6 +97,7 @@ void LoadCounts::add(const LoadCounts& other) {
   backlog_peak += other.backlog_peak;
   abandoned += other.abandoned;
   errors.add(other.errors);
+  balance.merge(other.balance);
   response.merge(other.response);
   batch.merge(other.batch);
   service.merge(other.service);
@@ -285,6 +309,9 @@ void LoadWorker::run(std::uint64_t start_ns) {
   result_.cost.on_cpu_ns = cost.on_cpu_ns - result_.cost.on_cpu_ns;
   result_.cost.run_delay_ns = cost.run_delay_ns - result_.cost.run_delay_ns;
   account_for_unanswered(result_.drained_ns);
+  for (const Connection& connection : connections_) {
+    result_.counts.balance.add(connection.responses);
+  }
   for (Connection& connection : connections_) {
     if (connection.fd < 0) continue;
     if (connection.unanswered != 0) {
@@ -309,6 +336,7 @@ void LoadWorker::begin_window(std::uint64_t now_ns) {
     counts.handshake = std::move(result_.counts.handshake);
   }
   result_.counts = std::move(counts);
+  for (Connection& connection : connections_) connection.responses = 0;
   result_.started_ns = now_ns;
   result_.cost = read_schedstat(kOwnSchedstat);
   is_in_window_ = true;
@@ -636,6 +664,7 @@ void LoadWorker::answered(Connection* connection, std::uint64_t count, std::uint
   }
   // An open loop's window is cut by when requests were due, not by when their answers come.
   const bool is_open = plan_.mode == LoadMode::kOpen;
+  if (verified) connection->responses += count;
   if (verified && !is_open) result_.counts.responses += count;
   while (count != 0) {
     SendGroup& group = connection->groups[connection->group_first];

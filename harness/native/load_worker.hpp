@@ -50,6 +50,7 @@ class LoadWorker {
     std::uint32_t unanswered = 0;  // requests sent or queued and not answered yet
     std::uint32_t send_kind = 0;   // the request to send next
     std::uint32_t receive_kind = 0;
+    std::uint64_t responses = 0;    // verified, since the window began
     std::size_t send_offset = 0;    // octets of it that are out
     std::size_t need = 0;           // of partial, before looking at it again makes sense
     std::uint32_t group_first = 0;  // ring of send times: groups of requests sent together

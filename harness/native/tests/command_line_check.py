@@ -6,6 +6,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -186,6 +187,45 @@ def test_the_probe_over_a_pipe() -> None:
         assert code == 2
         assert out == b""
         assert errors.count("\n") == 1
+
+
+def test_the_probe_over_a_unix_socket() -> None:
+    request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    steps = struct.pack("<BI", 1, len(request)) + request + struct.pack("<BIB", 3, 1000, 0)
+    frames = b""
+    for number in range(50):
+        body = struct.pack("<IIIIBBH", number, 2000, 0, 500, 0, 0, 2) + steps
+        frames += struct.pack("<I", len(body)) + body
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/socket"
+        code, out, errors = run(PROBE, "--unix", path, given=frames)
+        assert (code, errors) == (0, "")
+        assert len(out) == 50 * 36
+        assert out[8] == 4  # refused
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen(4)  # fewer than are in flight: the probe has to wait for its turn
+
+        def serve() -> None:
+            for _ in range(50):
+                connection, _ = listener.accept()
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 400 No\r\nConnection: close\r\n\r\n")
+                connection.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        code, out, errors = run(PROBE, "--unix", path, given=frames)
+        thread.join(5)
+        listener.close()
+    assert (code, errors) == (0, "")
+    seen = 0
+    while out:
+        length, _, outcome, end = struct.unpack_from("<IIBB", out)
+        assert (outcome, end) == (0, 1)
+        out = out[4 + length :]
+        seen += 1
+    assert seen == 50
 
 
 if __name__ == "__main__":

@@ -92,6 +92,9 @@ TEST(LoadWorker, a_good_server_gives_no_errors_and_every_request_is_accounted_fo
     EXPECT_LE(counts.responses_in_window, counts.responses);
     EXPECT_EQ(counts.reconnects, 0u);
     EXPECT_GT(counts.response.mean(), 0);
+    EXPECT_EQ(counts.balance.connections, 4u);
+    EXPECT_GT(counts.balance.least, 0u);
+    EXPECT_DOUBLE_EQ(counts.balance.sum, static_cast<double>(counts.responses));
   }
 }
 
@@ -352,6 +355,8 @@ TEST(Processes, results_come_together_whole) {
   one.counts.complaints = {"a", ""};
   one.cpu_ns = 99;
   one.seconds = 1.5;
+  one.counts.balance.add(3);
+  one.counts.balance.add(1);
   one.threads = {{1, 2, 3}};
   ProcessResult two;
   const std::string octets = pack(one);
@@ -363,6 +368,9 @@ TEST(Processes, results_come_together_whole) {
   EXPECT_EQ(two.counts.complaints, one.counts.complaints);
   EXPECT_EQ(two.cpu_ns, 99u);
   EXPECT_EQ(two.seconds, 1.5);
+  EXPECT_EQ(two.counts.balance.least, 1u);
+  EXPECT_EQ(two.counts.balance.most, 3u);
+  EXPECT_DOUBLE_EQ(two.counts.balance.jain_index(), 0.8);
   ASSERT_EQ(two.threads.size(), 1u);
   EXPECT_EQ(two.threads[0].run_delay_ns, 2u);
   for (std::size_t size = 0; size < octets.size(); ++size) {

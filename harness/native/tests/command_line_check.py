@@ -22,7 +22,8 @@ def run(*command: str, given: bytes = b"") -> tuple[int, bytes, str]:
 def complains(code: int, *command: str) -> None:
     got, out, errors = run(*command)
     assert got == code, (command, got, errors)
-    assert out == b"", (command, out)
+    assert errors.count("\n") == 1, (command, errors)
+    assert errors.startswith("httpmark-"), (command, errors)
     assert errors.count("\n") == 1, (command, errors)
     assert errors.startswith("httpmark-"), (command, errors)
 

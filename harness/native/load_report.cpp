@@ -139,9 +139,18 @@ double LoadReport::requests_per_second() const {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-// The mean number of requests under way, measured (rate times mean latency), over the number there
-// should be. Well under 1: the generator or its connections were not all at work.
+// Little's law: rate times the mean time that a slot is held, over the number of slots there should
+// be. Well under 1: the generator or its connections were not all at work. A slot of a batch is
+// held until the batch is over, however early its own answer came.
 double LoadReport::littles_law_ratio() const {
+  const double held_ns = refill == Refill::kBatch ? counts.batch.mean() : counts.response.mean();
+  const double slots = static_cast<double>(connections) * static_cast<double>(depth);
+  return slots > 0 ? requests_per_second() * held_ns / 1e9 / slots : 0;
+}
+
+// The mean number of requests that were unanswered, over the number of slots. In batches it lies
+// below 1 where a server answers one after the other instead of all at once.
+double LoadReport::unanswered_ratio() const {
   const double slots = static_cast<double>(connections) * static_cast<double>(depth);
   return slots > 0 ? requests_per_second() * counts.response.mean() / 1e9 / slots : 0;
 }
@@ -237,6 +246,8 @@ std::string report_json(const LoadReport& report) {
   object.raw("responses_per_connection", counts.balance.connections == 0 ? "null" : balance.done());
   object.raw("littles_law_ratio",
              report.mode == LoadMode::kClosed ? decimal(report.littles_law_ratio()) : "null");
+  object.raw("unanswered_ratio",
+             report.mode == LoadMode::kClosed ? decimal(report.unanswered_ratio()) : "null");
   object.raw("reads_per_response", per_json(counts.reads, counts.responses));
   object.raw("writes_per_response", per_json(counts.writes, counts.responses));
   object.raw("wakes_per_response", per_json(counts.wakes, counts.responses));

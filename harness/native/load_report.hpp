@@ -39,6 +39,7 @@ struct LoadReport {
 
   double requests_per_second() const;
   double littles_law_ratio() const;
+  double unanswered_ratio() const;
   // Open loop: the requests did not all go out when they were due.
   bool is_saturated() const { return counts.unsent != 0 || counts.dropped != 0; }
 };

@@ -125,7 +125,7 @@ def test_null_over_ipv6_and_with_workers() -> None:
         assert report["cpu_ns"]["server"] > 0
         assert report["cpu_ns"]["client"] > 0
         assert len(report["client_threads"]) == 2
-        assert 0.9 < report["littles_law_ratio"] < 1.1
+        assert 0.7 < report["littles_law_ratio"] < 1.3
         assert report["latency_us"]["p50"] <= report["latency_us"]["p99"]
         assert report["histograms"]["response"].startswith("HISTF")
 

@@ -24,8 +24,6 @@ def complains(code: int, *command: str) -> None:
     assert got == code, (command, got, errors)
     assert errors.count("\n") == 1, (command, errors)
     assert errors.startswith("httpmark-"), (command, errors)
-    assert errors.count("\n") == 1, (command, errors)
-    assert errors.startswith("httpmark-"), (command, errors)
 
 
 @contextmanager

@@ -1,0 +1,335 @@
+// TLS over memory: a client of the same library on one side, Connections on the other.
+#include "tls.hpp"
+
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "wire.hpp"
+
+namespace httpmark {
+namespace {
+
+using Statuses = std::vector<int>;
+const std::string kGet = "GET /hello HTTP/1.1\r\nHost: h\r\n\r\n";
+
+// A key and a certificate signed by itself, in files that go when the test ends.
+class Certificate {
+  public:
+    explicit Certificate(const char* name) {
+        EVP_PKEY* const key = EVP_EC_gen("P-256");
+        CHECK(key != nullptr);
+        X509* const certificate = X509_new();
+        ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
+        X509_gmtime_adj(X509_getm_notBefore(certificate), -60);
+        X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
+        X509_set_version(certificate, 2);
+        X509_set_pubkey(certificate, key);
+        X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_ASC,
+                                   reinterpret_cast<const unsigned char*>(name), -1, -1, 0);
+        X509_set_issuer_name(certificate, X509_get_subject_name(certificate));
+        const std::string alternative = std::string("DNS:") + name;
+        X509_EXTENSION* const extension =
+            X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, alternative.c_str());
+        X509_add_ext(certificate, extension, -1);
+        X509_EXTENSION_free(extension);
+        CHECK(X509_sign(certificate, key, EVP_sha256()) != 0);
+        certificate_file = write([&](std::FILE* file) { PEM_write_X509(file, certificate); });
+        key_file = write([&](std::FILE* file) {
+            PEM_write_PrivateKey(file, key, nullptr, nullptr, 0, nullptr, nullptr);
+        });
+        X509_free(certificate);
+        EVP_PKEY_free(key);
+    }
+    ~Certificate() {
+        unlink(certificate_file.c_str());
+        unlink(key_file.c_str());
+    }
+    std::string certificate_file;
+    std::string key_file;
+
+  private:
+    template <class Fill>
+    static std::string write(const Fill& fill) {
+        char path[] = "/tmp/httpmark-tls-XXXXXX";
+        const int fd = mkstemp(path);
+        CHECK(fd >= 0);
+        std::FILE* const file = fdopen(fd, "w");
+        fill(file);
+        std::fclose(file);
+        return path;
+    }
+};
+
+struct ClientOptions {
+    int version = 0;
+    const char* name = nullptr;
+    std::string alpn;  // in wire form
+};
+
+class Client {
+  public:
+    Client(Wire& wire, const ClientOptions& options) : wire_(wire), id_(wire.connect(true)) {
+        context_ = SSL_CTX_new(TLS_client_method());
+        if (options.version != 0) {
+            SSL_CTX_set_min_proto_version(context_, options.version);
+            SSL_CTX_set_max_proto_version(context_, options.version);
+        }
+        ssl_ = SSL_new(context_);
+        if (options.name != nullptr) SSL_set_tlsext_host_name(ssl_, options.name);
+        if (!options.alpn.empty()) {
+            SSL_set_alpn_protos(ssl_, reinterpret_cast<const unsigned char*>(options.alpn.data()),
+                                static_cast<unsigned>(options.alpn.size()));
+        }
+        in_ = BIO_new(BIO_s_mem());
+        out_ = BIO_new(BIO_s_mem());
+        SSL_set_bio(ssl_, in_, out_);
+        SSL_set_connect_state(ssl_);
+    }
+    ~Client() {
+        SSL_free(ssl_);
+        SSL_CTX_free(context_);
+    }
+    bool handshake() {
+        for (unsigned i = 0; i < 10; ++i) {
+            ERR_clear_error();
+            const int done = SSL_do_handshake(ssl_);
+            const int fault = SSL_get_error(ssl_, done);
+            move();
+            if (done == 1) return true;
+            if (fault != SSL_ERROR_WANT_READ) return false;
+        }
+        return false;
+    }
+    void write(std::string_view octets) {
+        CHECK(SSL_write(ssl_, octets.data(), static_cast<int>(octets.size())) ==
+              static_cast<int>(octets.size()));
+        move();
+    }
+    std::string read() {
+        move();
+        std::string out;
+        char buffer[20000];
+        int got = 0;
+        while (ERR_clear_error(), (got = SSL_read(ssl_, buffer, sizeof buffer)) > 0) {
+            out.append(buffer, static_cast<std::size_t>(got));
+        }
+        ended = SSL_get_error(ssl_, got) == SSL_ERROR_ZERO_RETURN;
+        return out;
+    }
+    // Octets both ways; the client's in pieces of `step`.
+    void move() {
+        char buffer[4096];
+        int got = 0;
+        while ((got = BIO_read(out_, buffer, sizeof buffer)) > 0) {
+            for (int at = 0; at < got; at += step) {
+                wire_.feed(id_, {buffer + at, static_cast<std::size_t>(std::min(step, got - at))});
+            }
+        }
+        const std::string& sent = wire_.sent(id_);
+        if (taken_ < sent.size()) {
+            BIO_write(in_, sent.data() + taken_, static_cast<int>(sent.size() - taken_));
+            taken_ = sent.size();
+        }
+    }
+    SSL* ssl() { return ssl_; }
+    std::uint32_t id() const { return id_; }
+    int step = 4096;
+    bool ended = false;
+
+  private:
+    Wire& wire_;
+    std::uint32_t id_;
+    SSL_CTX* context_;
+    SSL* ssl_;
+    BIO* in_;
+    BIO* out_;
+    std::size_t taken_ = 0;
+};
+
+TlsSettings settings_for(const std::vector<const Certificate*>& certificates) {
+    TlsSettings settings;
+    for (const Certificate* c : certificates) settings.pairs.push_back({c->certificate_file, c->key_file});
+    return settings;
+}
+
+std::shared_ptr<const TlsContext> load(const TlsSettings& settings) {
+    std::string error;
+    auto context = TlsContext::load(settings, error);
+    LAW(context != nullptr, << error);
+    return context;
+}
+
+TEST(Tls, both_versions_in_pieces_of_any_size) {
+    const Certificate certificate("a.example");
+    Wire wire;
+    wire.connections().set_tls(load(settings_for({&certificate})));
+    for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+        for (const int step : {1, 7, 100, 4096}) {
+            Client client(wire, {version, nullptr, {}});
+            client.step = step;
+            LAW(client.handshake());
+            LAW(SSL_version(client.ssl()) == version);
+            std::string batch;
+            for (unsigned i = 0; i < 300; ++i) batch += kGet;
+            client.write(batch);
+            LAW(statuses(client.read()) == Statuses(300, 200));
+            const std::string content(100000, 'z');
+            client.write("POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n" + content);
+            LAW(client.read().ends_with("\r\n\r\n" + content));
+            client.write("GET /big HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+            LAW(statuses(client.read()) == Statuses{200});
+            LAW(client.ended, << "no close_notify");
+            LAW(wire.shut(client.id()));
+        }
+    }
+}
+
+TEST(Tls, replies_of_a_batch_share_records) {
+    const Certificate certificate("a.example");
+    Wire wire;
+    wire.connections().set_tls(load(settings_for({&certificate})));
+    Client client(wire, {});
+    LAW(client.handshake());
+    client.read();
+    std::string batch;
+    for (unsigned i = 0; i < 256; ++i) batch += kGet;
+    client.step = 1 << 20;
+    const std::size_t before = wire.sent(client.id()).size();
+    client.write(batch);
+    const std::size_t size = wire.sent(client.id()).size() - before;
+    LAW(size > 256 * 114 && size < 256 * 114 + 200, << size);  // two or three records, not 256
+}
+
+TEST(Tls, protocols_and_names) {
+    const Certificate first("a.example");
+    const Certificate second("b.example");
+    Wire wire;
+    wire.connections().set_tls(load(settings_for({&first, &second})));
+    const auto name_of = [](Client& client) {
+        X509* const certificate = SSL_get1_peer_certificate(client.ssl());
+        const bool is_b = X509_check_host(certificate, "b.example", 0, 0, nullptr) == 1;
+        X509_free(certificate);
+        return is_b ? "b" : "a";
+    };
+    Client plain(wire, {});
+    LAW(plain.handshake() && std::string(name_of(plain)) == "a");
+    Client named(wire, {0, "b.example", "\x02h2\x08http/1.1"});
+    LAW(named.handshake() && std::string(name_of(named)) == "b");
+    const unsigned char* protocol = nullptr;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(named.ssl(), &protocol, &size);
+    LAW(std::string_view(reinterpret_cast<const char*>(protocol), size) == "http/1.1");
+    Client unknown(wire, {0, "c.example", {}});
+    LAW(unknown.handshake() && std::string(name_of(unknown)) == "a");
+    Client other(wire, {0, nullptr, "\x02h2"});
+    LAW(!other.handshake());
+    LAW(wire.shut(other.id()) || !wire.alive(other.id()));
+}
+
+TEST(Tls, plain_octets_and_silence_are_not_served) {
+    const Certificate certificate("a.example");
+    Wire wire;
+    wire.connections().set_tls(load(settings_for({&certificate})));
+    const std::uint32_t plain = wire.connect(true);
+    wire.feed(plain, kGet);
+    LAW(wire.sent(plain).find("200") == std::string::npos);
+    LAW(wire.shut(plain) || !wire.alive(plain));
+    const std::uint32_t silent = wire.connect(true);
+    wire.pass(9999);
+    LAW(wire.alive(silent));
+    wire.pass(1 + 2 * kTickMs);
+    LAW(!wire.alive(silent) || wire.shut(silent));
+}
+
+TEST(Tls, a_blocked_wire_keeps_order_and_bounds) {
+    const Certificate certificate("a.example");
+    Wire wire;
+    wire.connections().set_tls(load(settings_for({&certificate})));
+    Client client(wire, {});
+    LAW(client.handshake());
+    client.read();
+    wire.give_room(client.id(), 0);
+    std::string batch;
+    for (unsigned i = 0; i < 500; ++i) batch += kGet;
+    client.write(batch + "GET /big HTTP/1.1\r\nHost: h\r\n\r\n" + kGet);
+    LAW(wire.connections().arena().bytes_in_use() < 400000);
+    std::string all;
+    for (unsigned i = 0; i < 20000 && all.size() < 501 * 114 + 1048576; ++i) {
+        wire.give_room(client.id(), 5000);
+        all += client.read();
+    }
+    Statuses wanted(502, 200);
+    LAW(statuses(all) == wanted, << all.size());
+}
+
+TEST(Tls, https_targets_are_for_this_port) {
+    const Certificate certificate("a.example");
+    Wire wire;
+    wire.connections().set_tls(load(settings_for({&certificate})));
+    Client client(wire, {});
+    LAW(client.handshake());
+    client.write("GET https://h/hello HTTP/1.1\r\nHost: h\r\n\r\n");
+    LAW(statuses(client.read()) == Statuses{200});
+}
+
+TEST(Tls, client_certificates_can_be_required) {
+    const Certificate certificate("a.example");
+    TlsSettings settings = settings_for({&certificate});
+    settings.client_ca = certificate.certificate_file;
+    settings.client_verify = ClientVerify::kRequired;
+    settings.version_max = TLS1_2_VERSION;
+    Wire wire;
+    wire.connections().set_tls(load(settings));
+    Client without(wire, {});
+    LAW(!without.handshake());
+    Client with(wire, {});
+    CHECK(SSL_use_certificate_file(with.ssl(), certificate.certificate_file.c_str(), SSL_FILETYPE_PEM) == 1);
+    CHECK(SSL_use_PrivateKey_file(with.ssl(), certificate.key_file.c_str(), SSL_FILETYPE_PEM) == 1);
+    LAW(with.handshake());
+    with.write(kGet);
+    LAW(statuses(with.read()) == Statuses{200});
+}
+
+TEST(Tls, new_certificates_are_for_new_connections) {
+    const Certificate first("a.example");
+    const Certificate second("b.example");
+    Wire wire;
+    wire.connections().set_tls(load(settings_for({&first})));
+    Client old_client(wire, {});
+    LAW(old_client.handshake());
+    wire.connections().set_tls(load(settings_for({&second})));
+    Client new_client(wire, {});
+    LAW(new_client.handshake());
+    X509* const certificate = SSL_get1_peer_certificate(new_client.ssl());
+    LAW(X509_check_host(certificate, "b.example", 0, 0, nullptr) == 1);
+    X509_free(certificate);
+    old_client.write(kGet);
+    LAW(statuses(old_client.read()) == Statuses{200});
+}
+
+TEST(Tls, what_cannot_be_used_is_said_in_one_line) {
+    const Certificate first("a.example");
+    const Certificate second("b.example");
+    std::string error;
+    TlsSettings settings;
+    LAW(TlsContext::load(settings, error) == nullptr && !error.empty());
+    settings.pairs = {{first.certificate_file, second.key_file}};
+    LAW(TlsContext::load(settings, error) == nullptr && error.find('\n') == std::string::npos);
+    settings.pairs = {{"/nowhere", first.key_file}};
+    LAW(TlsContext::load(settings, error) == nullptr && error.find("/nowhere") != std::string::npos);
+    settings = settings_for({&first});
+    settings.ciphers = "NO-SUCH-CIPHER";
+    LAW(TlsContext::load(settings, error) == nullptr);
+}
+
+}  // namespace
+}  // namespace httpmark

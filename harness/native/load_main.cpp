@@ -350,7 +350,13 @@ int run(const Arguments& arguments) {
   report.client_threads = std::move(result.threads);
   report.seconds = result.seconds;
   report.drain_seconds = result.drain_seconds;
-  if (!arguments.server_pids.empty()) {
+  // Of a process that has ended the kernel tells nothing any more: no cost is better than half of
+  // it.
+  const bool is_server_there =
+      std::all_of(arguments.server_pids.begin(), arguments.server_pids.end(),
+                  [&](int pid) { return server_after.count(pid) != 0; });
+  if (!is_server_there) report.counts.complaints.push_back("a process of the server has ended");
+  if (!arguments.server_pids.empty() && is_server_there) {
     std::vector<TaskCost> costs;
     for (const auto& [tid, after] : server_after) {
       TaskCost cost = after;

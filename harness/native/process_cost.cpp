@@ -50,8 +50,9 @@ std::map<int, TaskCost> read_process_costs(const std::vector<int>& pids) {
       const int tid = std::atoi(entry->d_name);
       if (tid <= 0) continue;
       const std::string task = folder + "/" + entry->d_name;
-      TaskCost cost = read_schedstat(task + "/schedstat");
       const std::string status = read_small_file(task + "/status");
+      if (status.find("\nState:\tZ") != std::string::npos) continue;  // ended, not yet waited for
+      TaskCost cost = read_schedstat(task + "/schedstat");
       cost.context_switches = number_after(status, "\nvoluntary_ctxt_switches:") +
                               number_after(status, "\nnonvoluntary_ctxt_switches:");
       costs[tid] = cost;

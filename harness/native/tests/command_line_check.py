@@ -22,6 +22,7 @@ def run(*command: str, given: bytes = b"") -> tuple[int, bytes, str]:
 def complains(code: int, *command: str) -> None:
     got, out, errors = run(*command)
     assert got == code, (command, got, errors)
+    assert out == b"", (command, out)
     assert errors.count("\n") == 1, (command, errors)
     assert errors.startswith("httpmark-"), (command, errors)
 
@@ -142,6 +143,25 @@ def test_several_processes_that_bind_their_sources() -> None:
         assert 250 < report["requests"] < 470, report["requests"]
         assert report["service_us"]["p50"] <= report["latency_us"]["p99"]
         assert not report["saturated"]
+
+
+def test_a_server_that_dies_under_load() -> None:
+    server = subprocess.Popen([NULL, "--port", "0"], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    port = server.stdout.readline().rpartition(":")[2].strip()
+    threading.Timer(0.5, server.kill).start()
+    code, out, errors = run(
+        *(LOAD, "--connections", "4", "--depth", "4", "--duration-s", "20"),
+        *("--server-pid", str(server.pid), "--json", f"http://127.0.0.1:{port}/"),
+    )
+    server.wait(5)
+    assert (code, errors) == (1, "")
+    report = json.loads(out)
+    assert report["seconds"] < 10
+    assert report["requests"] > 0
+    assert report["errors"]["closed"] + report["errors"]["reset"] > 0
+    assert report["errors"]["connect"] == 4
+    assert report["cpu_ns"]["server"] is None
 
 
 def test_a_first_answer_that_is_no_good() -> None:

@@ -45,8 +45,7 @@ std::vector<Sample> samples() {
          "Accept: application/json, application/problem+json;q=0.9\r\n"
          "Authorization: Bearer 0123456789abcdef0123456789abcdef0123456789abcdef\r\n"
          "X-Request-Id: 8f14e45f-ceea-467f-a9b3-5c1b2e6d7a90\r\n\r\n"},
-        {"720 B browser",
-         browser + std::string(720 - browser.size() - tail.size(), 'k') + tail},
+        {"720 B browser", browser + std::string(720 - browser.size() - tail.size(), 'k') + tail},
     };
 }
 
@@ -94,8 +93,8 @@ int main(int argc, char** argv) {
             for (const ScanKernel* kernel : scan_kernels()) {
                 if (!kernel->supported() || !wanted(only_kernel, kernel->name)) continue;
                 if (times.size() <= k) times.emplace_back();
-                times[k++].push_back(
-                    one_round(buffer, sample.request.size(), count, *kernel, only_kernel.empty() ? 200 : 2000));
+                times[k++].push_back(one_round(buffer, sample.request.size(), count, *kernel,
+                                               only_kernel.empty() ? 200 : 2000));
             }
         }
         std::size_t k = 0;

@@ -159,9 +159,10 @@ Reason answer_mirror(const Request& request, ResponseWriter& writer) {
     const RequestHead& head = request.head;
     const std::string_view section(request.data + head.fields_begin,
                                    request.head_size - head.fields_begin);
-    const std::array<char, 8> version{'H', 'T', 'T', 'P', '/',
-                                      static_cast<char>('0' + head.version_major), '.',
-                                      static_cast<char>('0' + head.version_minor)};
+    const std::array<char, 8> version{'H', 'T',
+                                      'T', 'P',
+                                      '/', static_cast<char>('0' + head.version_major),
+                                      '.', static_cast<char>('0' + head.version_minor)};
     return write_json(writer, [&](JsonWriter& json) {
         json.raw("{\"method\":");
         json.base64(head.method_name.in(request.data));
@@ -221,9 +222,9 @@ Reason answer_echo(const Request& request, ResponseWriter& writer) {
         parameter.value = decode(pair.substr(std::min(equals + 1, pair.size())), room);
         room += parameter.value.size();
         // A name given twice keeps its place and takes the later value.
-        const auto seen =
-            std::find_if(parameters.begin(), parameters.begin() + static_cast<std::ptrdiff_t>(count),
-                         [&](const Parameter& p) { return p.name == parameter.name; });
+        const auto seen = std::find_if(
+            parameters.begin(), parameters.begin() + static_cast<std::ptrdiff_t>(count),
+            [&](const Parameter& p) { return p.name == parameter.name; });
         if (seen != parameters.begin() + static_cast<std::ptrdiff_t>(count)) {
             seen->value = parameter.value;
         } else if (count == parameters.size()) {

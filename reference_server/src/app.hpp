@@ -12,12 +12,12 @@ namespace httpmark {
 
 struct Request {
     const RequestHead& head;
-    const char* data;            // what the spans of `head` refer to
+    const char* data;  // what the spans of `head` refer to
     std::uint32_t head_size;
     Target target;
     std::string_view content;
-    std::string_view trailers;   // field lines as received, CRLF after each
-    std::uint32_t number;        // on this connection, from 1
+    std::string_view trailers;  // field lines as received, CRLF after each
+    std::uint32_t number;       // on this connection, from 1
 };
 
 inline constexpr std::uint32_t kSlowAnswerMs = 500;

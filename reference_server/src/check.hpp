@@ -14,9 +14,9 @@ namespace httpmark {
 
 }  // namespace httpmark
 
-#define CHECK(expression)                                             \
-    do {                                                              \
-        if (!(expression)) [[unlikely]] {                             \
+#define CHECK(expression)                                              \
+    do {                                                               \
+        if (!(expression)) [[unlikely]] {                              \
             ::httpmark::check_failed(#expression, __FILE__, __LINE__); \
-        }                                                             \
+        }                                                              \
     } while (false)

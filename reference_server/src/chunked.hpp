@@ -30,9 +30,24 @@ class ChunkedDecoder {
 
   private:
     enum class Phase : std::uint8_t {
-        kSizeStart, kSize, kBeforeExtension, kExtensionStart, kExtensionName, kAfterName,
-        kValueStart, kToken, kQuoted, kQuotedPair, kAfterQuoted, kLineLf, kData, kDataCr, kDataLf,
-        kTrailers, kDone, kRejected,
+        kSizeStart,
+        kSize,
+        kBeforeExtension,
+        kExtensionStart,
+        kExtensionName,
+        kAfterName,
+        kValueStart,
+        kToken,
+        kQuoted,
+        kQuotedPair,
+        kAfterQuoted,
+        kLineLf,
+        kData,
+        kDataCr,
+        kDataLf,
+        kTrailers,
+        kDone,
+        kRejected,
     };
     Reason line_octet(unsigned char c, const Limits& limits);
 

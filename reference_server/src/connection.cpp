@@ -65,7 +65,7 @@ struct Exchange {
     enum class Stage : std::uint8_t { kHead, kBody, kWaiting, kParked };
 
     Stage stage = Stage::kHead;
-    bool answered = false;   // the rest of the content is only read to stay in step
+    bool answered = false;  // the rest of the content is only read to stay in step
     const Route* route = nullptr;
     std::uint32_t head_size = 0;
     std::size_t block_capacity = 0;
@@ -78,7 +78,7 @@ struct Exchange {
     Buffer head;
     Buffer content;
     Buffer trailers;
-    Buffer parked;           // octets behind this request, received while it could not be left
+    Buffer parked;  // octets behind this request, received while it could not be left
 };
 
 // Octets that the wire did not take.
@@ -88,8 +88,9 @@ struct Output {
     std::size_t block_capacity = 0;
     std::size_t begin = 0;
     std::size_t end = 0;
-    std::uint64_t fill = 0;    // octets of filling behind them
-    // On a TLS connection the above is plaintext, and this what is encrypted already and goes first.
+    std::uint64_t fill = 0;  // octets of filling behind them
+    // On a TLS connection the above is plaintext, and this what is encrypted already and goes
+    // first.
     Buffer cipher;
     std::size_t cipher_begin = 0;
 };
@@ -259,7 +260,9 @@ void Connections::on_end(std::uint32_t id) {
     resume(id);
 }
 
-void Connections::on_broken(std::uint32_t id) { free_slot(id); }
+void Connections::on_broken(std::uint32_t id) {
+    free_slot(id);
+}
 
 void Connections::on_sendable(std::uint32_t id) {
     Connection& c = slot(id);
@@ -301,8 +304,8 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
             flush();
         }
         Exchange* const x = c.exchange;
-        if (blocked(c) || (x != nullptr && (x->stage >= Exchange::Stage::kWaiting ||
-                                            x->parked.size != 0))) {
+        if (blocked(c) ||
+            (x != nullptr && (x->stage >= Exchange::Stage::kWaiting || x->parked.size != 0))) {
             park(c, p, end);
             break;
         }
@@ -319,9 +322,8 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
 
 const char* Connections::first_octets(Connection& c, const char* p, const char* end) {
     parser_.reset();
-    const ParseResult result =
-        parser_.parse(p, static_cast<std::size_t>(end - p), settings_.limits, settings_.strictness,
-                      *settings_.kernel);
+    const ParseResult result = parser_.parse(p, static_cast<std::size_t>(end - p), settings_.limits,
+                                             settings_.strictness, *settings_.kernel);
     if (result.verdict == Verdict::kAccepted) [[likely]] {
         return head_done(c, parser_.head(), p, result.offset, p + result.offset, end);
     }
@@ -374,8 +376,7 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     const Limits& limits = settings_.limits;
     ++c.requests;
     Counters::add(counters_.requests);
-    Reason reason =
-        judge_head(head, limits, settings_.strictness, c.has(Connection::kTls));
+    Reason reason = judge_head(head, limits, settings_.strictness, c.has(Connection::kTls));
     if (reason != Reason::kNone && !error_row(reason).connection_lives) {
         refuse(c, reason, head.method == Method::kHead);
         return end;
@@ -391,13 +392,8 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
         if (c.exchange != nullptr) release_exchange(c);
         return p;
     }
-    const Request request{head,
-                          data,
-                          head_size,
-                          split_target(head.target.in(data), head.form),
-                          {},
-                          {},
-                          c.requests};
+    const Request request{head, data, head_size, split_target(head.target.in(data), head.form),
+                          {},   {},   c.requests};
     const Route& route = find_route(request.target.path);
     if (framing.kind == BodyKind::kLength && head_size + framing.length > limits.request_max) {
         refuse(c, Reason::kRequestTooLarge, head.method == Method::kHead);
@@ -406,9 +402,9 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     if (reason == Reason::kNone && (route.methods & method_bit(head.method)) == 0) {
         reason = Reason::kMethodNotAllowed;
     }
-    const bool here = framing.kind == BodyKind::kNone ||
-                      (framing.kind == BodyKind::kLength &&
-                       static_cast<std::uint64_t>(end - p) >= framing.length);
+    const bool here =
+        framing.kind == BodyKind::kNone || (framing.kind == BodyKind::kLength &&
+                                            static_cast<std::uint64_t>(end - p) >= framing.length);
     const bool expects = head.has(kExpectContinue) && head.is_http_1_1() &&
                          framing.kind != BodyKind::kNone && p == end;
     const bool early = reason != Reason::kNone || route.early;
@@ -453,7 +449,8 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     x->head_size = head_size;
     x->framing = framing;
     x->body_left = framing.length;
-    x->chunked.set_octets_max(limits.request_max - std::min<std::uint64_t>(head_size, limits.request_max));
+    x->chunked.set_octets_max(limits.request_max -
+                              std::min<std::uint64_t>(head_size, limits.request_max));
     x->started_ms = now_ms_;
     if (framing.kind == BodyKind::kNone) {
         respond_later(c);
@@ -540,7 +537,7 @@ void Connections::body_done(Connection& c) {
         return;
     }
     const RequestHead& head = x.parser.head();
-    Request request{head, x.head.data, x.head_size, {}, x.content.view(), x.trailers.view(),
+    Request request{head,      x.head.data, x.head_size, {}, x.content.view(), x.trailers.view(),
                     c.requests};
     if (x.head.data != nullptr) {
         request.target = split_target(head.target.in(x.head.data), head.form);
@@ -583,9 +580,8 @@ void Connections::write_error(Connection& c, Reason reason, const RequestHead* h
     const std::string_view text(content.data(), name.size() + 1);
     ResponseWriter writer(*this, date_, options);
     constexpr Field kPlain{"Content-Type", "text/plain"};
-    const bool done =
-        row.status == 405 ? writer.write(row.status, {kPlain, {"Allow", allow}}, text)
-                          : writer.write(row.status, {kPlain}, text);
+    const bool done = row.status == 405 ? writer.write(row.status, {kPlain, {"Allow", allow}}, text)
+                                        : writer.write(row.status, {kPlain}, text);
     if (!done) c.set(Connection::kBroken);
 }
 
@@ -603,7 +599,8 @@ void Connections::refuse(Connection& c, Reason reason, bool head_request) {
 // ---------------------------------------------------------------- output
 
 char* Connections::prepare(std::size_t size) {
-    if (static_cast<std::size_t>(scratch_end_ - scratch_at_) < size || current_->output != nullptr) {
+    if (static_cast<std::size_t>(scratch_end_ - scratch_at_) < size ||
+        current_->output != nullptr) {
         flush();
         if (size > kOutputScratchSize || blocked(*current_)) {
             Output* const out = ensure_output(*current_, size);
@@ -962,10 +959,10 @@ void Connections::set_wait(std::uint32_t id, Connection::Wait wait, std::uint64_
 int Connections::timeout_ms() const {
     const std::uint32_t ticks = wheel_.ticks_until_next();
     if (ticks == TimerWheel::kNone) return -1;
-    const std::uint64_t due = (static_cast<std::uint64_t>(now_ms_ / kTickMs) -
-                               (static_cast<std::uint32_t>(now_ms_ / kTickMs) - wheel_.now()) +
-                               ticks) *
-                              kTickMs;
+    const std::uint64_t due =
+        (static_cast<std::uint64_t>(now_ms_ / kTickMs) -
+         (static_cast<std::uint32_t>(now_ms_ / kTickMs) - wheel_.now()) + ticks) *
+        kTickMs;
     return due <= now_ms_ ? 0 : static_cast<int>(std::min<std::uint64_t>(due - now_ms_, 3600000));
 }
 

@@ -69,12 +69,19 @@ struct Output;
 struct Connection {
     enum class State : std::uint8_t { kFree, kOpen, kLinger };
     enum class Wait : std::uint8_t {
-        kNothing, kIdle, kHead, kBody, kHandler, kWrite, kLinger, kHandshake,
+        kNothing,
+        kIdle,
+        kHead,
+        kBody,
+        kHandler,
+        kWrite,
+        kLinger,
+        kHandshake,
     };
     enum Flag : std::uint16_t {
-        kClosing = 1,       // no further request is read; close once everything is sent
-        kPeerClosed = 2,    // the peer has sent FIN
-        kBroken = 4,        // the transport is gone
+        kClosing = 1,     // no further request is read; close once everything is sent
+        kPeerClosed = 2,  // the peer has sent FIN
+        kBroken = 4,      // the transport is gone
         kReadingOff = 8,
         kTls = 16,
         kRoomAwaited = 32,
@@ -83,7 +90,7 @@ struct Connection {
     TimerNode timer;
     std::uint32_t generation = 0;
     std::int32_t handle = -1;
-    std::uint32_t deadline = 0;      // tick; of meaning while wait is not kNothing
+    std::uint32_t deadline = 0;  // tick; of meaning while wait is not kNothing
     std::uint32_t requests = 0;
     Exchange* exchange = nullptr;
     Output* output = nullptr;
@@ -128,9 +135,7 @@ class Connections final : private TimerNodes, private Sink {
     void drain();  // idle connections close now, others after their answer
     void close_all();
 
-    Connection& slot(std::uint32_t id) {
-        return slots_[id / kChunk][id % kChunk];
-    }
+    Connection& slot(std::uint32_t id) { return slots_[id / kChunk][id % kChunk]; }
     bool is_current(std::uint32_t id, std::uint32_t generation) {
         return id < capacity_ && slot(id).state != Connection::State::kFree &&
                slot(id).generation == generation;

@@ -54,7 +54,8 @@ constexpr std::array<ErrorRow, static_cast<std::size_t>(Reason::kCount)> kErrors
     {Reason::kTransferCodingNotFinal, "transfer-coding-not-final", 400, "RFC 9112 6.3", kCloses},
     {Reason::kTransferCodingEmpty, "transfer-coding-empty", 400, "RFC 9112 6.3", kCloses},
     {Reason::kTransferCodingUnknown, "transfer-coding-unknown", 501, "RFC 9112 6.1", kCloses},
-    {Reason::kTransferCodingWithLength, "transfer-coding-with-length", 400, "RFC 9112 6.1", kCloses},
+    {Reason::kTransferCodingWithLength, "transfer-coding-with-length", 400, "RFC 9112 6.1",
+     kCloses},
     {Reason::kLengthSyntax, "length-syntax", 400, "RFC 9112 6.3", kCloses},
     {Reason::kLengthRepeated, "length-repeated", 400, "RFC 9110 8.6", kCloses},
     {Reason::kLengthTooLarge, "length-too-large", 413, "RFC 9110 8.6", kCloses},
@@ -110,27 +111,48 @@ const ErrorRow& error_row(Reason reason) {
 
 std::string_view status_phrase(unsigned status) {
     switch (status) {
-        case 100: return "Continue";
-        case 101: return "Switching Protocols";
-        case 200: return "OK";
-        case 204: return "No Content";
-        case 302: return "Found";
-        case 304: return "Not Modified";
-        case 400: return "Bad Request";
-        case 404: return "Not Found";
-        case 405: return "Method Not Allowed";
-        case 408: return "Request Timeout";
-        case 413: return "Content Too Large";
-        case 414: return "URI Too Long";
-        case 417: return "Expectation Failed";
-        case 421: return "Misdirected Request";
-        case 426: return "Upgrade Required";
-        case 431: return "Request Header Fields Too Large";
-        case 500: return "Internal Server Error";
-        case 501: return "Not Implemented";
-        case 503: return "Service Unavailable";
-        case 505: return "HTTP Version Not Supported";
-        default: return "Unknown";
+        case 100:
+            return "Continue";
+        case 101:
+            return "Switching Protocols";
+        case 200:
+            return "OK";
+        case 204:
+            return "No Content";
+        case 302:
+            return "Found";
+        case 304:
+            return "Not Modified";
+        case 400:
+            return "Bad Request";
+        case 404:
+            return "Not Found";
+        case 405:
+            return "Method Not Allowed";
+        case 408:
+            return "Request Timeout";
+        case 413:
+            return "Content Too Large";
+        case 414:
+            return "URI Too Long";
+        case 417:
+            return "Expectation Failed";
+        case 421:
+            return "Misdirected Request";
+        case 426:
+            return "Upgrade Required";
+        case 431:
+            return "Request Header Fields Too Large";
+        case 500:
+            return "Internal Server Error";
+        case 501:
+            return "Not Implemented";
+        case 503:
+            return "Service Unavailable";
+        case 505:
+            return "HTTP Version Not Supported";
+        default:
+            return "Unknown";
     }
 }
 

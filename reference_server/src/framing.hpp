@@ -21,7 +21,8 @@ struct Framing {
 // 421, 413, 417.
 Reason judge_head(const RequestHead& head, const Limits& limits, Strictness strictness, bool tls);
 
-// For a head that judge_head() has let pass, or refused with a reason that leaves the framing known.
+// For a head that judge_head() has let pass, or refused with a reason that leaves the framing
+// known.
 Framing framing_of(const RequestHead& head);
 
 // RFC 9112 9.3: close wins; 1.1 persists; 1.0 only when asked.

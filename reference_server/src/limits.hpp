@@ -10,7 +10,8 @@ namespace httpmark {
 // What the server tolerates beyond the strictest legal reading.
 //   kStrict   the strictest choice the RFCs allow (the default).
 //   kRfc      also: up to 8 empty lines before a request-line (RFC 9112 2.2), an empty Host
-//             (RFC 9112 3.3), and Content-Length repeated or listed with equal values (RFC 9110 8.6).
+//             (RFC 9112 3.3), and Content-Length repeated or listed with equal values (RFC
+//             9110 8.6).
 //   kBrowser  as kRfc, and the octets  [ ] \ ^ ` { | }  raw in a query, as URL parsers of web
 //             browsers send them.
 enum class Strictness : std::uint8_t { kStrict, kRfc, kBrowser };

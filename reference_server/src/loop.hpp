@@ -64,7 +64,8 @@ class Loop {
 struct LoopSettings {
     std::size_t receive_size;
     unsigned accepts_per_wake;
-    // io_uring only: connections live in the ring's own table and take no descriptor of the process.
+    // io_uring only: connections live in the ring's own table and take no descriptor of the
+    // process.
     bool direct_descriptors = false;
     unsigned direct_descriptors_max = 19000;
 };

@@ -56,9 +56,7 @@ class EpollLoop final : public Loop {
         return false;
     }
 
-    void remove_listener(int socket) override {
-        epoll_ctl(epoll_, EPOLL_CTL_DEL, socket, nullptr);
-    }
+    void remove_listener(int socket) override { epoll_ctl(epoll_, EPOLL_CTL_DEL, socket, nullptr); }
 
     std::ptrdiff_t send(std::int32_t handle, LoopToken, const char* data,
                         std::size_t size) override {
@@ -90,8 +88,8 @@ class EpollLoop final : public Loop {
     }
 
     void turn(int timeout_ms) override {
-        const int count = epoll_wait(epoll_, ready_.data(), static_cast<int>(ready_.size()),
-                                     timeout_ms);
+        const int count =
+            epoll_wait(epoll_, ready_.data(), static_cast<int>(ready_.size()), timeout_ms);
         events_->on_turn();
         for (int i = 0; i < count; ++i) {
             const epoll_event& event = ready_[static_cast<std::size_t>(i)];
@@ -118,8 +116,8 @@ class EpollLoop final : public Loop {
 
     void accept_from(std::uint32_t listener) {
         for (unsigned i = 0; i < settings_.accepts_per_wake; ++i) {
-            const int fd = accept4(listeners_[listener], nullptr, nullptr,
-                                   SOCK_NONBLOCK | SOCK_CLOEXEC);
+            const int fd =
+                accept4(listeners_[listener], nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
             if (fd < 0) {
                 if (errno == EINTR || errno == ECONNABORTED) continue;
                 if (errno == EMFILE || errno == ENFILE) shed_one(listener);

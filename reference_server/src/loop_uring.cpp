@@ -34,7 +34,13 @@ constexpr std::uint16_t kNoBuffer = 0xFFFF;
 // What a completion is about, in the top octet of its user data; then 24 bits of generation and
 // 32 of handle, so that a completion for a descriptor's former owner is told apart.
 enum class Operation : std::uint8_t {
-    kAccept = 1, kReceive, kSend, kRoom, kWake, kGiveUp, kIgnored,
+    kAccept = 1,
+    kReceive,
+    kSend,
+    kRoom,
+    kWake,
+    kGiveUp,
+    kIgnored,
 };
 
 char* map(std::size_t size) {
@@ -445,8 +451,8 @@ class UringLoop final : public Loop {
         }
         if (has_buffer) give_back(buffer);
         Peer& after = peer_of(handle);
-        if (result != 0 && after.generation == generation && !after.closing &&
-            after.wants_octets && !after.receiving) {
+        if (result != 0 && after.generation == generation && !after.closing && after.wants_octets &&
+            !after.receiving) {
             arm_receive(handle, after);
         }
     }

@@ -9,8 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -105,7 +105,8 @@ void print_help() {
         "                        the event engine (epoll); with uring-direct connections take no\n"
         "                        descriptor of the process\n"
         "  --tls-port P          port for TLS, 0 for a free one\n"
-        "  --tls-cert F          certificate chain, PEM; with --tls-key, may be repeated: the host\n"
+        "  --tls-cert F          certificate chain, PEM; with --tls-key, may be repeated: the "
+        "host\n"
         "                        name that a client asks for (SNI) chooses\n"
         "  --tls-key F           its private key\n"
         "  --tls-key-password-file F\n"
@@ -130,17 +131,31 @@ void print_help() {
     const Limits defaults;
     for (const LimitRow& row : kLimitTable) {
         std::printf("  --%-24s %-12llu %-6s %s\n", row.flag,
-                    static_cast<unsigned long long>(defaults.*row.value), row.outcome,
-                    row.meaning);
+                    static_cast<unsigned long long>(defaults.*row.value), row.outcome, row.meaning);
     }
-    for (const auto& row : kSecondsFlags) std::printf("  --%-24s %-19s %s\n", row.flag, "", row.meaning);
+    for (const auto& row : kSecondsFlags)
+        std::printf("  --%-24s %-19s %s\n", row.flag, "", row.meaning);
 }
 
 constexpr std::string_view kValueFlags[] = {
-    "address",      "port",          "unix",        "workers",          "engine",
-    "strictness",   "tls-port",      "tls-cert",    "tls-key",          "tls-key-password-file",
-    "tls-min",      "tls-max",       "tls-ciphers", "tls-ciphersuites", "tls-groups",
-    "tls-client-ca", "tls-client-verify", "tls-tickets",
+    "address",
+    "port",
+    "unix",
+    "workers",
+    "engine",
+    "strictness",
+    "tls-port",
+    "tls-cert",
+    "tls-key",
+    "tls-key-password-file",
+    "tls-min",
+    "tls-max",
+    "tls-ciphers",
+    "tls-ciphersuites",
+    "tls-groups",
+    "tls-client-ca",
+    "tls-client-verify",
+    "tls-tickets",
 };
 
 bool parse_tls_version(const char* flag, std::string_view value, int& version) {
@@ -285,7 +300,8 @@ bool parse_options(int argc, char** argv, Options& options) {
     }
     if (options.addresses.empty()) options.addresses.emplace_back("127.0.0.1");
     for (const TlsSettings::Pair& pair : options.tls.pairs) {
-        if (pair.key.empty()) return complain("--tls-cert %s has no --tls-key", pair.certificate.c_str());
+        if (pair.key.empty())
+            return complain("--tls-cert %s has no --tls-key", pair.certificate.c_str());
     }
     if (options.tls_port >= 0 && options.tls.pairs.empty()) {
         return complain("--tls-port needs --tls-cert and --tls-key");

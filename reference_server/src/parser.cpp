@@ -14,7 +14,8 @@ namespace {
 constexpr unsigned kBlock = 64;
 constexpr std::string_view kVersionPattern = "HTTP/d.d\r\n";
 // Lengths of the field names that take_field() knows.
-constexpr std::uint64_t kKnownLengths = 1U << 4 | 1U << 6 | 1U << 7 | 1U << 10 | 1U << 14 | 1U << 17;
+constexpr std::uint64_t kKnownLengths =
+    1U << 4 | 1U << 6 | 1U << 7 | 1U << 10 | 1U << 14 | 1U << 17;
 constexpr std::uint8_t kLeadLinesStrict = 1;
 constexpr std::uint8_t kLeadLinesTolerant = 8;
 
@@ -24,7 +25,9 @@ constexpr std::uint64_t low_bits(unsigned n) {
 constexpr std::uint64_t high_bits_from(unsigned n) {
     return n >= kBlock ? 0 : ~std::uint64_t{0} << n;
 }
-inline unsigned lowest(std::uint64_t mask) { return static_cast<unsigned>(std::countr_zero(mask)); }
+inline unsigned lowest(std::uint64_t mask) {
+    return static_cast<unsigned>(std::countr_zero(mask));
+}
 
 inline std::uint64_t load8(const char* p) {
     std::uint64_t word;
@@ -196,8 +199,8 @@ inline bool HeadParser::quick_request_line(const Context& context, const BlockMa
         return false;
     }
     head_.method_name = {0, method_size};
-    head_.method = std::memcmp(block, "GET ", 4) == 0 ? Method::kGet
-                                                      : method_of({block, method_size});
+    head_.method =
+        std::memcmp(block, "GET ", 4) == 0 ? Method::kGet : method_of({block, method_size});
     if (head_.method == Method::kConnect) return false;
     head_.target = {begin, end - begin};
     head_.version_major = 1;
@@ -216,10 +219,9 @@ bool HeadParser::request_line(const Context& context, const BlockMasks& masks, u
     while (at < n) {
         switch (phase_) {
             case Phase::kStart:
-                if (block[at] == '\r' &&
-                    lead_lines_ < (context.strictness == Strictness::kStrict
-                                       ? kLeadLinesStrict
-                                       : kLeadLinesTolerant)) {
+                if (block[at] == '\r' && lead_lines_ < (context.strictness == Strictness::kStrict
+                                                            ? kLeadLinesStrict
+                                                            : kLeadLinesTolerant)) {
                     phase_ = Phase::kLeadLf;
                     ++at;
                 } else {
@@ -276,9 +278,8 @@ bool HeadParser::request_line(const Context& context, const BlockMasks& masks, u
                     (low_bits(end) | (end < n ? std::uint64_t{1} << end : 0));
                 std::uint64_t bad = must_be_hex;
                 if (bad != 0) {
-                    load_block(block, n, [&](const char* octets) {
-                        bad &= ~context.kernel.hex(octets);
-                    });
+                    load_block(block, n,
+                               [&](const char* octets) { bad &= ~context.kernel.hex(octets); });
                 }
                 const std::uint64_t limit = mark_ + context.limits.target_max;
                 const std::uint32_t bad_offset = scan_ + (bad != 0 ? lowest(bad) : end);
@@ -286,9 +287,8 @@ bool HeadParser::request_line(const Context& context, const BlockMasks& masks, u
                 if (bad != 0) return reject(result, Reason::kTargetPercent, bad_offset);
                 if (stop == 0) {
                     const unsigned last = n - 1;
-                    const unsigned before =
-                        n >= 2 ? static_cast<unsigned>(percent >> (n - 2)) & 1U
-                               : static_cast<unsigned>(percent_carry_ >> 1);
+                    const unsigned before = n >= 2 ? static_cast<unsigned>(percent >> (n - 2)) & 1U
+                                                   : static_cast<unsigned>(percent_carry_ >> 1);
                     const unsigned final_one = static_cast<unsigned>(percent >> last) & 1U;
                     percent_carry_ =
                         static_cast<std::uint8_t>((before | final_one) | (final_one << 1));
@@ -363,8 +363,8 @@ bool HeadParser::target_octet(const Context& context, std::uint32_t offset, Pars
         return reject(result, is_target_char(c) ? Reason::kTargetForm : Reason::kTargetOctet,
                       offset);
     } else if (!is_target_char(c)) {
-        const bool browser_query = context.strictness == Strictness::kBrowser && target_query_ &&
-                                   is_browser_query_char(c);
+        const bool browser_query =
+            context.strictness == Strictness::kBrowser && target_query_ && is_browser_query_char(c);
         const bool ip_literal = !origin && !target_query_ && (c == '[' || c == ']');
         if (!browser_query && !ip_literal) return reject(result, Reason::kTargetOctet, offset);
     }
@@ -454,9 +454,8 @@ ParseResult HeadParser::fields(const Context& context, std::size_t size, const S
         if (at >= n) {  // the request-line ended with the block
             scan_ += n;
             if (scan_ >= size) return {};
-            n = load_block(data + scan_, size - scan_, [&](const char* block) {
-                kernel.classify_fields(block, &masks);
-            });
+            n = load_block(data + scan_, size - scan_,
+                           [&](const char* block) { kernel.classify_fields(block, &masks); });
             at = 0;
         }
         const std::uint32_t base = scan_;
@@ -482,12 +481,10 @@ ParseResult HeadParser::fields(const Context& context, std::size_t size, const S
         const std::uint64_t token = masks.token & inside;
         const std::uint64_t line_starts = starts & inside;
         // Every CR is followed by LF and every LF follows a CR.
-        std::uint64_t fault =
-            (((cr << 1) | (carry == Carry::kAfterCr ? entry : 0)) ^ lf) & inside;
+        std::uint64_t fault = (((cr << 1) | (carry == Carry::kAfterCr ? entry : 0)) ^ lf) & inside;
         // A carry sent into each name comes out at its first octet that is no tchar: the colon, or
         // else fold, space before the colon, a bad octet, a missing colon.
-        const std::uint64_t add =
-            (line_starts & token) | (carry == Carry::kName ? entry : 0);
+        const std::uint64_t add = (line_starts & token) | (carry == Carry::kName ? entry : 0);
         std::uint64_t sum = 0;
         const bool overflow = __builtin_add_overflow(token, add, &sum);
         const std::uint64_t name_ends = sum & ~token & inside;
@@ -543,10 +540,12 @@ ParseResult HeadParser::fields(const Context& context, std::size_t size, const S
             beyond |= reached > limits.head_max;
             if (in_name) {
                 carry = Carry::kName;
-                beyond |= reached - line_start > limits.field_name_max || count >= limits.field_lines_max;
+                beyond |=
+                    reached - line_start > limits.field_name_max || count >= limits.field_lines_max;
             } else if (in_value) {
                 carry = Carry::kValue;
-                beyond |= reached - (colon + 1) > limits.field_value_max || colon - line_start > limits.field_name_max ||
+                beyond |= reached - (colon + 1) > limits.field_value_max ||
+                          colon - line_start > limits.field_name_max ||
                           count >= limits.field_lines_max;
             } else {
                 carry = (lf & last) != 0 ? Carry::kLineStart : Carry::kAfterCr;
@@ -635,8 +634,8 @@ inline bool is_name(const char* name, const char (&lower)[kSize]) {
 }  // namespace
 
 // Known fields are told by length first.
-[[gnu::noinline]] void HeadParser::take_field(const char* data, std::uint32_t line_start, std::uint32_t colon,
-                                   std::uint32_t cr) {
+[[gnu::noinline]] void HeadParser::take_field(const char* data, std::uint32_t line_start,
+                                              std::uint32_t colon, std::uint32_t cr) {
     const char* const name = data + line_start;
     const auto value = [&] { return trim_ows({data + colon + 1, cr - colon - 1}); };
     switch (colon - line_start) {
@@ -716,7 +715,9 @@ void HeadParser::take_content_length(std::string_view value) {
 void HeadParser::take_transfer_encoding(std::string_view value) {
     head_.flags |= kCodingSeen;
     std::size_t i = 0;
-    const auto skip_ows = [&] { while (i < value.size() && is_ows(octet(value[i]))) ++i; };
+    const auto skip_ows = [&] {
+        while (i < value.size() && is_ows(octet(value[i]))) ++i;
+    };
     const auto token = [&] {
         const std::size_t begin = i;
         while (i < value.size() && is_tchar(octet(value[i]))) ++i;

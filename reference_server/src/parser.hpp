@@ -22,7 +22,16 @@
 namespace httpmark {
 
 enum class Method : std::uint8_t {
-    kUnknown, kGet, kHead, kPost, kPut, kDelete, kPatch, kOptions, kTrace, kConnect,
+    kUnknown,
+    kGet,
+    kHead,
+    kPost,
+    kPut,
+    kDelete,
+    kPatch,
+    kOptions,
+    kTrace,
+    kConnect,
 };
 
 enum class TargetForm : std::uint8_t { kOrigin, kAbsolute, kAuthority, kAsterisk };
@@ -41,24 +50,24 @@ enum HeadFlag : std::uint32_t {
     kHostIsEmpty = 1U << 3,
     kLengthSeen = 1U << 4,
     kLengthIsInvalid = 1U << 5,
-    kLengthSeenTwice = 1U << 6,     // repeated line or list; kept apart: equal values may pass
+    kLengthSeenTwice = 1U << 6,  // repeated line or list; kept apart: equal values may pass
     kLengthDiffers = 1U << 7,
     kLengthOverflows = 1U << 8,
-    kCodingSeen = 1U << 9,          // a Transfer-Encoding line was there, even an empty one
-    kCodingChunked = 1U << 10,      // chunked is the last coding so far
+    kCodingSeen = 1U << 9,      // a Transfer-Encoding line was there, even an empty one
+    kCodingChunked = 1U << 10,  // chunked is the last coding so far
     kCodingChunkedTwice = 1U << 11,
     kCodingUnknown = 1U << 12,
     kCodingAfterChunked = 1U << 13,
-    kCodingParameters = 1U << 14,   // chunked with parameters
+    kCodingParameters = 1U << 14,  // chunked with parameters
     kCodingIsInvalid = 1U << 15,
-    kCodingAny = 1U << 16,          // at least one coding was listed
+    kCodingAny = 1U << 16,  // at least one coding was listed
     kConnectionClose = 1U << 17,
     kConnectionKeepAlive = 1U << 18,
     kConnectionUpgrade = 1U << 19,
     kExpectContinue = 1U << 20,
     kExpectOther = 1U << 21,
     kUpgradeSeen = 1U << 22,
-    kTargetHttps = 1U << 23,        // absolute-form with the scheme https
+    kTargetHttps = 1U << 23,  // absolute-form with the scheme https
 };
 
 struct RequestHead {
@@ -69,7 +78,7 @@ struct RequestHead {
     std::uint32_t flags = 0;
     Span method_name;
     Span target;
-    Span authority;         // the one to be used: of an absolute-form target, else of Host
+    Span authority;  // the one to be used: of an absolute-form target, else of Host
     std::uint32_t fields_begin = 0;
     std::uint32_t field_count = 0;
     std::uint64_t content_length = 0;
@@ -121,7 +130,14 @@ class HeadParser {
 
   private:
     enum class Phase : std::uint8_t {
-        kStart, kLeadLf, kMethod, kTargetStart, kTargetOrigin, kTargetOther, kVersion, kFields,
+        kStart,
+        kLeadLf,
+        kMethod,
+        kTargetStart,
+        kTargetOrigin,
+        kTargetOther,
+        kVersion,
+        kFields,
     };
     struct Context {
         const char* data;

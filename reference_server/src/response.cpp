@@ -83,8 +83,7 @@ bool field_is_safe(const Field& field) {
 }
 
 bool ResponseWriter::head(unsigned status, std::span<const Field> fields,
-                          std::uint64_t content_length, std::size_t content_here,
-                          char*& content) {
+                          std::uint64_t content_length, std::size_t content_here, char*& content) {
     const bool no_content = status_forbids_content(status);
     const std::string_view phrase = status_phrase(status);
     const Decimal length = decimal(content_length);

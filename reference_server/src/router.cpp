@@ -21,8 +21,7 @@ constexpr Route kRoutes[] = {
     {"/big", Handler::kBig, false, false, false, kAny, kAllowAny},
     {"/404", Handler::kNotFound, false, false, false, kAny, kAllowAny},
     {"/get-only", Handler::kGetOnly, false, false, false,
-     static_cast<std::uint16_t>(method_bit(Method::kGet) | method_bit(Method::kHead)),
-     "GET, HEAD"},
+     static_cast<std::uint16_t>(method_bit(Method::kGet) | method_bit(Method::kHead)), "GET, HEAD"},
 };
 constexpr Route kHello = {"", Handler::kHello, false, false, false, kAny, kAllowAny};
 

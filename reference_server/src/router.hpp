@@ -9,8 +9,18 @@
 namespace httpmark {
 
 enum class Handler : std::uint8_t {
-    kHello, kBody, kMirror, kEcho, kSlow, kEarly, kNoContent, kNotModified, kRedirect, kBig,
-    kNotFound, kGetOnly,
+    kHello,
+    kBody,
+    kMirror,
+    kEcho,
+    kSlow,
+    kEarly,
+    kNoContent,
+    kNotModified,
+    kRedirect,
+    kBig,
+    kNotFound,
+    kGetOnly,
 };
 
 struct Route {

@@ -15,7 +15,9 @@ constexpr const ScanKernel* kKernels[] = {
 
 }  // namespace
 
-std::span<const ScanKernel* const> scan_kernels() { return kKernels; }
+std::span<const ScanKernel* const> scan_kernels() {
+    return kKernels;
+}
 
 const ScanKernel* best_scan_kernel() {
     const ScanKernel* best = kKernels[0];

@@ -10,19 +10,40 @@
 namespace httpmark {
 
 // RFC 5234 B.1
-constexpr bool is_alpha(unsigned char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
-constexpr bool is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_alpha(unsigned char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+constexpr bool is_digit(unsigned char c) {
+    return c >= '0' && c <= '9';
+}
 constexpr bool is_hexdig(unsigned char c) {
     return is_digit(c) || (c >= 'A' && c <= 'F') || (c >= 'a' && c <= 'f');
 }
-constexpr bool is_ctl(unsigned char c) { return c < 0x20 || c == 0x7F; }
-constexpr bool is_ows(unsigned char c) { return c == ' ' || c == '\t'; }
+constexpr bool is_ctl(unsigned char c) {
+    return c < 0x20 || c == 0x7F;
+}
+constexpr bool is_ows(unsigned char c) {
+    return c == ' ' || c == '\t';
+}
 
 // RFC 9110 5.6.2
 constexpr bool is_tchar(unsigned char c) {
     switch (c) {
-        case '!': case '#': case '$': case '%': case '&': case '\'': case '*': case '+':
-        case '-': case '.': case '^': case '_': case '`': case '|': case '~':
+        case '!':
+        case '#':
+        case '$':
+        case '%':
+        case '&':
+        case '\'':
+        case '*':
+        case '+':
+        case '-':
+        case '.':
+        case '^':
+        case '_':
+        case '`':
+        case '|':
+        case '~':
             return true;
         default:
             return is_alpha(c) || is_digit(c);
@@ -35,8 +56,17 @@ constexpr bool is_unreserved(unsigned char c) {
 }
 constexpr bool is_sub_delim(unsigned char c) {
     switch (c) {
-        case '!': case '$': case '&': case '\'': case '(': case ')':
-        case '*': case '+': case ',': case ';': case '=':
+        case '!':
+        case '$':
+        case '&':
+        case '\'':
+        case '(':
+        case ')':
+        case '*':
+        case '+':
+        case ',':
+        case ';':
+        case '=':
             return true;
         default:
             return false;
@@ -53,7 +83,14 @@ constexpr bool is_target_char(unsigned char c) {
 // What URL parsers of browsers leave raw in a query (Strictness::kBrowser).
 constexpr bool is_browser_query_char(unsigned char c) {
     switch (c) {
-        case '[': case ']': case '\\': case '^': case '`': case '{': case '|': case '}':
+        case '[':
+        case ']':
+        case '\\':
+        case '^':
+        case '`':
+        case '{':
+        case '|':
+        case '}':
             return true;
         default:
             return false;
@@ -65,11 +102,19 @@ constexpr bool is_forbidden_in_field(unsigned char c) {
     return is_ctl(c) && c != '\t' && c != '\r' && c != '\n';
 }
 // RFC 9110 5.6.4
-constexpr bool is_qdtext(unsigned char c) { return !is_ctl(c) ? (c != '"' && c != '\\') : c == '\t'; }
-constexpr bool is_quoted_pair_char(unsigned char c) { return !is_ctl(c) || c == '\t'; }
+constexpr bool is_qdtext(unsigned char c) {
+    return !is_ctl(c) ? (c != '"' && c != '\\') : c == '\t';
+}
+constexpr bool is_quoted_pair_char(unsigned char c) {
+    return !is_ctl(c) || c == '\t';
+}
 
-constexpr char to_lower(char c) { return (c >= 'A' && c <= 'Z') ? static_cast<char>(c | 0x20) : c; }
-constexpr unsigned char octet(char c) { return static_cast<unsigned char>(c); }
+constexpr char to_lower(char c) {
+    return (c >= 'A' && c <= 'Z') ? static_cast<char>(c | 0x20) : c;
+}
+constexpr unsigned char octet(char c) {
+    return static_cast<unsigned char>(c);
+}
 
 enum CharClass : std::uint8_t {
     kClassToken = 1,
@@ -119,8 +164,8 @@ enum class HostKind : std::uint8_t { kInvalid, kEmpty, kValid };
 struct HostParts {
     HostKind kind = HostKind::kInvalid;
     std::string_view host;
-    std::string_view port;   // digits only, may be empty
-    bool has_port = false;   // a colon was there
+    std::string_view port;  // digits only, may be empty
+    bool has_port = false;  // a colon was there
 };
 HostParts parse_host(std::string_view text);
 

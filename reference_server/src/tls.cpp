@@ -39,10 +39,9 @@ std::string openssl_reason() {
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size,
                     const unsigned char* offered, unsigned offered_size, void*) {
     unsigned char* chosen = nullptr;
-    if (SSL_select_next_proto(&chosen, out_size,
-                              reinterpret_cast<const unsigned char*>(kAlpn.data()),
-                              static_cast<unsigned>(kAlpn.size()), offered,
-                              offered_size) != OPENSSL_NPN_NEGOTIATED) {
+    if (SSL_select_next_proto(
+            &chosen, out_size, reinterpret_cast<const unsigned char*>(kAlpn.data()),
+            static_cast<unsigned>(kAlpn.size()), offered, offered_size) != OPENSSL_NPN_NEGOTIATED) {
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     }
     *out = chosen;
@@ -93,8 +92,8 @@ bool TlsContext::add(const TlsSettings& settings, const TlsSettings::Pair& pair,
         error = what + ": " + openssl_reason();
         return false;
     };
-    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                                     SSL_OP_CIPHER_SERVER_PREFERENCE);
+    SSL_CTX_set_options(
+        context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     if (settings.tickets == 0) SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
@@ -116,8 +115,8 @@ bool TlsContext::add(const TlsSettings& settings, const TlsSettings::Pair& pair,
     }
     if (!settings.key_password_file.empty()) {
         SSL_CTX_set_default_passwd_cb(context, read_password);
-        SSL_CTX_set_default_passwd_cb_userdata(context,
-                                               const_cast<std::string*>(&settings.key_password_file));
+        SSL_CTX_set_default_passwd_cb_userdata(
+            context, const_cast<std::string*>(&settings.key_password_file));
     }
     if (SSL_CTX_use_certificate_chain_file(context, pair.certificate.c_str()) != 1) {
         return fail("certificate " + pair.certificate);
@@ -232,9 +231,13 @@ TlsSession* TlsSession::make(std::shared_ptr<const TlsContext> context, TlsPipe&
     return session;
 }
 
-TlsSession::~TlsSession() { SSL_free(ssl_); }
+TlsSession::~TlsSession() {
+    SSL_free(ssl_);
+}
 
-bool TlsSession::established() const { return SSL_is_init_finished(ssl_) != 0; }
+bool TlsSession::established() const {
+    return SSL_is_init_finished(ssl_) != 0;
+}
 
 TlsSession::Status TlsSession::receive(TlsPipe& pipe, const char* input, std::size_t size,
                                        std::string_view& plaintext) {
@@ -246,8 +249,8 @@ TlsSession::Status TlsSession::receive(TlsPipe& pipe, const char* input, std::si
     while (true) {
         CHECK(filled < kPlainBufferSize);
         ERR_clear_error();
-        const int got = SSL_read(ssl_, pipe.plain_ + filled,
-                                 static_cast<int>(kPlainBufferSize - filled));
+        const int got =
+            SSL_read(ssl_, pipe.plain_ + filled, static_cast<int>(kPlainBufferSize - filled));
         if (got > 0) {
             filled += static_cast<std::size_t>(got);
             continue;

@@ -37,7 +37,9 @@ std::unique_ptr<Loop> make_loop(const Limits& limits, Engine engine) {
     return make_epoll_loop(settings);
 }
 
-std::uint32_t id_of(LoopToken token) { return static_cast<std::uint32_t>(token); }
+std::uint32_t id_of(LoopToken token) {
+    return static_cast<std::uint32_t>(token);
+}
 
 }  // namespace
 
@@ -151,9 +153,15 @@ std::int32_t Worker::handle_of(LoopToken token) {
 void Worker::on_data(LoopToken token, const char* data, std::size_t size) {
     connections_.on_data(id_of(token), data, size);
 }
-void Worker::on_end(LoopToken token) { connections_.on_end(id_of(token)); }
-void Worker::on_broken(LoopToken token) { connections_.on_broken(id_of(token)); }
-void Worker::on_sendable(LoopToken token) { connections_.on_sendable(id_of(token)); }
+void Worker::on_end(LoopToken token) {
+    connections_.on_end(id_of(token));
+}
+void Worker::on_broken(LoopToken token) {
+    connections_.on_broken(id_of(token));
+}
+void Worker::on_sendable(LoopToken token) {
+    connections_.on_sendable(id_of(token));
+}
 
 std::ptrdiff_t Worker::send(std::uint32_t id, const char* data, std::size_t size) {
     return loop_->send(connections_.slot(id).handle, token_of(id), data, size);

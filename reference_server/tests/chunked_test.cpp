@@ -44,14 +44,21 @@ Decoded decode(std::string_view input, std::size_t step, const Limits& limits = 
 
 TEST(Chunked, every_step_gives_one_result) {
     const std::string inputs[] = {
-        "5\r\nhello\r\n0\r\n\r\nGET", "5;a=\"b\\\"\";c\r\nhello\r\nA \t;x\r\n0123456789\r\n000\r\nT: v\r\nU:\r\n\r\nx",
-        "5\r\nhelloX", "5 \r\n", "zz", "ffffffffffffffffff\r\n", "0\r\n x\r\n", "0\r\nA b\r\n\r\n", "5\r\nhello\r\n0\r\nT: \x01\r\n"};
+        "5\r\nhello\r\n0\r\n\r\nGET",
+        "5;a=\"b\\\"\";c\r\nhello\r\nA \t;x\r\n0123456789\r\n000\r\nT: v\r\nU:\r\n\r\nx",
+        "5\r\nhelloX",
+        "5 \r\n",
+        "zz",
+        "ffffffffffffffffff\r\n",
+        "0\r\n x\r\n",
+        "0\r\nA b\r\n\r\n",
+        "5\r\nhello\r\n0\r\nT: \x01\r\n"};
     for (const std::string& input : inputs) {
         const Decoded whole = decode(input, input.size());
         for (std::size_t step = 1; step < input.size(); ++step) {
             const Decoded parts = decode(input, step);
-            LAW(parts.status == whole.status && parts.reason == whole.reason && parts.offset == whole.offset &&
-                    parts.content == whole.content &&
+            LAW(parts.status == whole.status && parts.reason == whole.reason &&
+                    parts.offset == whole.offset && parts.content == whole.content &&
                     (whole.status == ChunkedDecoder::Status::kRejected ||
                      (parts.trailers == whole.trailers && parts.left == whole.left)),
                 << visible(input) << " by " << step);
@@ -68,16 +75,24 @@ TEST(Chunked, what_it_hands_out) {
         Reason reason;
         std::uint64_t offset;
     };
-    for (const Row& row : {Row{"x", Reason::kChunkSizeSyntax, 0}, {"5 \r\n", Reason::kChunkExtensionSyntax, 2},
-                           {"5\rx", Reason::kChunkLineEnd, 2}, {"5\n", Reason::kChunkSizeSyntax, 1},
-                           {"1\r\nab", Reason::kChunkDataEnd, 4}, {"1\r\na\rb", Reason::kChunkDataEnd, 5},
-                           {"0\r\n:v", Reason::kTrailerNameEmpty, 3}, {"0\r\n a", Reason::kTrailerFold, 3},
-                           {"0\r\na b", Reason::kTrailerSpaceBeforeColon, 4}, {"0\r\na:\rb", Reason::kTrailerBareCr, 6},
-                           {"0\r\na:\n", Reason::kTrailerBareLf, 5}, {"0\r\na:\x7f", Reason::kTrailerValueOctet, 5},
-                           {"0\r\n\rx", Reason::kTrailerBareCr, 4}, {"5;\r\n", Reason::kChunkExtensionSyntax, 2},
+    for (const Row& row : {Row{"x", Reason::kChunkSizeSyntax, 0},
+                           {"5 \r\n", Reason::kChunkExtensionSyntax, 2},
+                           {"5\rx", Reason::kChunkLineEnd, 2},
+                           {"5\n", Reason::kChunkSizeSyntax, 1},
+                           {"1\r\nab", Reason::kChunkDataEnd, 4},
+                           {"1\r\na\rb", Reason::kChunkDataEnd, 5},
+                           {"0\r\n:v", Reason::kTrailerNameEmpty, 3},
+                           {"0\r\n a", Reason::kTrailerFold, 3},
+                           {"0\r\na b", Reason::kTrailerSpaceBeforeColon, 4},
+                           {"0\r\na:\rb", Reason::kTrailerBareCr, 6},
+                           {"0\r\na:\n", Reason::kTrailerBareLf, 5},
+                           {"0\r\na:\x7f", Reason::kTrailerValueOctet, 5},
+                           {"0\r\n\rx", Reason::kTrailerBareCr, 4},
+                           {"5;\r\n", Reason::kChunkExtensionSyntax, 2},
                            {"ffffffffffffffff\r\n", Reason::kChunkSizeTooLarge, 6}}) {
         const Decoded bad = decode(row.input, 1000);
-        LAW(bad.status == ChunkedDecoder::Status::kRejected && bad.reason == row.reason && bad.offset == row.offset,
+        LAW(bad.status == ChunkedDecoder::Status::kRejected && bad.reason == row.reason &&
+                bad.offset == row.offset,
             << visible(row.input) << " " << error_row(bad.reason).name << "@" << bad.offset);
     }
 }
@@ -98,7 +113,8 @@ TEST(Chunked, sizes_around_every_power_of_two) {
 
 TEST(Chunked, the_limit_on_content_is_exact_and_cannot_overflow) {
     Limits limits;
-    for (const std::uint64_t body_max : {std::uint64_t{0}, std::uint64_t{15}, std::uint64_t{16}, std::uint64_t{255}, std::uint64_t{1} << 40}) {
+    for (const std::uint64_t body_max : {std::uint64_t{0}, std::uint64_t{15}, std::uint64_t{16},
+                                         std::uint64_t{255}, std::uint64_t{1} << 40}) {
         limits.body_max = body_max;
         char line[32];
         std::snprintf(line, sizeof line, "%llx\r\n", static_cast<unsigned long long>(body_max));
@@ -109,10 +125,12 @@ TEST(Chunked, the_limit_on_content_is_exact_and_cannot_overflow) {
 }
 
 TEST(Chunked, trailers_that_frame_or_route_are_told) {
-    for (const char* name : {"Content-Length", "transfer-encoding", "HOST", "Authorization", "Trailer"}) {
+    for (const char* name :
+         {"Content-Length", "transfer-encoding", "HOST", "Authorization", "Trailer"}) {
         LAW(is_forbidden_trailer(name), << name);
     }
-    for (const char* name : {"X", "Checksum", "Hosts", "Content-MD5"}) LAW(!is_forbidden_trailer(name), << name);
+    for (const char* name : {"X", "Checksum", "Hosts", "Content-MD5"})
+        LAW(!is_forbidden_trailer(name), << name);
 }
 
 }  // namespace

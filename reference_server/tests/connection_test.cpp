@@ -40,22 +40,26 @@ TEST(Connection, a_batch_is_answered_in_order_with_one_send) {
     wire.feed(id, batch);
     LAW(wire.sends(id) == 1);
     LAW(statuses(wire.sent(id)) == Statuses(256, 200));
-    const Talk talk = talk_every_way(request("POST /body HTTP/1.1", "Content-Length: 1\r\n", "a") +
-                                     request("GET /404 HTTP/1.1") + request("HEAD /hello HTTP/1.1"));
+    const Talk talk =
+        talk_every_way(request("POST /body HTTP/1.1", "Content-Length: 1\r\n", "a") +
+                       request("GET /404 HTTP/1.1") + request("HEAD /hello HTTP/1.1"));
     LAW(talk.sent.find("\r\n\r\na") != std::string::npos);
     LAW(talk.sent.find("404") < talk.sent.rfind("200"));
 }
 
 TEST(Connection, persistence) {
     LAW(!talk_every_way(kGet).closed);
-    for (const char* value : {"close", "CLOSE", "keep-alive, close", "close, keep-alive", "x ,\tclose", ",close,"}) {
+    for (const char* value :
+         {"close", "CLOSE", "keep-alive, close", "close, keep-alive", "x ,\tclose", ",close,"}) {
         const Talk talk = talk_every_way(
             request("GET /hello HTTP/1.1", "Connection: " + std::string(value) + "\r\n") + kGet);
         LAW(statuses(talk.sent) == Statuses{200} && talk.closed, << value);
         LAW(talk.sent.find("\r\nConnection: close\r\n") != std::string::npos);
     }
     for (const char* value : {"", "closed", "x", "keep-alive"}) {
-        LAW(!once(request("GET /hello HTTP/1.1", "Connection: " + std::string(value) + "\r\n")).closed, << value);
+        LAW(!once(request("GET /hello HTTP/1.1", "Connection: " + std::string(value) + "\r\n"))
+                 .closed,
+            << value);
     }
     LAW(once("GET / HTTP/1.0\r\n\r\n").closed);
     const Talk kept = once("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
@@ -67,10 +71,12 @@ TEST(Connection, persistence) {
 }
 
 TEST(Connection, every_refusal_is_one_answer_that_says_close_and_closes) {
-    for (const char* bad : {"X\r\n\r\n", "GET /%zz HTTP/1.1\r\n", "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01", "GET / HTTP/2.0\r\n",
-                            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}) {
+    for (const char* bad :
+         {"X\r\n\r\n", "GET /%zz HTTP/1.1\r\n", "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01",
+          "GET / HTTP/2.0\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}) {
         const Talk talk = once(std::string(bad) + kGet);
-        LAW(statuses(talk.sent).size() == 1 && statuses(talk.sent)[0] >= 400, << visible(talk.sent));
+        LAW(statuses(talk.sent).size() == 1 && statuses(talk.sent)[0] >= 400,
+            << visible(talk.sent));
         LAW(talk.sent.find("\r\nConnection: close\r\n") != std::string::npos && talk.closed);
         LAW(talk.sent.find("\r\nDate: ") != std::string::npos);
     }
@@ -79,18 +85,23 @@ TEST(Connection, every_refusal_is_one_answer_that_says_close_and_closes) {
 }
 
 TEST(Connection, refusals_after_which_the_stream_is_still_good) {
-    for (const auto& [line, status] : std::vector<std::pair<std::string, int>>{
-             {"GET /404 HTTP/1.1", 404}, {"POST /get-only HTTP/1.1", 405}, {"FOO / HTTP/1.1", 501},
-             {"GET https://h/ HTTP/1.1", 421}, {"TRACE / HTTP/1.1", 501}}) {
+    for (const auto& [line, status] :
+         std::vector<std::pair<std::string, int>>{{"GET /404 HTTP/1.1", 404},
+                                                  {"POST /get-only HTTP/1.1", 405},
+                                                  {"FOO / HTTP/1.1", 501},
+                                                  {"GET https://h/ HTTP/1.1", 421},
+                                                  {"TRACE / HTTP/1.1", 501}}) {
         const Talk talk = talk_every_way(request(line, "Content-Length: 5\r\n", "hello") + kGet);
         LAW(statuses(talk.sent) == (Statuses{status, 200}), << line << visible(talk.sent));
         LAW(!talk.closed);
     }
-    LAW(once(request("POST /get-only HTTP/1.1")).sent.find("\r\nAllow: GET, HEAD\r\n") != std::string::npos);
+    LAW(once(request("POST /get-only HTTP/1.1")).sent.find("\r\nAllow: GET, HEAD\r\n") !=
+        std::string::npos);
 }
 
 TEST(Connection, an_early_answer_keeps_in_step_or_closes) {
-    const Talk talk = talk_every_way(request("POST /early HTTP/1.1", "Content-Length: 5\r\n", "hello") + kGet);
+    const Talk talk =
+        talk_every_way(request("POST /early HTTP/1.1", "Content-Length: 5\r\n", "hello") + kGet);
     LAW(statuses(talk.sent) == (Statuses{200, 200}));
     Wire wire;
     const std::uint32_t id = wire.connect();
@@ -117,9 +128,9 @@ TEST(Connection, content_reaches_the_handler_whole) {
 }
 
 TEST(Connection, a_mirror_tells_what_was_understood) {
-    const Talk talk = talk_every_way(
-        request("PUT http://a.example:8/mirror?q HTTP/1.1", "X: 1\r\nX: 2\r\nTransfer-Encoding: chunked\r\n",
-                "2\r\nhi\r\n0\r\nT: v\r\nHost: evil\r\n\r\n"));
+    const Talk talk = talk_every_way(request("PUT http://a.example:8/mirror?q HTTP/1.1",
+                                             "X: 1\r\nX: 2\r\nTransfer-Encoding: chunked\r\n",
+                                             "2\r\nhi\r\n0\r\nT: v\r\nHost: evil\r\n\r\n"));
     LAW(talk.sent.find("\"method\":\"UFVU\"") != std::string::npos);
     LAW(talk.sent.find("\"authority\":\"YS5leGFtcGxlOjg=\"") != std::string::npos);
     LAW(talk.sent.find("\"version\":\"SFRUUC8xLjE=\"") != std::string::npos);
@@ -140,7 +151,8 @@ TEST(Connection, what_is_not_taken_waits_and_nothing_more_is_read) {
         LAW(!wire.reading(id));
         LAW(wire.sent(id).size() == room);
         LAW(wire.connections().arena().bytes_in_use() < 512 * 1024);
-        for (unsigned turn = 0; turn < 10000 && wire.sent(id).size() < 114000; ++turn) wire.give_room(id, 777);
+        for (unsigned turn = 0; turn < 10000 && wire.sent(id).size() < 114000; ++turn)
+            wire.give_room(id, 777);
         LAW(statuses(wire.sent(id)) == Statuses(1000, 200), << wire.sent(id).size());
         LAW(wire.reading(id));
         LAW(wire.connections().arena().bytes_in_use() == 0);
@@ -153,7 +165,8 @@ TEST(Connection, a_generated_answer_takes_no_memory) {
     wire.give_room(id, 1000);
     wire.feed(id, request("GET /big HTTP/1.1") + kGet);
     LAW(wire.connections().arena().bytes_in_use() < 4096);
-    for (unsigned turn = 0; turn < 2000 && wire.alive(id) && !wire.reading(id); ++turn) wire.give_room(id, 1000);
+    for (unsigned turn = 0; turn < 2000 && wire.alive(id) && !wire.reading(id); ++turn)
+        wire.give_room(id, 1000);
     LAW(statuses(wire.sent(id)) == (Statuses{200, 200}));
 }
 
@@ -178,7 +191,8 @@ TEST(Connection, an_early_end_is_no_request) {
          {std::string("GET / HT"), std::string("GET / HTTP/1.1\r\nHost: h\r\n"),
           request("POST /body HTTP/1.1", "Content-Length: 10\r\n", "hello"),
           request("POST /body HTTP/1.1", "Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n"),
-          request("POST /body HTTP/1.1", "Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\n")}) {
+          request("POST /body HTTP/1.1", "Transfer-Encoding: chunked\r\n",
+                  "5\r\nhello\r\n0\r\n")}) {
         Wire wire;
         const std::uint32_t id = wire.connect();
         wire.feed(id, part);
@@ -263,7 +277,8 @@ TEST(Connection, timeouts) {
     {
         Wire wire;
         const std::uint32_t id = wire.connect();
-        wire.feed(id, request("POST /body HTTP/1.1", "Content-Length: 100000\r\n", std::string(10240, 'a')));
+        wire.feed(id, request("POST /body HTTP/1.1", "Content-Length: 100000\r\n",
+                              std::string(10240, 'a')));
         expect_timeout(wire, id, 40000, 408);  // ten seconds earned at 1 KiB a second
     }
     {
@@ -319,10 +334,13 @@ TEST(Connection, over_the_memory_ceiling_the_newest_gets_503) {
     settings.limits.memory_max = 200000;
     Wire wire(settings);
     const std::uint32_t first = wire.connect();
-    wire.feed(first, request("POST /body HTTP/1.1", "Content-Length: 60000\r\n", std::string(1000, 'a')));
+    wire.feed(first,
+              request("POST /body HTTP/1.1", "Content-Length: 60000\r\n", std::string(1000, 'a')));
     const std::uint32_t second = wire.connect();
-    wire.feed(second, request("POST /body HTTP/1.1", "Content-Length: 500000\r\n", std::string(60000, 'b')));
-    for (unsigned i = 0; i < 7 && !wire.shut(second); ++i) wire.feed(second, std::string(60000, 'b'));
+    wire.feed(second, request("POST /body HTTP/1.1", "Content-Length: 500000\r\n",
+                              std::string(60000, 'b')));
+    for (unsigned i = 0; i < 7 && !wire.shut(second); ++i)
+        wire.feed(second, std::string(60000, 'b'));
     LAW(statuses(wire.sent(second)) == Statuses{503} && wire.shut(second));
     wire.feed(first, std::string(59000, 'a'));
     LAW(statuses(wire.sent(first)) == Statuses{200});

@@ -21,7 +21,8 @@ TEST(Framing, how_content_is_delimited) {
     const Framing length = framing_of(head_of("Content-Length: 42\r\n"));
     LAW(length.kind == BodyKind::kLength && length.length == 42);
     LAW(framing_of(head_of("Transfer-Encoding: chunked\r\n")).kind == BodyKind::kChunked);
-    LAW(framing_of(head_of("Content_Length: 5\r\nTransfer_Encoding: chunked\r\n")).kind == BodyKind::kNone);
+    LAW(framing_of(head_of("Content_Length: 5\r\nTransfer_Encoding: chunked\r\n")).kind ==
+        BodyKind::kNone);
 }
 
 TEST(Framing, persistence) {
@@ -36,7 +37,8 @@ TEST(Framing, persistence) {
 TEST(Framing, limits_on_announced_content) {
     Limits limits;
     limits.body_max = 10;
-    LAW(judge_head(head_of("Content-Length: 10\r\n"), limits, Strictness::kStrict, false) == Reason::kNone);
+    LAW(judge_head(head_of("Content-Length: 10\r\n"), limits, Strictness::kStrict, false) ==
+        Reason::kNone);
     LAW(judge_head(head_of("Content-Length: 11\r\n"), limits, Strictness::kStrict, false) ==
         Reason::kContentTooLarge);
 }

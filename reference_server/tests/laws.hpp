@@ -12,9 +12,9 @@ namespace httpmark {
 
 inline std::uint64_t law_count = 0;
 
-#define LAW(condition, ...)                                                         \
-    do {                                                                            \
-        ++::httpmark::law_count;                                                    \
+#define LAW(condition, ...)                                                                 \
+    do {                                                                                    \
+        ++::httpmark::law_count;                                                            \
         if (!(condition)) ADD_FAILURE() << "does not hold: " #condition << " " __VA_ARGS__; \
     } while (false)
 

@@ -22,7 +22,8 @@ TEST(Limits, every_knob_stands_in_the_table_once_with_its_default_inside_its_bou
 
 TEST(Limits, defaults_are_the_documented_ones) {
     const Limits limits;
-    LAW(limits.target_max == 8192 && limits.field_name_max == 256 && limits.field_value_max == 8192);
+    LAW(limits.target_max == 8192 && limits.field_name_max == 256 &&
+        limits.field_value_max == 8192);
     LAW(limits.field_lines_max == 100 && limits.head_max == 32768 && limits.body_max == 33554432);
     LAW(limits.idle_timeout_ms == 60000 && limits.head_timeout_ms == 10000);
     LAW(limits.body_timeout_ms == 30000 && limits.body_rate_min == 1024);

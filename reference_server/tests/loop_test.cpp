@@ -99,9 +99,9 @@ class EveryEngine : public testing::TestWithParam<Engine> {
     std::unique_ptr<Server> server_;
 };
 
-#define START(...)                                                             \
-    do {                                                                       \
-        if (!start(__VA_ARGS__)) GTEST_SKIP() << server_->error();             \
+#define START(...)                                                 \
+    do {                                                           \
+        if (!start(__VA_ARGS__)) GTEST_SKIP() << server_->error(); \
     } while (false)
 
 TEST_P(EveryEngine, answers_what_it_is_asked) {
@@ -120,7 +120,10 @@ TEST_P(EveryEngine, answers_what_it_is_asked) {
 TEST_P(EveryEngine, octet_by_octet) {
     START();
     const int fd = server_->connect();
-    const std::string input = "POST /body HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + kGet;
+    const std::string input =
+        "POST /body HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" +
+        kGet;
     for (const char c : input) {
         write_all(fd, {&c, 1});
         usleep(200);
@@ -149,7 +152,8 @@ TEST_P(EveryEngine, large_content_both_ways) {
     std::string content;
     for (unsigned i = 0; i < 3000000; ++i) content += static_cast<char>(i * 31 % 251);
     std::thread writer([&] {
-        write_all(fd, "POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 3000000\r\n\r\n" + content);
+        write_all(fd,
+                  "POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 3000000\r\n\r\n" + content);
         write_all(fd, "GET /big HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
     });
     const Received received = read_some(fd, kToTheEnd);
@@ -212,8 +216,13 @@ TEST_P(EveryEngine, resets_in_every_state_leave_nothing_behind) {
     START();
     for (unsigned i = 0; i < 200; ++i) {
         const int fd = server_->connect();
-        const std::string inputs[] = {"", "GET /", kGet, "POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab",
-                                      "GET /big HTTP/1.1\r\nHost: h\r\n\r\n", "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n"};
+        const std::string inputs[] = {
+            "",
+            "GET /",
+            kGet,
+            "POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab",
+            "GET /big HTTP/1.1\r\nHost: h\r\n\r\n",
+            "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n"};
         write_all(fd, inputs[i % std::size(inputs)]);
         const linger abrupt{1, 0};
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt);
@@ -284,9 +293,12 @@ std::vector<Engine> engines() {
 
 INSTANTIATE_TEST_SUITE_P(Loop, EveryEngine, testing::ValuesIn(engines()), [](const auto& info) {
     switch (info.param) {
-        case Engine::kEpoll: return "epoll";
-        case Engine::kUring: return "uring";
-        case Engine::kUringDirect: return "uring_direct";
+        case Engine::kEpoll:
+            return "epoll";
+        case Engine::kUring:
+            return "uring";
+        case Engine::kUringDirect:
+            return "uring_direct";
     }
     return "none";
 });

@@ -13,21 +13,30 @@ namespace {
 const std::string kRest = " HTTP/1.1\r\nHost: h\r\n\r\n";
 
 TEST(Parser, absolute_form) {
-    for (const char* target : {"http://h/p", "HTTP://h/p", "hTtP://h:80/p?q", "http://h", "http://h?q", "http://[::1]:80/",
-                               "https://h/", "http://h/%41", "http://a%41/", "http://h:/"}) {
+    for (const char* target :
+         {"http://h/p", "HTTP://h/p", "hTtP://h:80/p?q", "http://h", "http://h?q",
+          "http://[::1]:80/", "https://h/", "http://h/%41", "http://a%41/", "http://h:/"}) {
         expect_accepted("GET " + std::string(target) + kRest);
     }
     struct Row {
         const char* target;
         Reason reason;
     };
-    for (const Row& row : {Row{"ftp://h/", Reason::kTargetScheme}, {"http:/p", Reason::kTargetForm},
-                           {"http:///p", Reason::kTargetHostEmpty}, {"http://", Reason::kTargetHostEmpty},
-                           {"http://:80/", Reason::kTargetHostEmpty}, {"http://u:p@h/", Reason::kTargetUserinfo},
-                           {"http://u@h/", Reason::kTargetUserinfo}, {"http://h:x/", Reason::kTargetAuthority},
-                           {"http://[::1/", Reason::kTargetAuthority}, {"http://h:99999/", Reason::kTargetAuthority},
-                           {"h", Reason::kTargetForm}, {"h:80", Reason::kTargetScheme}, {"http", Reason::kTargetForm},
-                           {"http://h/[", Reason::kTargetOctet}, {"http://h]/", Reason::kTargetAuthority}}) {
+    for (const Row& row : {Row{"ftp://h/", Reason::kTargetScheme},
+                           {"http:/p", Reason::kTargetForm},
+                           {"http:///p", Reason::kTargetHostEmpty},
+                           {"http://", Reason::kTargetHostEmpty},
+                           {"http://:80/", Reason::kTargetHostEmpty},
+                           {"http://u:p@h/", Reason::kTargetUserinfo},
+                           {"http://u@h/", Reason::kTargetUserinfo},
+                           {"http://h:x/", Reason::kTargetAuthority},
+                           {"http://[::1/", Reason::kTargetAuthority},
+                           {"http://h:99999/", Reason::kTargetAuthority},
+                           {"h", Reason::kTargetForm},
+                           {"h:80", Reason::kTargetScheme},
+                           {"http", Reason::kTargetForm},
+                           {"http://h/[", Reason::kTargetOctet},
+                           {"http://h]/", Reason::kTargetAuthority}}) {
         const std::string line = "GET " + std::string(row.target) + " HTTP/1.1\r\n";
         expect_rejected("GET " + std::string(row.target) + kRest, row.reason, line.size() - 1);
     }
@@ -40,16 +49,19 @@ TEST(Parser, absolute_form) {
     LAW(judged(parse_every_way("GET https://h/" + kRest)) == Reason::kMisdirected);
     LAW(judged(parse_every_way("GET https://h/" + kRest), {}, true) == Reason::kNone);
     LAW(judged(parse_every_way("GET http://h/ HTTP/1.1\r\n\r\n")) == Reason::kHostMissing);
-    LAW(judged(parse_every_way("GET http://h/ HTTP/1.1\r\nHost: a b\r\n\r\n")) == Reason::kHostInvalid);
+    LAW(judged(parse_every_way("GET http://h/ HTTP/1.1\r\nHost: a b\r\n\r\n")) ==
+        Reason::kHostInvalid);
 }
 
 TEST(Parser, authority_form_is_for_connect) {
     for (const char* target : {"h:443", "[::1]:443", "h:0"}) {
-        LAW(judged(parse_every_way("CONNECT " + std::string(target) + kRest)) == Reason::kMethodUnknown);
+        LAW(judged(parse_every_way("CONNECT " + std::string(target) + kRest)) ==
+            Reason::kMethodUnknown);
     }
     for (const char* target : {"h", "h:", "h:99999", "h:abc", "/", "http://h/", ":443", "h:443/"}) {
         const std::string line = "CONNECT " + std::string(target) + " HTTP/1.1\r\n";
-        expect_rejected("CONNECT " + std::string(target) + kRest, Reason::kConnectTarget, line.size() - 1);
+        expect_rejected("CONNECT " + std::string(target) + kRest, Reason::kConnectTarget,
+                        line.size() - 1);
     }
 }
 
@@ -77,7 +89,8 @@ TEST(Parser, the_order_of_verdicts_on_a_head) {
         Reason::kTransferCodingSyntax);
     LAW(verdict("Host: h\r\nContent-Length: x\r\n", "FOO") == Reason::kLengthSyntax);
     LAW(verdict("Host: h\r\nContent-Length: 99999999999999\r\n", "FOO") == Reason::kMethodUnknown);
-    LAW(verdict("Host: h\r\nContent-Length: 99999999999999\r\nExpect: x\r\n") == Reason::kContentTooLarge);
+    LAW(verdict("Host: h\r\nContent-Length: 99999999999999\r\nExpect: x\r\n") ==
+        Reason::kContentTooLarge);
     LAW(verdict("Host: h\r\nExpect: x\r\n") == Reason::kExpectationUnknown);
     LAW(verdict("Host: h\r\nExpect:\r\n") == Reason::kNone);
 }
@@ -123,12 +136,14 @@ TEST(Parser, line_ends_at_every_place_of_a_block) {
     for (std::size_t size = 0; size <= 160; ++size) {
         expect_accepted("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(size, 'v') + "\r\n\r\n");
         expect_accepted("GET /" + std::string(size, 'p') + kRest);
-        if (size > 0) expect_accepted("GET / HTTP/1.1\r\nHost: h\r\n" + std::string(size, 'n') + ":\r\n\r\n");
+        if (size > 0)
+            expect_accepted("GET / HTTP/1.1\r\nHost: h\r\n" + std::string(size, 'n') + ":\r\n\r\n");
     }
 }
 
 TEST(Parser, known_names_in_every_case_and_neighbours_of_them) {
-    for (const std::string name : {"content-length", "transfer-encoding", "connection", "expect", "host", "upgrade"}) {
+    for (const std::string name :
+         {"content-length", "transfer-encoding", "connection", "expect", "host", "upgrade"}) {
         std::string upper = name;
         for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
         for (const std::string& spelled : {name, upper}) {
@@ -140,11 +155,14 @@ TEST(Parser, known_names_in_every_case_and_neighbours_of_them) {
             for (std::size_t i = 0; i < spelled.size(); ++i) {
                 std::string near = spelled;
                 near[i] = near[i] == '_' ? 'x' : '_';
-                LAW(parse_every_way(base + near + ": 1\r\n\r\n").head.flags == without.head.flags, << near);
+                LAW(parse_every_way(base + near + ": 1\r\n\r\n").head.flags == without.head.flags,
+                    << near);
                 near[i] = static_cast<char>(spelled[i] ^ 0x01);
                 if (near[i] == ':') continue;
                 const Parsed other = parse_every_way(base + near + ": 1\r\n\r\n");
-                LAW(other.result.verdict != Verdict::kAccepted || other.head.flags == without.head.flags, << near);
+                LAW(other.result.verdict != Verdict::kAccepted ||
+                        other.head.flags == without.head.flags,
+                    << near);
             }
         }
     }
@@ -155,9 +173,12 @@ TEST(Parser, mutations_have_one_verdict) {
     Random random(20);
     const std::vector<std::string> seeds = {
         "GET /hello?a=%41b HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nAccept: */*\r\n\r\n",
-        "POST /body HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 5\r\nConnection: close, x\r\n\r\n",
-        "\r\nOPTIONS * HTTP/1.0\r\nTransfer-Encoding: gzip, chunked\r\nExpect: 100-continue\r\n\r\n",
-        "GET http://a.example:80/x?y HTTP/1.1\r\nhost:a\r\nX-Long-Name-That-Spans: \tv\x80\xff \r\n\r\n",
+        "POST /body HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 5\r\nConnection: close, "
+        "x\r\n\r\n",
+        "\r\nOPTIONS * HTTP/1.0\r\nTransfer-Encoding: gzip, chunked\r\nExpect: "
+        "100-continue\r\n\r\n",
+        "GET http://a.example:80/x?y HTTP/1.1\r\nhost:a\r\nX-Long-Name-That-Spans: \tv\x80\xff "
+        "\r\n\r\n",
     };
     const std::string special = std::string("\r\n \t:%/?[]@\x7f\xff\x01") + '\0';
     ParserSetting small;
@@ -173,10 +194,18 @@ TEST(Parser, mutations_have_one_verdict) {
             const char octet_in = random() % 2 == 0 ? special[random() % special.size()]
                                                     : static_cast<char>(random());
             switch (random() % 4) {
-                case 0: input[at] = octet_in; break;
-                case 1: input.insert(at, 1, octet_in); break;
-                case 2: input.erase(at, 1 + random() % 3); break;
-                default: input.insert(at, input.substr(random() % input.size(), random() % 20)); break;
+                case 0:
+                    input[at] = octet_in;
+                    break;
+                case 1:
+                    input.insert(at, 1, octet_in);
+                    break;
+                case 2:
+                    input.erase(at, 1 + random() % 3);
+                    break;
+                default:
+                    input.insert(at, input.substr(random() % input.size(), random() % 20));
+                    break;
             }
             if (input.empty()) input = "G";
         }

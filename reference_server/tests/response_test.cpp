@@ -59,7 +59,8 @@ TEST(Response, statuses_without_content_have_neither_content_nor_length) {
 }
 
 TEST(Response, persistence_is_said) {
-    LAW(written(200, {}, "", {false, true, false}).find("\r\nConnection: close\r\n") != std::string::npos);
+    LAW(written(200, {}, "", {false, true, false}).find("\r\nConnection: close\r\n") !=
+        std::string::npos);
     LAW(written(200, {}, "", {false, false, true}).find("\r\nConnection: keep-alive\r\n") !=
         std::string::npos);
     LAW(written(200, {}, "").find("Connection") == std::string::npos);
@@ -79,7 +80,8 @@ TEST(Response, no_field_can_break_the_framing) {
         const std::string name = std::string("a") + static_cast<char>(c);
         LAW(names.write(200, {{name, "v"}}, "") == is_tchar(static_cast<unsigned char>(c)));
     }
-    for (const char* name : {"", "Content-Length", "content-length", "TRANSFER-ENCODING", "Connection", "Date"}) {
+    for (const char* name :
+         {"", "Content-Length", "content-length", "TRANSFER-ENCODING", "Connection", "Date"}) {
         StringSink sink;
         ResponseWriter writer(sink, date, {});
         LAW(!writer.write(200, {{name, "5"}}, "hello") && sink.text.empty(), << name);

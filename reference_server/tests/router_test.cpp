@@ -9,7 +9,8 @@ TEST(Router, exact_paths_first_then_the_catch_all) {
     LAW(find_route("/body").handler == Handler::kBody);
     LAW(find_route("/mirror").handler == Handler::kMirror);
     LAW(find_route("/get-only").handler == Handler::kGetOnly);
-    for (const char* path : {"/hello", "/", "/bodyx", "/body/", "/Body", "//body", "/a/b", "/hellox"}) {
+    for (const char* path :
+         {"/hello", "/", "/bodyx", "/body/", "/Body", "//body", "/a/b", "/hellox"}) {
         LAW(find_route(path).handler == Handler::kHello, << path);
     }
 }
@@ -17,8 +18,8 @@ TEST(Router, exact_paths_first_then_the_catch_all) {
 TEST(Router, get_only_names_the_methods_it_has) {
     const Route& route = find_route("/get-only");
     LAW(route.allow == "GET, HEAD");
-    for (const Method method : {Method::kPost, Method::kPut, Method::kDelete, Method::kPatch,
-                                Method::kOptions}) {
+    for (const Method method :
+         {Method::kPost, Method::kPut, Method::kDelete, Method::kPatch, Method::kOptions}) {
         LAW((route.methods & method_bit(method)) == 0);
     }
     LAW((route.methods & method_bit(Method::kGet)) != 0);

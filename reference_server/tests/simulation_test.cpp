@@ -14,29 +14,40 @@ std::string random_request(Random& random) {
     switch (random() % 12) {
         case 0:
         case 1:
-        case 2: return "GET /hello HTTP/1.1\r\n" + host + "\r\n";
+        case 2:
+            return "GET /hello HTTP/1.1\r\n" + host + "\r\n";
         case 3: {
             const std::size_t size = random() % 3000;
-            return "POST /body HTTP/1.1\r\n" + host + "Content-Length: " + std::to_string(size) + "\r\n\r\n" +
-                   std::string(size, 'b');
+            return "POST /body HTTP/1.1\r\n" + host + "Content-Length: " + std::to_string(size) +
+                   "\r\n\r\n" + std::string(size, 'b');
         }
         case 4: {
-            std::string out = "POST /mirror HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n";
+            std::string out =
+                "POST /mirror HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n";
             for (unsigned i = random() % 5; i > 0; --i) {
                 const unsigned size = 1 + random() % 15;
-                out += std::string(1, "0123456789abcdef"[size]) + ";x=\"y\"\r\n" + std::string(size, 'c') + "\r\n";
+                out += std::string(1, "0123456789abcdef"[size]) + ";x=\"y\"\r\n" +
+                       std::string(size, 'c') + "\r\n";
             }
             return out + "0\r\nT: v\r\n\r\n";
         }
-        case 5: return "GET /404 HTTP/1.1\r\n" + host + "\r\n";
-        case 6: return "POST /get-only HTTP/1.1\r\n" + host + "Content-Length: 3\r\n\r\nabc";
-        case 7: return "GET /big HTTP/1.1\r\n" + host + "\r\n";
-        case 8: return "HEAD /echo?a=1 HTTP/1.1\r\n" + host + "\r\n";
-        case 9: return "FOO /%41 HTTP/1.2\r\n" + host + "\r\n";
-        case 10: return random() % 4 == 0 ? "GET /hello HTTP/1.1\r\n" + host + "Connection: close\r\n\r\n"
-                                          : "\r\nGET /204 HTTP/1.1\r\n" + host + "\r\n";
-        default: return random() % 6 == 0 ? "GET /%zz HTTP/1.1\r\n" + host + "\r\n"
-                                          : "GET /304 HTTP/1.1\r\n" + host + "\r\n";
+        case 5:
+            return "GET /404 HTTP/1.1\r\n" + host + "\r\n";
+        case 6:
+            return "POST /get-only HTTP/1.1\r\n" + host + "Content-Length: 3\r\n\r\nabc";
+        case 7:
+            return "GET /big HTTP/1.1\r\n" + host + "\r\n";
+        case 8:
+            return "HEAD /echo?a=1 HTTP/1.1\r\n" + host + "\r\n";
+        case 9:
+            return "FOO /%41 HTTP/1.2\r\n" + host + "\r\n";
+        case 10:
+            return random() % 4 == 0
+                       ? "GET /hello HTTP/1.1\r\n" + host + "Connection: close\r\n\r\n"
+                       : "\r\nGET /204 HTTP/1.1\r\n" + host + "\r\n";
+        default:
+            return random() % 6 == 0 ? "GET /%zz HTTP/1.1\r\n" + host + "\r\n"
+                                     : "GET /304 HTTP/1.1\r\n" + host + "\r\n";
     }
 }
 
@@ -67,9 +78,15 @@ void simulate(std::uint64_t seed) {
     for (unsigned turn = 0; turn < 600; ++turn) {
         Client& client = clients[random() % clients.size()];
         switch (random() % 10) {
-            case 0: wire.give_room(client.id, random() % 3000); break;
-            case 1: wire.give_room(client.id, 1U << 30); break;
-            case 2: wire.pass(random() % 200); break;
+            case 0:
+                wire.give_room(client.id, random() % 3000);
+                break;
+            case 1:
+                wire.give_room(client.id, 1U << 30);
+                break;
+            case 2:
+                wire.pass(random() % 200);
+                break;
             case 3:
                 if (random() % 60 == 0) {
                     wire.pass(100000);
@@ -104,22 +121,24 @@ void simulate(std::uint64_t seed) {
         // Whatever has been sent so far is the beginning of what was to be sent.
         if (!client.disturbed) {
             LAW(client.expected.starts_with(wire.sent(client.id)),
-                << visible(client.to_send) << "\n" << visible(wire.sent(client.id)));
+                << visible(client.to_send) << "\n"
+                << visible(wire.sent(client.id)));
         }
     }
     for (Client& client : clients) {
         wire.give_room(client.id, 1U << 30);
-        for (unsigned k = 0; k < 100000 && client.fed < client.to_send.size() && wire.alive(client.id) &&
-                             !client.ended && wire.reading(client.id); ++k) {
+        for (unsigned k = 0; k < 100000 && client.fed < client.to_send.size() &&
+                             wire.alive(client.id) && !client.ended && wire.reading(client.id);
+             ++k) {
             const std::size_t size =
                 std::min<std::size_t>(random() % 200 + 1, client.to_send.size() - client.fed);
             wire.feed(client.id, std::string_view(client.to_send).substr(client.fed, size));
             client.fed += size;
         }
         if (!client.disturbed) {
-            LAW(wire.sent(client.id) == client.expected,
-                << visible(client.to_send) << "\n" << wire.sent(client.id).size() << " of "
-                << client.expected.size());
+            LAW(wire.sent(client.id) == client.expected, << visible(client.to_send) << "\n"
+                                                         << wire.sent(client.id).size() << " of "
+                                                         << client.expected.size());
         }
         wire.end(client.id);
     }

@@ -13,7 +13,9 @@ namespace {
 
 const std::string kHost = "Host: example.org\r\n";
 
-std::string get(const std::string& target) { return "GET " + target + " HTTP/1.1\r\n" + kHost + "\r\n"; }
+std::string get(const std::string& target) {
+    return "GET " + target + " HTTP/1.1\r\n" + kHost + "\r\n";
+}
 std::string with_field(const std::string& line) {
     return "GET /hello HTTP/1.1\r\n" + kHost + line + "\r\n\r\n";
 }
@@ -63,8 +65,8 @@ TEST(Specification, S01_only_a_host_and_no_body_methods) {
         LAW(judged(parse_every_way(input)) == Reason::kNone);
     }
     for (int c = 0; c < 256; ++c) {
-        const std::string input = "G" + std::string(1, static_cast<char>(c)) + "T /a HTTP/1.1\r\n" +
-                                  kHost + "\r\n";
+        const std::string input =
+            "G" + std::string(1, static_cast<char>(c)) + "T /a HTTP/1.1\r\n" + kHost + "\r\n";
         if (is_tchar(static_cast<unsigned char>(c))) {
             expect_accepted(input);
             LAW(judged(parse_every_way(input)) ==
@@ -82,8 +84,8 @@ TEST(Specification, S01_only_a_host_and_no_body_path_and_query_octets) {
     for (int c = 0; c < 256; ++c) {
         const auto o = static_cast<unsigned char>(c);
         const std::string one(1, static_cast<char>(c));
-        for (const std::string& before : {std::string("/"), std::string("/hello"), std::string("/a?"),
-                                          std::string("/a?b=")}) {
+        for (const std::string& before :
+             {std::string("/"), std::string("/hello"), std::string("/a?"), std::string("/a?b=")}) {
             const std::string input = get(before + one + "x");
             const std::size_t at = 4 + before.size();
             if (o == '%') {
@@ -124,7 +126,8 @@ TEST(Specification, S01_only_a_host_and_no_body_every_percent_pair) {
             const bool second = is_hexdig(static_cast<unsigned char>(b));
             const std::size_t bad = first ? 2 : 1;
             for (const std::string& before : {std::string("/hello"), std::string("/hello?")}) {
-                expect_quick(get(before + pair), first && second ? Reason::kNone : Reason::kTargetPercent,
+                expect_quick(get(before + pair),
+                             first && second ? Reason::kNone : Reason::kTargetPercent,
                              4 + before.size() + bad);
             }
         }
@@ -143,13 +146,13 @@ TEST(Specification, S01_only_a_host_and_no_body_versions) {
         const char* version;
         std::size_t at;
     };
-    for (const Row& row : std::vector<Row>{{"http/1.1", 0}, {"Http/1.1", 1}, {"HTTP", 4},
-                                           {"HTTP/", 5}, {"HTTP/1", 6}, {"HTTP/1.", 7},
-                                           {"HTTP/.1", 5}, {"HTTP/11.1", 6}, {"HTTP/1,1", 6},
-                                           {"HTTP/x.1", 5}, {"HTTP/1.x", 7}, {"HTTP/+1.1", 5},
-                                           {"HTTP/ 1.1", 5}, {"HTTP /1.1", 4}, {"HTTPS/1.1", 4},
-                                           {"XHTTP/1.1", 0}, {"HTTP//1.1", 5}, {"HTP/1.1", 2},
-                                           {"HTTP-1.1", 4}, {"", 0}, {" HTTP/1.1", 0}}) {
+    for (const Row& row :
+         std::vector<Row>{{"http/1.1", 0},  {"Http/1.1", 1},  {"HTTP", 4},      {"HTTP/", 5},
+                          {"HTTP/1", 6},    {"HTTP/1.", 7},   {"HTTP/.1", 5},   {"HTTP/11.1", 6},
+                          {"HTTP/1,1", 6},  {"HTTP/x.1", 5},  {"HTTP/1.x", 7},  {"HTTP/+1.1", 5},
+                          {"HTTP/ 1.1", 5}, {"HTTP /1.1", 4}, {"HTTPS/1.1", 4}, {"XHTTP/1.1", 0},
+                          {"HTTP//1.1", 5}, {"HTP/1.1", 2},   {"HTTP-1.1", 4},  {"", 0},
+                          {" HTTP/1.1", 0}}) {
         expect_rejected(std::string("GET /a ") + row.version + rest, Reason::kVersionSyntax,
                         7 + row.at);
     }
@@ -197,11 +200,13 @@ TEST(Specification, S02_headers_and_no_body) {
             if (is_tchar(o)) {
                 LAW(parsed.result.verdict == Verdict::kAccepted, << visible(input));
             } else if (c == ':') {
-                LAW((parsed.result.verdict == Verdict::kRejected) == (where == 0), << visible(input));
+                LAW((parsed.result.verdict == Verdict::kRejected) == (where == 0),
+                    << visible(input));
             } else {
                 LAW(parsed.result.verdict == Verdict::kRejected &&
                         (parsed.result.offset == line + where ||
-                         (c == '\r' && parsed.result.offset == line + where + (where == 0 ? 1 : 0))),
+                         (c == '\r' &&
+                          parsed.result.offset == line + where + (where == 0 ? 1 : 0))),
                     << visible(input) << parsed.result.offset);
             }
         }
@@ -291,11 +296,13 @@ TEST(Specification, S07_repeated_content_length) {
 }
 
 TEST(Specification, S08_headers_and_body) {
-    for (const std::size_t size : {1U, 2U, 15U, 16U, 17U, 31U, 32U, 33U, 63U, 64U, 65U, 127U, 128U}) {
+    for (const std::size_t size :
+         {1U, 2U, 15U, 16U, 17U, 31U, 32U, 33U, 63U, 64U, 65U, 127U, 128U}) {
         std::string content;
         for (std::size_t i = 0; i < size; ++i) content += static_cast<char>(i % 251);
-        expect_content(post("A: b\r\nContent-Length: " + std::to_string(size) + "\r\nC:\r\n", content),
-                       content);
+        expect_content(
+            post("A: b\r\nContent-Length: " + std::to_string(size) + "\r\nC:\r\n", content),
+            content);
         const std::string next = get("/hello");
         expect_status(post("Content-Length: " + std::to_string(size) + "\r\n", content) + next,
                       {200, 200});
@@ -317,30 +324,32 @@ TEST(Specification, S09_takes_all_body_octets_already_there) {
 
 TEST(Specification, S10_transfer_encoding_ends_in_bare_chunked) {
     const std::string content = "5\r\nhello\r\n0\r\n\r\n";
-    for (const char* value : {"chunked", "CHUNKED", "cHuNkEd", " chunked ", "\tchunked\t", ",chunked",
-                              "chunked,", ", ,chunked, ,"}) {
+    for (const char* value : {"chunked", "CHUNKED", "cHuNkEd", " chunked ", "\tchunked\t",
+                              ",chunked", "chunked,", ", ,chunked, ,"}) {
         expect_content(post("Transfer-Encoding:" + std::string(value) + "\r\n", content), "hello");
     }
-    for (const char* value : {"", " ", ",", "identity", "gzip", "chunked, gzip", "xchunked", "chunkedx",
-                              "chunked;", "chunked;a=b", "chunked; a=\"b\"", "\"chunked\"", "chunked x",
-                              "@@, chunked", "chunked\x80", "gzip chunked", "chunked/1", "chunked, @"}) {
+    for (const char* value :
+         {"", " ", ",", "identity", "gzip", "chunked, gzip", "xchunked", "chunkedx", "chunked;",
+          "chunked;a=b", "chunked; a=\"b\"", "\"chunked\"", "chunked x", "@@, chunked",
+          "chunked\x80", "gzip chunked", "chunked/1", "chunked, @"}) {
         expect_status(post("Transfer-Encoding: " + std::string(value) + "\r\n", content), {400});
     }
-    for (const char* value : {"gzip, chunked", "identity, chunked", "gzip;q=1, chunked",
-                              "x;a=\"q\\\"\", chunked"}) {
+    for (const char* value :
+         {"gzip, chunked", "identity, chunked", "gzip;q=1, chunked", "x;a=\"q\\\"\", chunked"}) {
         expect_status(post("Transfer-Encoding: " + std::string(value) + "\r\n", content), {501});
     }
-    expect_status("POST /body HTTP/1.0\r\n" + kHost + "Transfer-Encoding: chunked\r\n\r\n" + content,
-                  {400});
+    expect_status(
+        "POST /body HTTP/1.0\r\n" + kHost + "Transfer-Encoding: chunked\r\n\r\n" + content, {400});
 }
 
 TEST(Specification, S11_transfer_encoding_with_content_length_is_refused) {
     const std::string content = "5\r\nhello\r\n0\r\n\r\n";
     const std::string te = "Transfer-Encoding: chunked\r\n";
     for (const std::string& fields :
-         std::vector<std::string>{te + "Content-Length: 5\r\n", "Content-Length: 5\r\n" + te, te + "Content-Length: 0\r\n",
-          te + "Content-Length: 15\r\n", "Transfer-Encoding:\r\nContent-Length: 5\r\n",
-          "Transfer-Encoding: ,\r\nContent-Length: 5\r\n"}) {
+         std::vector<std::string>{te + "Content-Length: 5\r\n", "Content-Length: 5\r\n" + te,
+                                  te + "Content-Length: 0\r\n", te + "Content-Length: 15\r\n",
+                                  "Transfer-Encoding:\r\nContent-Length: 5\r\n",
+                                  "Transfer-Encoding: ,\r\nContent-Length: 5\r\n"}) {
         expect_status(post(fields, content), {400});
     }
 }
@@ -360,27 +369,47 @@ TEST(Specification, S13_chunked_bodies_with_trailers) {
     expect_content(chunked("5\r\nhello\r\n0\r\n\r\n"), "hello");
     expect_content(chunked("1\r\nh\r\n4\r\nello\r\n000\r\n\r\n"), "hello");
     expect_content(chunked("00000000000000000005\r\nhello\r\n0\r\n\r\n"), "hello");
-    expect_content(chunked("a\r\n0123456789\r\nA\r\n0123456789\r\n0\r\n\r\n"), "01234567890123456789");
-    for (const char* extension : {";a", ";a=b", ";a=\"b\"", ";a;b;c", " ;a", "\t; a = b", ";a=\"\\\"\"",
-                                  ";a=\"\x80 ;\t\"", ";a =b;c"}) {
-        expect_content(chunked("5" + std::string(extension) + "\r\nhello\r\n0" + extension + "\r\n\r\n"),
-                       "hello");
+    expect_content(chunked("a\r\n0123456789\r\nA\r\n0123456789\r\n0\r\n\r\n"),
+                   "01234567890123456789");
+    for (const char* extension : {";a", ";a=b", ";a=\"b\"", ";a;b;c", " ;a", "\t; a = b",
+                                  ";a=\"\\\"\"", ";a=\"\x80 ;\t\"", ";a =b;c"}) {
+        expect_content(
+            chunked("5" + std::string(extension) + "\r\nhello\r\n0" + extension + "\r\n\r\n"),
+            "hello");
     }
     for (const char* trailers : {"", "A: b\r\n", "A:\r\nB: c\r\n", "A: \x80\t b \r\n"}) {
         expect_content(chunked("5\r\nhello\r\n0\r\n" + std::string(trailers) + "\r\n"), "hello");
     }
-    for (const char* bad :
-         {"\r\nhello\r\n0\r\n\r\n", " 5\r\nhello\r\n0\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n",
-          "5 x\r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n",
-          "0x5\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "5\rhello\r\n0\r\n\r\n",
-          "5\r\nhello0\r\n\r\n", "5\r\nhello\n0\r\n\r\n", "5\r\nhello\rX0\r\n\r\n",
-          "5;\r\nhello\r\n0\r\n\r\n", "5;a=\r\nhello\r\n0\r\n\r\n", "5;a=\"b\r\nhello\r\n0\r\n\r\n",
-          "5;a=b c\r\nhello\r\n0\r\n\r\n", "5;a \r\nhello\r\n0\r\n\r\n", "5;=b\r\nhello\r\n0\r\n\r\n",
-          "5;a=\"\x01\"\r\nhello\r\n0\r\n\r\n", "5g\r\nhello\r\n0\r\n\r\n", "g\r\nhello\r\n0\r\n\r\n",
-          "5\r\nhello\r\n0\r\n A: b\r\n\r\n", "5\r\nhello\r\n0\r\nA : b\r\n\r\n",
-          "5\r\nhello\r\n0\r\n: b\r\n\r\n", "5\r\nhello\r\n0\r\nA\r\n\r\n",
-          "5\r\nhello\r\n0\r\nA: \x01\r\n\r\n", "5\r\nhello\r\n0\r\nA: b\n\r\n",
-          "5\r\nhello\r\n0\r\nA: b\r\r\n", "5\r\nhello\r\n0\r\n\n", "5\r\nhello\r\n0\r\n\rX"}) {
+    for (const char* bad : {"\r\nhello\r\n0\r\n\r\n",
+                            " 5\r\nhello\r\n0\r\n\r\n",
+                            "5 \r\nhello\r\n0\r\n\r\n",
+                            "5 x\r\nhello\r\n0\r\n\r\n",
+                            "+5\r\nhello\r\n0\r\n\r\n",
+                            "-5\r\nhello\r\n0\r\n\r\n",
+                            "0x5\r\nhello\r\n0\r\n\r\n",
+                            "5\nhello\r\n0\r\n\r\n",
+                            "5\rhello\r\n0\r\n\r\n",
+                            "5\r\nhello0\r\n\r\n",
+                            "5\r\nhello\n0\r\n\r\n",
+                            "5\r\nhello\rX0\r\n\r\n",
+                            "5;\r\nhello\r\n0\r\n\r\n",
+                            "5;a=\r\nhello\r\n0\r\n\r\n",
+                            "5;a=\"b\r\nhello\r\n0\r\n\r\n",
+                            "5;a=b c\r\nhello\r\n0\r\n\r\n",
+                            "5;a \r\nhello\r\n0\r\n\r\n",
+                            "5;=b\r\nhello\r\n0\r\n\r\n",
+                            "5;a=\"\x01\"\r\nhello\r\n0\r\n\r\n",
+                            "5g\r\nhello\r\n0\r\n\r\n",
+                            "g\r\nhello\r\n0\r\n\r\n",
+                            "5\r\nhello\r\n0\r\n A: b\r\n\r\n",
+                            "5\r\nhello\r\n0\r\nA : b\r\n\r\n",
+                            "5\r\nhello\r\n0\r\n: b\r\n\r\n",
+                            "5\r\nhello\r\n0\r\nA\r\n\r\n",
+                            "5\r\nhello\r\n0\r\nA: \x01\r\n\r\n",
+                            "5\r\nhello\r\n0\r\nA: b\n\r\n",
+                            "5\r\nhello\r\n0\r\nA: b\r\r\n",
+                            "5\r\nhello\r\n0\r\n\n",
+                            "5\r\nhello\r\n0\r\n\rX"}) {
         expect_status(chunked(bad), {400});
     }
     expect_status(chunked("ffffffffffffffff\r\n"), {413});
@@ -404,7 +433,8 @@ TEST(Specification, S14_expect_100_continue) {
     }
     const auto once = [](const std::string& octets, std::vector<int> wanted,
                          const ServerSettings& settings = {}) {
-        LAW(statuses(talk_in(octets, octets.size(), settings, 0).sent) == wanted, << visible(octets));
+        LAW(statuses(talk_in(octets, octets.size(), settings, 0).sent) == wanted,
+            << visible(octets));
     };
     once(head + "hello", {200});
     once(get("/hello").insert(21, "Expect: 100-continue\r\n"), {200});
@@ -454,7 +484,8 @@ TEST(Specification, S16_limit_on_the_request_size) {
         std::vector<int>{200});
     LAW(statuses(talk_in(many, 0, limited(&Limits::request_max, many.size() - 1), 1).sent) ==
         std::vector<int>{413});
-    LAW(statuses(talk_in(many, many.size(), limited(&Limits::request_max, many.size() - 1), 0).sent) ==
+    LAW(statuses(
+            talk_in(many, many.size(), limited(&Limits::request_max, many.size() - 1), 0).sent) ==
         std::vector<int>{413});
 }
 
@@ -494,7 +525,8 @@ TEST(Specification, S18_limit_on_the_target) {
     expect_accepted(get(absolute), setting);
     expect_rejected(get(absolute + "a"), Reason::kTargetTooLong, 104, setting);
     expect_status(get("/" + std::string(200, 'a')), {414}, limited(&Limits::target_max, 100));
-    const Parsed parsed = parse_once(get("/?" + std::string(8000 - 15, 'a')), {}, *kernels().back());
+    const Parsed parsed =
+        parse_once(get("/?" + std::string(8000 - 15, 'a')), {}, *kernels().back());
     LAW(parsed.result.verdict == Verdict::kAccepted);
 }
 
@@ -509,19 +541,21 @@ TEST(Specification, S19_limits_on_headers) {
         if (size <= 100) {
             expect_accepted(with_field(name + ": v"), setting);
         } else {
-            expect_rejected(with_field(name + ": v"), Reason::kFieldNameTooLong, line + 100, setting);
+            expect_rejected(with_field(name + ": v"), Reason::kFieldNameTooLong, line + 100,
+                            setting);
         }
         const std::string value(size, 'v');
         if (size <= 120) {
             expect_accepted(with_field("n:" + value), setting);
         } else {
-            expect_rejected(with_field("n:" + value), Reason::kFieldValueTooLong, line + 122, setting);
+            expect_rejected(with_field("n:" + value), Reason::kFieldValueTooLong, line + 122,
+                            setting);
         }
     }
     // Whitespace around the value counts, or the bound would depend on what comes later.
     expect_accepted(with_field("n:" + std::string(120, ' ')), setting);
-    expect_rejected(with_field("n:" + std::string(121, ' ')), Reason::kFieldValueTooLong, line + 122,
-                    setting);
+    expect_rejected(with_field("n:" + std::string(121, ' ')), Reason::kFieldValueTooLong,
+                    line + 122, setting);
     std::string lines;
     for (int i = 0; i < 3; ++i) lines += (i == 0 ? "" : "\r\n") + std::string("x: y");
     expect_accepted(with_field(lines), setting);
@@ -539,7 +573,8 @@ TEST(Specification, S19_limits_on_headers) {
             expect_rejected(input, Reason::kHeadTooLong, 200, setting);
         }
     }
-    expect_status(with_field("n: " + std::string(300, 'v')), {431}, limited(&Limits::head_max, 200));
+    expect_status(with_field("n: " + std::string(300, 'v')), {431},
+                  limited(&Limits::head_max, 200));
 }
 
 TEST(Specification, S20_limits_on_trailers) {

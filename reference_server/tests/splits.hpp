@@ -34,7 +34,9 @@ struct ParserSetting {
 inline bool same(const ParseResult& a, const ParseResult& b) {
     return a.verdict == b.verdict && a.reason == b.reason && a.offset == b.offset;
 }
-inline bool same(const Span& a, const Span& b) { return a.begin == b.begin && a.size == b.size; }
+inline bool same(const Span& a, const Span& b) {
+    return a.begin == b.begin && a.size == b.size;
+}
 inline bool same(const RequestHead& a, const RequestHead& b) {
     return a.method == b.method && a.form == b.form && a.version_major == b.version_major &&
            a.version_minor == b.version_minor && a.flags == b.flags &&
@@ -71,11 +73,10 @@ inline Parsed parse_at_once_and_by_octet(std::string_view input, const ParserSet
             parser.parse(input.data(), size, setting.limits, setting.strictness, kernel);
         if (result.verdict == Verdict::kNeedMore) continue;
         undecided_before = undecided_before && size == decided;
-        LAW(same(result, whole.result), << kernel.name << ": " << visible(input) << " at "
-                                        << size << " gives " << error_row(result.reason).name
-                                        << "@" << result.offset << ", at once "
-                                        << error_row(whole.result.reason).name << "@"
-                                        << whole.result.offset);
+        LAW(same(result, whole.result),
+            << kernel.name << ": " << visible(input) << " at " << size << " gives "
+            << error_row(result.reason).name << "@" << result.offset << ", at once "
+            << error_row(whole.result.reason).name << "@" << whole.result.offset);
         if (result.verdict == Verdict::kAccepted) {
             LAW(same(parser.head(), whole.head), << kernel.name << ": " << visible(input));
         }
@@ -109,12 +110,12 @@ inline void check_every_split(std::string_view input, const ParserSetting& setti
 inline void check_every_alignment(std::string_view input, const ParserSetting& setting,
                                   const ScanKernel& kernel, const Parsed& whole) {
     // What follows the input has no meaning, whatever it looks like.
-    static constexpr std::string_view kTails[] = {std::string_view("\0\0\0", 3), "\xFF\xFF",
-                                                  "\r\n\r\n", "%%%", ":::", "aaa"};
+    static constexpr std::string_view kTails[] = {
+        std::string_view("\0\0\0", 3), "\xFF\xFF", "\r\n\r\n", "%%%", ":::", "aaa"};
     std::vector<char> room(input.size() + 256);
     for (std::size_t offset = 0; offset < 64; ++offset) {
-        char* const at = room.data() + 64 -
-                         reinterpret_cast<std::uintptr_t>(room.data()) % 64 + offset;
+        char* const at =
+            room.data() + 64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64 + offset;
         const std::string_view tail = kTails[offset % std::size(kTails)];
         std::memcpy(at, input.data(), input.size());
         for (std::size_t i = 0; i < 64; ++i) at[input.size() + i] = tail[i % tail.size()];

@@ -27,8 +27,9 @@ std::map<std::uint32_t, std::uint32_t> fire_all(TimerWheel& wheel, std::uint32_t
 
 TEST(Timers, each_fires_at_its_tick_never_before) {
     for (const std::uint32_t start : {0U, 1U, 63U, 64U, 4095U, 4096U, 0xFFFFFFF0U, 0xFFFFF000U}) {
-        for (const std::uint32_t delay : {1U, 2U, 62U, 63U, 64U, 65U, 127U, 128U, 129U, 4095U, 4096U, 4097U,
-                                          8191U, 8192U, 100000U, 262143U, 262144U, 262145U}) {
+        for (const std::uint32_t delay :
+             {1U, 2U, 62U, 63U, 64U, 65U, 127U, 128U, 129U, 4095U, 4096U, 4097U, 8191U, 8192U,
+              100000U, 262143U, 262144U, 262145U}) {
             Nodes nodes(1);
             TimerWheel wheel(nodes, start);
             wheel.insert(0, start + delay);

@@ -157,7 +157,8 @@ class Client {
 
 TlsSettings settings_for(const std::vector<const Certificate*>& certificates) {
     TlsSettings settings;
-    for (const Certificate* c : certificates) settings.pairs.push_back({c->certificate_file, c->key_file});
+    for (const Certificate* c : certificates)
+        settings.pairs.push_back({c->certificate_file, c->key_file});
     return settings;
 }
 
@@ -183,7 +184,8 @@ TEST(Tls, both_versions_in_pieces_of_any_size) {
             client.write(batch);
             LAW(statuses(client.read()) == Statuses(300, 200));
             const std::string content(100000, 'z');
-            client.write("POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n" + content);
+            client.write("POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n" +
+                         content);
             LAW(client.read().ends_with("\r\n\r\n" + content));
             client.write("GET /big HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
             LAW(statuses(client.read()) == Statuses{200});
@@ -292,7 +294,8 @@ TEST(Tls, client_certificates_can_be_required) {
     Client without(wire, {});
     LAW(!without.handshake());
     Client with(wire, {});
-    CHECK(SSL_use_certificate_file(with.ssl(), certificate.certificate_file.c_str(), SSL_FILETYPE_PEM) == 1);
+    CHECK(SSL_use_certificate_file(with.ssl(), certificate.certificate_file.c_str(),
+                                   SSL_FILETYPE_PEM) == 1);
     CHECK(SSL_use_PrivateKey_file(with.ssl(), certificate.key_file.c_str(), SSL_FILETYPE_PEM) == 1);
     LAW(with.handshake());
     with.write(kGet);
@@ -325,7 +328,8 @@ TEST(Tls, what_cannot_be_used_is_said_in_one_line) {
     settings.pairs = {{first.certificate_file, second.key_file}};
     LAW(TlsContext::load(settings, error) == nullptr && error.find('\n') == std::string::npos);
     settings.pairs = {{"/nowhere", first.key_file}};
-    LAW(TlsContext::load(settings, error) == nullptr && error.find("/nowhere") != std::string::npos);
+    LAW(TlsContext::load(settings, error) == nullptr &&
+        error.find("/nowhere") != std::string::npos);
     settings = settings_for({&first});
     settings.ciphers = "NO-SUCH-CIPHER";
     LAW(TlsContext::load(settings, error) == nullptr);

@@ -27,8 +27,7 @@ struct Block {
           high_bits(nibble_bits(high)) {}
 
     static __m256i nibble_bits(__m256i octets) {
-        const __m256i high =
-            _mm256_and_si256(_mm256_srli_epi16(octets, 4), _mm256_set1_epi8(15));
+        const __m256i high = _mm256_and_si256(_mm256_srli_epi16(octets, 4), _mm256_set1_epi8(15));
         return _mm256_shuffle_epi8(load(kHighNibbleBits), high);
     }
     static std::uint64_t mask_of(__m256i wide) {
@@ -44,8 +43,8 @@ struct Block {
     }
     std::uint64_t equal(char c) const {
         const __m256i wanted = _mm256_set1_epi8(c);
-        return mask_of(_mm256_cmpeq_epi8(low, wanted)) |
-               mask_of(_mm256_cmpeq_epi8(high, wanted)) << 32;
+        return mask_of(_mm256_cmpeq_epi8(low, wanted)) | mask_of(_mm256_cmpeq_epi8(high, wanted))
+                                                             << 32;
     }
 };
 
@@ -63,9 +62,15 @@ void classify(const char* data, BlockMasks* masks) {
     masks->target = block.member(kTargetNibbles);
     masks->percent = block.equal('%');
 }
-void classify_fields(const char* data, BlockMasks* masks) { fill_fields(Block(data), masks); }
-std::uint64_t hex(const char* data) { return Block(data).member(kHexNibbles); }
-bool supported() { return __builtin_cpu_supports("avx2") != 0; }
+void classify_fields(const char* data, BlockMasks* masks) {
+    fill_fields(Block(data), masks);
+}
+std::uint64_t hex(const char* data) {
+    return Block(data).member(kHexNibbles);
+}
+bool supported() {
+    return __builtin_cpu_supports("avx2") != 0;
+}
 
 }  // namespace
 

@@ -51,8 +51,12 @@ void classify(const char* data, BlockMasks* masks) {
     masks->target = block.member<kClassTarget>();
     masks->percent = block.equal<'%'>();
 }
-void classify_fields(const char* data, BlockMasks* masks) { fill_fields(Block(data), masks); }
-std::uint64_t hex(const char* data) { return Block(data).member<kClassHex>(); }
+void classify_fields(const char* data, BlockMasks* masks) {
+    fill_fields(Block(data), masks);
+}
+std::uint64_t hex(const char* data) {
+    return Block(data).member<kClassHex>();
+}
 bool supported() {
     return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
            __builtin_cpu_supports("avx512vbmi") != 0;

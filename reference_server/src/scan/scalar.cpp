@@ -45,7 +45,9 @@ std::uint64_t hex(const char* block) {
     return mask;
 }
 
-bool supported() { return true; }
+bool supported() {
+    return true;
+}
 
 }  // namespace
 

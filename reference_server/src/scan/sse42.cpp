@@ -28,10 +28,9 @@ struct Block {
         const __m128i table = load(nibbles);
         std::uint64_t missing = 0;
         for (unsigned i = 0; i < 4; ++i) {
-            const __m128i hit =
-                _mm_and_si128(_mm_shuffle_epi8(table, octets[i]), high_bits[i]);
-            const auto bits = static_cast<unsigned>(
-                _mm_movemask_epi8(_mm_cmpeq_epi8(hit, _mm_setzero_si128())));
+            const __m128i hit = _mm_and_si128(_mm_shuffle_epi8(table, octets[i]), high_bits[i]);
+            const auto bits =
+                static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(hit, _mm_setzero_si128())));
             missing |= std::uint64_t{bits} << (16 * i);
         }
         return ~missing;
@@ -61,9 +60,15 @@ void classify(const char* data, BlockMasks* masks) {
     masks->target = block.member(kTargetNibbles);
     masks->percent = block.equal('%');
 }
-void classify_fields(const char* data, BlockMasks* masks) { fill_fields(Block(data), masks); }
-std::uint64_t hex(const char* data) { return Block(data).member(kHexNibbles); }
-bool supported() { return __builtin_cpu_supports("sse4.2") != 0; }
+void classify_fields(const char* data, BlockMasks* masks) {
+    fill_fields(Block(data), masks);
+}
+std::uint64_t hex(const char* data) {
+    return Block(data).member(kHexNibbles);
+}
+bool supported() {
+    return __builtin_cpu_supports("sse4.2") != 0;
+}
 
 }  // namespace
 

@@ -40,6 +40,17 @@ std::uint32_t clamp_u32(std::uint64_t value) {
       std::min<std::uint64_t>(value, std::numeric_limits<std::uint32_t>::max()));
 }
 
+// Where nobody listens at a port from which connections also start, the kernel may choose that very
+// port to start from, and TCP then joins the socket to itself (RFC 9293 section 3.5, simultaneous
+// open): it would answer each request with the request.
+bool is_joined_to_itself(int fd, const Endpoint& server) {
+  if (server.family() == AF_UNIX) return false;
+  sockaddr_storage own = {};
+  socklen_t size = sizeof own;
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 && size == server.length &&
+         std::memcmp(&own, &server.address, size) == 0;
+}
+
 // Trouble of this machine, which says nothing about the server.
 bool is_local_trouble(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
@@ -296,6 +307,10 @@ ProbeEngine::Begin ProbeEngine::begin(Talk* talk) {
   if (try_now && talk->phase == Phase::kConnecting) {
     const ProbeStep& step = talk->play.steps[0];
     const ssize_t sent = send(fd, talk->play.octets.data() + step.offset, step.n, MSG_NOSIGNAL);
+    if (sent >= 0 && is_joined_to_itself(fd, options_.server)) {
+      refuse(talk);
+      return Begin::kStarted;
+    }
     if (sent >= 0) {
       now_us_ = monotonic_us();
       talk->phase = Phase::kSteps;
@@ -344,7 +359,7 @@ bool ProbeEngine::connected(Talk* talk) {
   getsockopt(talk->fd, SOL_SOCKET, SO_ERROR, &error, &size);
   if (error == ECONNRESET || error == EPIPE) {
     see_broken_send(talk, error);
-  } else if (error != 0) {
+  } else if (error != 0 || is_joined_to_itself(talk->fd, options_.server)) {
     refuse(talk);
     return false;
   }

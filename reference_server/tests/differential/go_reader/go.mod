@@ -1,0 +1,3 @@
+module go_reader
+
+go 1.21

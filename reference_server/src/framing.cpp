@@ -35,7 +35,6 @@ Reason judge_length(const RequestHead& head, Strictness strictness) {
         (strictness == Strictness::kStrict || head.has(kLengthDiffers))) {
         return Reason::kLengthRepeated;
     }
-    if (head.has(kLengthOverflows)) return Reason::kLengthTooLarge;
     return Reason::kNone;
 }
 
@@ -52,6 +51,7 @@ Reason judge_head(const RequestHead& head, const Limits& limits, Strictness stri
         return Reason::kMethodUnknown;
     }
     if (head.has(kTargetHttps) && !tls) return Reason::kMisdirected;
+    if (head.has(kLengthOverflows)) return Reason::kLengthTooLarge;
     if (head.content_length > limits.body_max) return Reason::kContentTooLarge;
     // RFC 9110 10.1.1: a server ignores Expect in a 1.0 request.
     if (head.has(kExpectOther) && head.is_http_1_1()) return Reason::kExpectationUnknown;

@@ -699,6 +699,7 @@ void HeadParser::take_content_length(std::string_view value) {
             head_.flags |= kLengthIsInvalid;
         } else if (overflow) {
             head_.flags |= kLengthOverflows;
+            number = std::uint64_t{1} << 63;  // differs from every length that does not overflow
         }
         if (head_.has(kLengthSeen) && number != head_.content_length) {
             head_.flags |= kLengthDiffers;

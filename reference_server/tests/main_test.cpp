@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -22,7 +24,8 @@ struct Child {
     pid_t pid = -1;
     int out = -1;
 
-    explicit Child(std::vector<std::string> arguments, const char* simd = nullptr) {
+    explicit Child(std::vector<std::string> arguments, const char* simd = nullptr,
+                   rlim_t descriptors = 0) {
         int pipe_ends[2];
         CHECK(pipe(pipe_ends) == 0);
         pid = fork();
@@ -32,6 +35,10 @@ struct Child {
             dup2(pipe_ends[1], 2);
             close(pipe_ends[0]);
             close(pipe_ends[1]);
+            if (descriptors != 0) {
+                const rlimit limit{descriptors, descriptors};
+                setrlimit(RLIMIT_NOFILE, &limit);
+            }
             if (simd != nullptr) setenv("HTTPMARK_SIMD", simd, 1);
             std::vector<char*> argv{const_cast<char*>(HTTPMARK_SERVER_BINARY)};
             for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -165,6 +172,37 @@ TEST(Main, it_serves_with_every_kernel_and_leaves_on_a_signal) {
             LAW(child.rest().find("accepted 2 closed 2 requests 1 refused 1") != std::string::npos);
             LAW(child.wait() == 0);
         }
+    }
+}
+
+TEST(Main, without_descriptors_the_surplus_is_closed_and_service_goes_on) {
+    for (const char* engine : {"epoll", "uring"}) {
+        Child child({"--port", "0", "--workers", "1", "--engine", engine}, nullptr, 24);
+        const std::string first = child.line();
+        if (!first.starts_with("listening on ")) continue;  // this build or kernel has no io_uring
+        const int port = std::atoi(first.substr(first.rfind(':') + 1).c_str());
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_port = htons(static_cast<std::uint16_t>(port));
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        std::vector<int> fds;
+        for (unsigned i = 0; i < 60; ++i) {
+            fds.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+            CHECK(connect(fds.back(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+        }
+        usleep(200000);
+        // The surplus is closed at once, the others are kept.
+        unsigned closed = 0;
+        for (const int fd : fds) {
+            char c = 0;
+            if (recv(fd, &c, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN) ++closed;
+        }
+        for (const int fd : fds) close(fd);
+        usleep(200000);
+        LAW(ask(port, kLastGet).starts_with("HTTP/1.1 200 OK\r\n"), << engine);
+        LAW(closed > 0 && closed < 60, << engine << closed);
+        kill(child.pid, SIGTERM);
+        LAW(child.wait() == 0);
     }
 }
 

@@ -1,0 +1,88 @@
+// After a warm-up a request costs no allocation: neither from the heap nor from the arena's steps.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "connection.hpp"
+#include "laws.hpp"
+
+namespace {
+std::atomic<std::uint64_t> allocations{0};
+}  // namespace
+
+void* operator new(std::size_t size) {
+    allocations.fetch_add(1, std::memory_order_relaxed);
+    if (void* block = std::malloc(size)) return block;
+    throw std::bad_alloc();
+}
+void operator delete(void* block) noexcept {
+    std::free(block);
+}
+void operator delete(void* block, std::size_t) noexcept {
+    std::free(block);
+}
+
+namespace httpmark {
+namespace {
+
+// Takes everything, or in turn half of it, and keeps nothing.
+class Drain final : public Transport {
+  public:
+    std::ptrdiff_t send(std::uint32_t, const char*, std::size_t size) override {
+        ++sends;
+        return static_cast<std::ptrdiff_t>(halves && sends % 2 == 1 ? size / 2 : size);
+    }
+    void set_interest(std::uint32_t, bool, bool wanted) override { room = wanted; }
+    void shutdown_write(std::uint32_t) override {}
+    void close(std::uint32_t) override {}
+    bool halves = false;
+    bool room = false;
+    unsigned sends = 0;
+};
+
+TEST(Allocation, none_per_request_after_warm_up) {
+    const std::string requests[] = {
+        "GET /hello HTTP/1.1\r\nHost: h\r\n\r\n",
+        "POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello",
+        "POST /mirror HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n5\r\nhello\r\n0\r\nT: v\r\n\r\n",
+        "GET /echo?a=1&b=2 HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /404 HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /big HTTP/1.1\r\nHost: h\r\n\r\n",
+    };
+    for (const bool halves : {false, true}) {
+        const ServerSettings settings;
+        Drain drain;
+        drain.halves = halves;
+        Connections connections(settings, drain, 1000);
+        connections.set_time(1000, 784111777);
+        const std::uint32_t id = connections.open(3, false);
+        std::uint64_t now = 1000;
+        const auto turn = [&](unsigned round) {
+            const std::string& request = requests[round % std::size(requests)];
+            // Whole, and cut in two at a moving place.
+            const std::size_t cut = round % request.size();
+            if (cut != 0) connections.on_data(id, request.data(), cut);
+            connections.on_data(id, request.data() + cut, request.size() - cut);
+            for (unsigned i = 0; i < 10000 && drain.room; ++i) connections.on_sendable(id);
+            now += 10;
+            connections.set_time(now, 784111777);
+            connections.run_timers();
+        };
+        for (unsigned round = 0; round < 2000; ++round) turn(round);
+        const std::uint64_t before = allocations.load();
+        bool same = true;
+        for (unsigned round = 0; round < 20000; ++round) {
+            turn(round);
+            same = same && allocations.load() == before;
+            ++law_count;
+        }
+        LAW(same, << allocations.load() - before << " allocations");
+        LAW(connections.counters().requests == 22000);
+        LAW(connections.arena().bytes_in_use() == 0);
+    }
+}
+
+}  // namespace
+}  // namespace httpmark

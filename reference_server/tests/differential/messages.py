@@ -114,11 +114,13 @@ FIELDS = [
 
 HOSTS = [
     b"a", b"", b"a:80", b"a:", b"a:65536", b"a:x", b"[::1]", b"[::1]:8", b"[::1", b"[::g]", b"a b",
-    b"a/b", b"u@a", b"a%41", b"a%", b"a%zz", b"\x80", b"a,b", b"1.2.3.999", b":80", b'"', b"a\\b", b"a_b~!",
+    b"a/b", b"u@a", b"a%41", b"a%", b"a%zz", b"\x80", b"a,b", b"1.2.3.999", b":80", b'"', b"a\\b",
+    b"a_b~!",
 ]  # fmt: skip
 
 BODIES = [
-    b"", b"abc", b"abcdef", b"0\r\n\r\n", b"3\r\nabc\r\n0\r\n\r\n", b"3\r\nabc\r\n0\r\nX: y\r\n\r\n",
+    b"", b"abc", b"abcdef", b"0\r\n\r\n", b"3\r\nabc\r\n0\r\n\r\n",
+    b"3\r\nabc\r\n0\r\nX: y\r\n\r\n",
 ]  # fmt: skip
 
 CHUNKS = [
@@ -195,7 +197,7 @@ def designed() -> list[bytes]:
 def harmed_messages(seed: int, count: int) -> list[bytes]:
     dice = random.Random(seed)
     bases = designed()
-    found = []
+    found: list[bytes] = []
     while len(found) < count:
         message = dice.choice(bases)
         for _ in range(dice.randrange(1, 4)):

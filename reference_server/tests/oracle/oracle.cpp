@@ -506,11 +506,7 @@ bool is_content_length(Text text) {
     return take_run(text, is_digit, 1) && text.empty();
 }
 
-Text without_leading_zeros(Text digits) {
-    return digits.substr(std::min(digits.find_first_not_of('0'), digits.size()));
-}
-
-// The number, or the highest there is when it is beyond 2^63-1.
+// The number; all that are beyond 2^63-1 are one, which is too large.
 std::uint64_t number(Text digits) {
     constexpr std::uint64_t kHighest = std::numeric_limits<std::int64_t>::max();
     std::uint64_t value = 0;
@@ -526,13 +522,13 @@ std::uint64_t number(Text digits) {
 void judge_content_length(Head& head, const Options& options) {
     const auto lines = values_of(head, "Content-Length");
     if (lines.empty()) return;
-    std::vector<Text> numbers;
+    std::vector<std::uint64_t> numbers;
     for (Text line : lines) {
         for (bool more = true; more;) {
             const std::size_t comma = std::min(line.find(','), line.size());
             const Text member = without_whitespace_around(line.substr(0, comma));
             if (!is_content_length(member)) refuse(head, Subject::kContentLength, 400);
-            numbers.push_back(without_leading_zeros(member));
+            numbers.push_back(number(member));
             more = comma < line.size();
             if (more) line.remove_prefix(comma + 1);
         }
@@ -540,11 +536,11 @@ void judge_content_length(Head& head, const Options& options) {
     if (numbers.size() > 1 && !options.equal_content_lengths) {
         refuse(head, Subject::kContentLength, 400);
     }
-    for (const Text other : numbers) {
+    for (const std::uint64_t other : numbers) {
         if (other != numbers.front()) refuse(head, Subject::kContentLength, 400);
     }
     head.framing = Framing::kLength;
-    head.content_length = number(numbers.front());
+    head.content_length = numbers.front();
 }
 
 // RFC 9110 9.1: 501 to a method that is not recognised or not implemented

@@ -1004,6 +1004,8 @@ TEST(Oracle, KnowsTheDecisions) {
         {with_host("POST / HTTP/1.1", "Content-Length: 7\r\nContent-Length: 7\r\n"), 400},
         {with_host("POST / HTTP/1.1", "Content-Length: 33554433\r\n"), 413},
         {with_host("POST / HTTP/1.1", "Content-Length: 99999999999999999999999\r\n"), 413},
+        {with_host("BREW / HTTP/1.1", "Content-Length: 9223372036854775808\r\n"), 501},
+        {with_host("GET https://b/ HTTP/1.1", "Content-Length: 9223372036854775808\r\n"), 421},
         {with_host("POST / HTTP/1.1", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), 400},
         {with_host("POST / HTTP/1.1", "Transfer-Encoding: chunked\r\n"), 0},
         {with_host("POST / HTTP/1.1", "Transfer-Encoding: , chunked,,\r\n"), 0},
@@ -1071,6 +1073,22 @@ TEST(ServerAgrees, OnEveryPrefixOfTheBases) {
         }
         for (const auto& base : base_bodies()) {
             if (!check(chunked_difference, base, setting, Depth::kEveryPrefix)) return;
+        }
+    }
+}
+
+// 413 for a length beyond 2^63-1 comes behind 400 for lengths that differ, 501 and 421.
+TEST(ServerAgrees, OnLengthsBeyondTheHighest) {
+    for (const Setting& setting : settings()) {
+        for (const char* line : {"GET /", "BREW /", "GET https://b/"}) {
+            for (const char* lengths :
+                 {"9223372036854775808", "9223372036854775807, 92233720368547758079",
+                  "92233720368547758079, 9223372036854775807",
+                  "9223372036854775808, 09223372036854775808"}) {
+                const std::string input =
+                    with_host(line + " HTTP/1.1"s, "Content-Length: "s + lengths + "\r\n");
+                if (!check(head_difference, input, setting, Depth::kEveryPrefix)) return;
+            }
         }
     }
 }

@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <functional>
 #include <random>
-#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -523,8 +522,15 @@ using Compare = std::string (*)(std::string_view, const Setting&, Depth);
 
 // What a complaint says, but for where it says it.
 std::string kind_of(const std::string& complaint) {
-    static const std::regex kWhere("(by|first) [0-9]+");
-    return std::regex_replace(complaint.substr(0, complaint.find(';')), kWhere, "");
+    std::string kind = complaint.substr(0, complaint.find(';'));
+    for (const std::string_view before : {"by ", "first "}) {
+        const std::size_t found = kind.rfind(before);
+        if (found == std::string::npos) continue;
+        const std::size_t begin = found + before.size();
+        const std::size_t end = kind.find_first_not_of("0123456789", begin);
+        kind.erase(begin, end == std::string::npos ? end : end - begin);
+    }
+    return kind;
 }
 
 // Leaves out what can be left out while the two still disagree in the same way.
@@ -1133,6 +1139,35 @@ TEST(ServerAgrees, OnEveryPercentPairAroundBlockEdges) {
             for (int pair = 0; pair < 65536; ++pair) {
                 input[percent + 1] = static_cast<char>(pair >> 8);
                 input[percent + 2] = static_cast<char>(pair & 0xFF);
+                if (!check(head_difference, input, strict(), Depth::kWhole)) return;
+            }
+        }
+    }
+}
+
+// Every octet at every place of the first two blocks: as a digit behind "%", in a target, in a
+// field name and in a field value. A wrong entry in one lane of one table shows here.
+TEST(ServerAgrees, OnEveryOctetAtEveryPlaceOfABlock) {
+    struct Slot {
+        std::string before;
+        char filler;
+        std::string marker;
+        std::string after;
+    };
+    const std::string end = " HTTP/1.1\r\nHost: a\r\n\r\n";
+    const std::string get = "GET / HTTP/1.1\r\nHost: a\r\n";
+    const std::vector<Slot> slots = {
+        {"GET /", 'a', "%", "0" + end},  {"GET /", 'a', "%0", end},
+        {"GET /?", 'a', "%", "0" + end}, {"GET /?", 'a', "%0", end},
+        {"GET /", 'a', "", end},         {"GET /?", 'a', "", end},
+        {get, 'n', "n", "n: v\r\n\r\n"}, {get + "n:", 'v', "v", "v\r\n\r\n"}};
+    for (const Slot& slot : slots) {
+        for (std::size_t at = slot.before.size() + slot.marker.size(); at < 194; ++at) {
+            std::string input = slot.before;
+            input.append(at - slot.before.size() - slot.marker.size(), slot.filler);
+            input += slot.marker + '?' + slot.after;
+            for (int value = 0; value < 256; ++value) {
+                input[at] = static_cast<char>(value);
                 if (!check(head_difference, input, strict(), Depth::kWhole)) return;
             }
         }

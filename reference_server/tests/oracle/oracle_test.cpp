@@ -1131,7 +1131,7 @@ TEST(ServerAgrees, OnEverySingleOctetEditOfChunkedBodies) {
 // "%" at offset `percent` of the request, in the path and in the query.
 TEST(ServerAgrees, OnEveryPercentPairAroundBlockEdges) {
     for (const bool in_query : {false, true}) {
-        for (const std::size_t percent : {15, 16, 17, 31, 32, 33, 63, 64, 65}) {
+        for (const std::size_t percent : {15U, 16U, 17U, 31U, 32U, 33U, 63U, 64U, 65U}) {
             std::string input = "GET /";
             if (in_query) input += "?";
             input.append(percent - input.size(), 'a');
@@ -1262,7 +1262,7 @@ TEST(ServerAgrees, OnGeneratedAndHarmedChunkedBodies) {
 // Around each default limit: one below, at it and one above.
 TEST(ServerAgrees, OnTheEdgesOfTheLimits) {
     const std::string get = "GET / HTTP/1.1\r\nHost: a\r\n";
-    for (const std::size_t more : {0, 1, 2, 3}) {
+    for (const std::size_t more : {0U, 1U, 2U, 3U}) {
         std::string lines;
         for (std::size_t i = 0; i < 97 + more; ++i) lines += "x: y\r\n";
         std::string filler;

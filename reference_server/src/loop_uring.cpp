@@ -40,6 +40,7 @@ enum class Operation : std::uint8_t {
     kRoom,
     kWake,
     kGiveUp,
+    kShutdown,
     kIgnored,
 };
 
@@ -172,7 +173,7 @@ class UringLoop final : public Loop {
             peer.shutdown_due = true;
             return;
         }
-        prepare_shutdown(handle);
+        start_shutdown(handle, peer);
     }
 
     void close(std::int32_t handle, LoopToken) override {
@@ -186,6 +187,7 @@ class UringLoop final : public Loop {
         peer.wants_room = false;
         peer.token = LoopEvents::kRefused;
         peer.closing = true;
+        if (peer.shutting) return;
         if (peer.send_buffer == kNoBuffer) {
             finish_close(handle, peer);
             return;
@@ -241,6 +243,7 @@ class UringLoop final : public Loop {
         bool receive_cancelled : 1 = false;
         bool polling : 1 = false;
         bool shutdown_due : 1 = false;
+        bool shutting : 1 = false;
         bool closing : 1 = false;
         bool broken : 1 = false;
     };
@@ -316,11 +319,19 @@ class UringLoop final : public Loop {
         io_uring_sqe_set_data64(sqe, pack(Operation::kIgnored, 0, 0));
     }
 
-    void prepare_shutdown(std::int32_t handle) {
+    // The ring hands a shutdown to a thread of its own, which looks the descriptor up when it gets
+    // to it: by then it may be another connection's. So an ordinary descriptor is shut at once, and
+    // one of the ring's table is not given back before the shutdown has completed.
+    void start_shutdown(std::int32_t handle, Peer& peer) {
+        if (!settings_.direct_descriptors) {
+            shutdown(handle, SHUT_WR);
+            return;
+        }
         io_uring_sqe* const sqe = next_entry();
         io_uring_prep_shutdown(sqe, handle, SHUT_WR);
         mark_direct(sqe);
-        io_uring_sqe_set_data64(sqe, pack(Operation::kIgnored, 0, 0));
+        io_uring_sqe_set_data64(sqe, pack(Operation::kShutdown, peer.generation, handle));
+        peer.shutting = true;
     }
 
     void finish_close(std::int32_t handle, Peer& peer) {
@@ -380,6 +391,11 @@ class UringLoop final : public Loop {
                         arm_room(handle, after);
                     }
                 }
+                break;
+            case Operation::kShutdown:
+                if (!current) break;
+                peer.shutting = false;
+                if (peer.closing) finish_close(handle, peer);
                 break;
             case Operation::kGiveUp:
                 if (current && peer.closing) {
@@ -482,7 +498,7 @@ class UringLoop final : public Loop {
         }
         if (peer.shutdown_due) {
             peer.shutdown_due = false;
-            prepare_shutdown(handle);
+            start_shutdown(handle, peer);
         }
         if (peer.wants_room) {
             const std::uint32_t generation = peer.generation;

@@ -141,7 +141,10 @@ TEST_P(EveryEngine, a_refusal_is_never_eaten_by_a_reset) {
         shutdown(fd, SHUT_WR);
         const Received received = read_some(fd, kToTheEnd);
         LAW(statuses(received.octets) == Statuses{400} && received.ended && !received.reset,
-            << i << (received.ended ? " ended " : " ") << (received.reset ? " reset " : " ")
+            << i << server_->counters().accepted.load() << " in "
+            << server_->counters().bytes_in.load() << " refused "
+            << server_->counters().refused.load() << " out " << server_->counters().bytes_out.load()
+            << (received.ended ? " ended " : " ") << (received.reset ? " reset " : " ")
             << visible(received.octets));
         close(fd);
     }

@@ -43,6 +43,7 @@ struct Buffer {
     std::string_view view() const { return {data, size}; }
 };
 
+constexpr std::string_view kHelloPath = "/hello";
 constexpr std::size_t kHeadStep = 256;
 constexpr std::size_t kParkedMax = 1024 * 1024;
 
@@ -384,9 +385,10 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     const Framing framing = framing_of(head);
     // A plain GET of the fixed answer: its octets are ready, made once a second.
     if (framing.kind == BodyKind::kNone && head.method == Method::kGet &&
-        head.target.in(data) == "/hello" && reason == Reason::kNone && head.is_http_1_1() &&
-        !head.has(kConnectionClose) && limits.requests_per_connection == 0 && !draining_)
-        [[likely]] {
+        head.target.size == kHelloPath.size() &&
+        std::memcmp(data + head.target.begin, kHelloPath.data(), kHelloPath.size()) == 0 &&
+        reason == Reason::kNone && head.is_http_1_1() && !head.has(kConnectionClose) &&
+        limits.requests_per_connection == 0 && !draining_) [[likely]] {
         std::memcpy(scratch_at_, hello_.data(), hello_.size());
         scratch_at_ += hello_size_;
         if (c.exchange != nullptr) release_exchange(c);

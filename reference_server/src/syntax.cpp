@@ -82,15 +82,24 @@ bool is_ipv6_address(std::string_view text) {
 }
 
 HostKind judge_host_value(std::string_view text) {
+    const auto is_name_octet = [&](std::size_t k) {
+        return kClassTable[octet(text[k])] & kClassHostName;
+    };
     std::size_t i = 0;
-    while (i < text.size() && (kClassTable[octet(text[i])] & kClassHostName) != 0) ++i;
+    while (i + 4 <= text.size() && (is_name_octet(i) & is_name_octet(i + 1) & is_name_octet(i + 2) &
+                                    is_name_octet(i + 3)) != 0) {
+        i += 4;
+    }
+    while (i < text.size() && is_name_octet(i) != 0) ++i;
     if (i == 0 || (i < text.size() && text[i] != ':')) return parse_host(text).kind;
     if (i == text.size()) return HostKind::kValid;
     const std::string_view port = text.substr(i + 1);
-    if (port.size() > 4) return is_port(port) ? HostKind::kValid : HostKind::kInvalid;
-    unsigned strangers = 0;
-    for (const char c : port) strangers |= (octet(c) - unsigned{'0'}) > 9;
-    return strangers == 0 ? HostKind::kValid : HostKind::kInvalid;
+    const auto is_stranger = [&](std::size_t k) { return octet(port[k]) - unsigned{'0'} > 9; };
+    if (port.size() == 4) {  // by far the most common length that is said at all
+        const bool bad = is_stranger(0) | is_stranger(1) | is_stranger(2) | is_stranger(3);
+        return bad ? HostKind::kInvalid : HostKind::kValid;
+    }
+    return is_port(port) ? HostKind::kValid : HostKind::kInvalid;
 }
 
 HostParts parse_host(std::string_view text) {

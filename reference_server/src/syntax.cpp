@@ -94,10 +94,12 @@ HostKind judge_host_value(std::string_view text) {
     if (i == 0 || (i < text.size() && text[i] != ':')) return parse_host(text).kind;
     if (i == text.size()) return HostKind::kValid;
     const std::string_view port = text.substr(i + 1);
-    const auto is_stranger = [&](std::size_t k) { return octet(port[k]) - unsigned{'0'} > 9; };
+    const auto is_stranger = [&](std::size_t k) {
+        return octet(port[k]) - unsigned{'0'} > 9 ? 1U : 0U;
+    };
     if (port.size() == 4) {  // by far the most common length that is said at all
-        const bool bad = is_stranger(0) | is_stranger(1) | is_stranger(2) | is_stranger(3);
-        return bad ? HostKind::kInvalid : HostKind::kValid;
+        const unsigned bad = is_stranger(0) | is_stranger(1) | is_stranger(2) | is_stranger(3);
+        return bad != 0 ? HostKind::kInvalid : HostKind::kValid;
     }
     return is_port(port) ? HostKind::kValid : HostKind::kInvalid;
 }

@@ -63,6 +63,9 @@ def ask(address: str, port: int, octets: bytes, *, deadline_s: float) -> bytes |
         talk.settimeout(max(deadline_s, 0.001))
         try:
             talk.connect((address, port))
+            if talk.getsockname() == talk.getpeername():
+                # Where nobody listens on an ephemeral port, TCP may connect a socket to itself.
+                return None
             talk.sendall(octets)
             while len(received) < _ANSWER_OCTETS_MAX and not _complete(received):
                 left = end - time.monotonic()

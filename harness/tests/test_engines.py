@@ -153,6 +153,15 @@ def test_wrong_answers_are_a_result_with_errors() -> None:
     assert sum(measured.errors.values()) > 0
 
 
+def test_a_server_that_only_says_no_is_a_result_with_errors() -> None:
+    with peers.peer(peers.closing(peers.BAD)) as peer:
+        measured = engines.Native().measure(
+            PLAN, engines.Target("127.0.0.1", peer.port, (os.getpid(),)), duration_s=0.2, cpus=None
+        )
+    assert measured.requests == 0
+    assert sum(measured.errors.values()) > 0
+
+
 @pytest.mark.needs("wrk")
 def test_wrk_runs() -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:

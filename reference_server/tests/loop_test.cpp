@@ -236,7 +236,8 @@ TEST_P(EveryEngine, resets_in_every_state_leave_nothing_behind) {
     write_all(fd, kGet);
     LAW(statuses(read_some(fd, 114).octets) == Statuses{200});
     close(fd);
-    for (unsigned i = 0; i < 100 && server_->counters().closed < 201; ++i) usleep(20000);
+    // Longer than the 2 s that a lingering close may take.
+    for (unsigned i = 0; i < 400 && server_->counters().closed < 201; ++i) usleep(20000);
     LAW(server_->counters().accepted == 201 && server_->counters().closed == 201,
         << server_->counters().accepted << " " << server_->counters().closed);
 }

@@ -82,7 +82,7 @@ def test_the_native_generator_measures_a_good_peer() -> None:
             held += piece
             heads = held.count(b"\r\n\r\n")
             held = held.rpartition(b"\r\n\r\n")[2]
-            connection.sendall(DATED * heads)
+            connection.sendall(dated() * heads)
 
     with peers.peer(pipelined) as peer:
         target = engines.Target("127.0.0.1", peer.port, (os.getpid(),))
@@ -96,10 +96,10 @@ def test_the_native_generator_measures_a_good_peer() -> None:
     assert (measured.histogram or "").startswith("HISTF")
 
 
-DATED = (
-    b"HTTP/1.1 200 OK\r\nDate: %s\r\nContent-Length: 5\r\n\r\nhello"
-    % email.utils.formatdate(usegmt=True).encode()
-)
+def dated() -> bytes:
+    """An answer whose Date is now: the generator looks at it."""
+    date = email.utils.formatdate(usegmt=True).encode()
+    return b"HTTP/1.1 200 OK\r\nDate: %s\r\nContent-Length: 5\r\n\r\nhello" % date
 
 
 def test_what_is_drained_is_no_throughput() -> None:
@@ -110,7 +110,7 @@ def test_what_is_drained_is_no_throughput() -> None:
             held += piece
             for _ in range(held.count(b"\r\n\r\n")):
                 time.sleep(0.02)
-                connection.sendall(DATED)
+                connection.sendall(dated())
             held = held.rpartition(b"\r\n\r\n")[2]
 
     plan = LoadPlan(

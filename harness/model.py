@@ -96,14 +96,26 @@ class Op(enum.IntEnum):
     CLOSE_WAIT = 7
 
 
+class Await(enum.IntEnum):
+    """What an AWAIT waits for; the look words leave the response to a later AWAIT."""
+
+    FINAL = 0
+    HEAD = 1  # a final response, and the request was HEAD
+    CONNECT = 2
+    ANY = 3  # interim responses too
+    LOOK_FINAL = 4
+    LOOK_ANY = 5
+
+
 class Step(msgspec.Struct, frozen=True):
     """One thing done on the connection of a case."""
 
     op: Op
     data: bytes = b""  # SEND
     wait_ms: int = 0  # PAUSE, AWAIT, WATCH, CLOSE_WAIT
-    kind: int = 0  # AWAIT: 0 ordinary, 1 the request was HEAD, 2 CONNECT, 3 any, interim too
+    kind: int = 0  # AWAIT: an Await
     if_open: bool = False  # only while the connection is open and no answer announced close
+    if_unanswered: bool = False  # only while no final response has come
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -120,6 +132,8 @@ class Case(msgspec.Struct, frozen=True):
     deadline_ms: int = 2000
     settle_ms: int = 0
     close_ms: int = 1500
+    timeline: bool = False  # record when each write and each octet went by
+    delivery: str = "whole"  # how the octets are cut: a word of delivery.py
 
     @property
     def sent(self) -> bytes:
@@ -162,6 +176,7 @@ class Exchange(msgspec.Struct, frozen=True):
     attempt: int = 1
     delivery: str = "whole"
     machine_dropped: bool = False  # the kernel lost packets meanwhile: silence proves nothing
+    timeline: bytes = b""  # the probe's event records, where the case asked for them
 
 
 class Verdict(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ _FEED_OCTETS = 1 << 16
 _READ_OCTETS = 1 << 18
 _NO_TIME = 0xFFFFFFFF
 _HEAD_ONLY = 1
+_TIMELINE = 2
 
 _LENGTH = struct.Struct("<I")
 _CASE = struct.Struct("<IIIIIBBH")  # length, number, deadline, settle, close, flags, zero, steps
@@ -37,7 +38,7 @@ def encode(number: int, case: Case) -> bytes:
     """A case as the probe reads it."""
     steps = bytearray()
     for step in case.steps:
-        op = step.op | (0x80 if step.if_open else 0)
+        op = step.op | (0x80 if step.if_open else 0) | (0x40 if step.if_unanswered else 0)
         if step.op is Op.SEND:
             steps += _STEP.pack(op, len(step.data)) + step.data
         else:
@@ -50,7 +51,7 @@ def encode(number: int, case: Case) -> bytes:
         case.deadline_ms,
         case.settle_ms,
         case.close_ms,
-        _HEAD_ONLY if case.head_only else 0,
+        (_HEAD_ONLY if case.head_only else 0) | (_TIMELINE if case.timeline else 0),
         0,
         len(case.steps),
     )
@@ -163,6 +164,9 @@ def _exchanges(pipe: IO[bytes], waiting: dict[int, Case], attempt: int) -> Itera
                     flags,
                     case.head_only,
                     attempt,
+                    case.delivery,
+                    False,
+                    held[start + count : at + 4 + length],
                 )
             )
             at += 4 + length

@@ -57,6 +57,10 @@ bool is_local_trouble(int error) {
          error == EADDRNOTAVAIL || error == EAGAIN || error == EINTR;
 }
 
+bool is_look(AwaitKind kind) {
+  return kind == AwaitKind::kLookFinal || kind == AwaitKind::kLookAny;
+}
+
 }  // namespace
 
 ProbeEngine::ProbeEngine(const ProbeOptions& options)
@@ -436,6 +440,10 @@ void ProbeEngine::advance(Talk* talk) {
         ++talk->step;
         continue;
       }
+      if (step.if_unanswered && talk->final_responses != 0) {
+        ++talk->step;
+        continue;
+      }
       talk->entered = true;
       talk->step_sent = 0;
       talk->until_us = talk->deadline_us;
@@ -454,7 +462,9 @@ void ProbeEngine::advance(Talk* talk) {
         break;
       case StepOp::kAwait:
         is_done = take_response(talk, step.kind) || talk->peer_fin;
-        if (!is_done && is_over) {
+        if (!is_done && is_over && is_look(step.kind)) {
+          is_done = true;
+        } else if (!is_done && is_over) {
           talk->flags |= kExchangeAwaitRanOut;
           is_done = true;
         }
@@ -519,6 +529,13 @@ bool ProbeEngine::play_send(Talk* talk, const ProbeStep& step) {
 }
 
 bool ProbeEngine::take_response(Talk* talk, AwaitKind kind) {
+  if (is_look(kind)) {
+    const auto untaken =
+        talk->responses.begin() + static_cast<std::ptrdiff_t>(talk->responses_taken);
+    return kind == AwaitKind::kLookAny
+               ? untaken != talk->responses.end()
+               : std::find(untaken, talk->responses.end(), true) != talk->responses.end();
+  }
   while (talk->responses_taken < talk->responses.size()) {
     const bool is_final = talk->responses[talk->responses_taken];
     ++talk->responses_taken;
@@ -662,7 +679,7 @@ RequestKind ProbeEngine::kind_of_next_response(const Talk& talk) const {
   }
   for (std::size_t i = talk.step; i < talk.play.steps.size(); ++i) {
     const ProbeStep& step = talk.play.steps[i];
-    if (step.op != StepOp::kAwait || step.kind == AwaitKind::kAny) continue;
+    if (step.op != StepOp::kAwait || step.kind == AwaitKind::kAny || is_look(step.kind)) continue;
     if (ahead-- != 0) continue;
     if (step.kind == AwaitKind::kHead) return RequestKind::kHead;
     if (step.kind == AwaitKind::kConnect) return RequestKind::kConnect;

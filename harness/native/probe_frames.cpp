@@ -63,7 +63,8 @@ FrameResult decode_case(std::string_view input, std::size_t* used, ProbeCase* ou
     const std::uint32_t op = get_u8(body, at);
     ProbeStep step;
     step.if_open = (op & kStepIfOpen) != 0;
-    step.op = static_cast<StepOp>(op & 0x7f);
+    step.if_unanswered = (op & kStepIfUnanswered) != 0;
+    step.op = static_cast<StepOp>(op & 0x3f);
     step.n = get_u32(body, at + 1);
     at += 5;
     switch (step.op) {
@@ -75,7 +76,7 @@ FrameResult decode_case(std::string_view input, std::size_t* used, ProbeCase* ou
         break;
       case StepOp::kAwait:
         if (body.size() - at < 1) return malformed("ends within an AWAIT");
-        if (get_u8(body, at) > 3) return malformed("unknown kind of AWAIT");
+        if (get_u8(body, at) > 5) return malformed("unknown kind of AWAIT");
         step.kind = static_cast<AwaitKind>(get_u8(body, at));
         ++at;
         break;
@@ -86,7 +87,7 @@ FrameResult decode_case(std::string_view input, std::size_t* used, ProbeCase* ou
       case StepOp::kCloseWait:
         break;
       default:
-        return malformed("unknown step " + std::to_string(op & 0x7f));
+        return malformed("unknown step " + std::to_string(op & 0x3f));
     }
     out->steps.push_back(step);
   }

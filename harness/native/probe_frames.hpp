@@ -17,10 +17,12 @@
 //     u8 op | u32 n | payload
 //     op bit 0x80: only if the connection is still open both ways and no answer so far announced
 //     close; skipped otherwise (a skipped step counts as done)
+//     op bit 0x40: only if no final response has come so far; skipped otherwise
 //       1 SEND        the n octets that follow; one write where the kernel takes it whole
 //       2 PAUSE       n ms; what arrives meanwhile is read
 //       3 AWAIT       one further final response for at most n ms; payload u8 kind: 0 ordinary,
-//                     1 the request was HEAD, 2 it was CONNECT, 3 any response, interim ones too.
+//                     1 the request was HEAD, 2 it was CONNECT, 3 any response, interim ones too;
+//                     4 and 5 wait for a final or for any response and leave it to a later AWAIT.
 //                     Also over when the server closes. Running out of n is no error.
 //                     101 is final: what follows it is no HTTP/1.1.
 //       4 FIN         shutdown of the sending side
@@ -76,8 +78,16 @@ enum class StepOp : std::uint8_t {
   kCloseWait = 7,
 };
 inline constexpr std::uint8_t kStepIfOpen = 0x80;
+inline constexpr std::uint8_t kStepIfUnanswered = 0x40;
 
-enum class AwaitKind : std::uint8_t { kOrdinary = 0, kHead = 1, kConnect = 2, kAny = 3 };
+enum class AwaitKind : std::uint8_t {
+  kOrdinary = 0,
+  kHead = 1,
+  kConnect = 2,
+  kAny = 3,
+  kLookFinal = 4,
+  kLookAny = 5,
+};
 
 inline constexpr std::uint8_t kCaseHeadersOnly = 1;
 inline constexpr std::uint8_t kCaseEvents = 2;
@@ -85,6 +95,7 @@ inline constexpr std::uint8_t kCaseEvents = 2;
 struct ProbeStep {
   StepOp op = StepOp::kSend;
   bool if_open = false;
+  bool if_unanswered = false;
   AwaitKind kind = AwaitKind::kOrdinary;
   std::uint32_t n = 0;     // octets of a SEND, else milliseconds
   std::size_t offset = 0;  // of a SEND's octets in ProbeCase::octets

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from collections.abc import Iterable
 
 import pytest
 
-from httpmark.harness.model import Case, End, Exchange, Op, Outcome, Step
+from httpmark.harness.model import Await, Case, End, Exchange, Op, Outcome, Step
 from httpmark.harness.probe import Probe
 
 from . import peers
@@ -194,3 +195,21 @@ def test_big_requests_and_answers_come_whole() -> None:
         exchange = play(peer.port, [case("c", *steps, deadline_ms=5000)])["c"]
     assert exchange.received == answer
     assert exchange.sent_octets == len(content)
+
+
+def test_a_look_leaves_the_answer_and_the_timeline_tells_when() -> None:
+    steps = (
+        Step(Op.SEND, GET),
+        Step(Op.AWAIT, wait_ms=500, kind=Await.LOOK_FINAL),
+        Step(Op.SEND, b"late", if_unanswered=True),
+        Step(Op.AWAIT, wait_ms=500),
+    )
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        exchange = play(peer.port, [case("c", *steps, timeline=True, delivery="tail")])["c"]
+        plain = play(peer.port, [case()])["c"]
+    assert exchange.sent_octets == len(GET)
+    assert exchange.end_us < 400_000
+    assert exchange.delivery == "tail"
+    events = [(kind, octets) for kind, _, octets in struct.iter_unpack("<BII", exchange.timeline)]
+    assert events == [(1, len(GET)), (2, len(peers.OK))]
+    assert plain.timeline == b""

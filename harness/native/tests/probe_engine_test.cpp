@@ -314,6 +314,54 @@ TEST(ProbeEngine, each_awaited_response_knows_its_request) {
   EXPECT_LT(seen.end_us, 900'000u);
 }
 
+TEST(ProbeEngine, a_look_leaves_the_answer_to_the_await) {
+  const auto play = [](int fd) {
+    hear_heads(fd, 1);
+    say(fd, "HTTP/1.1 100 Continue\r\n\r\n");
+    char buffer[16];
+    if (recv(fd, buffer, sizeof buffer, 0) > 0) say(fd, kOk);
+    hear_heads(fd, 9);
+  };
+  const Seen seen = play_one(play, {{send_step(kGet), await_step(1000, 5), send_step("body"),
+                                     await_step(1000, 4), await_step(1000)}});
+  EXPECT_EQ(seen.finals, 1);
+  EXPECT_EQ(seen.flags, 0);
+  EXPECT_LT(seen.end_us, 900'000u);
+  // An interim answer is no final one, and a look that runs out is no failed wait.
+  const Seen looked =
+      play_one(play, {{send_step(kGet), await_step(100, 4), send_step("body"), await_step(1000)}});
+  EXPECT_EQ(looked.finals, 1);
+  EXPECT_EQ(looked.flags, 0);
+  EXPECT_GT(looked.end_us, 90'000u);
+}
+
+TEST(ProbeEngine, octets_only_for_a_server_that_still_waits) {
+  const CaseText text = {{send_step(kGet), await_step(100), send_step("more", 0x40),
+                          await_step(1000, 0, 0x40), send_step(kGet, 0x80),
+                          await_step(1000, 0, 0x80)}};
+  const auto waits = [](int fd) {
+    hear_heads(fd, 1);
+    char buffer[4];
+    if (recv(fd, buffer, sizeof buffer, MSG_WAITALL) == 4) say(fd, kOk);
+    hear_heads(fd, 1);
+    say(fd, kOk);
+    hear_heads(fd, 1);
+  };
+  const Seen waited = play_one(waits, text);
+  EXPECT_EQ(waited.finals, 2);
+  EXPECT_EQ(waited.sent, 2 * kGet.size() + 4);
+  const auto answers = [](int fd) {
+    for (int i = 0; i < 2; ++i) {
+      hear_heads(fd, 1);
+      say(fd, kOk);
+    }
+    hear_heads(fd, 1);
+  };
+  const Seen answered = play_one(answers, text);
+  EXPECT_EQ(answered.finals, 2);
+  EXPECT_EQ(answered.sent, 2 * kGet.size());
+}
+
 TEST(ProbeEngine, interim_answers_count_only_where_any_answer_does) {
   const auto play = [](int fd) {
     hear_heads(fd, 1);

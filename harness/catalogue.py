@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from httpmark.harness import checks, corpus, grammar
-from httpmark.harness.model import Case, Family, HarnessError, Level, LoadPlan
+from httpmark.harness.model import Case, Family, HarnessError, Level, LoadMode, LoadPlan
 
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 
@@ -249,7 +249,37 @@ def _plan(path: Path, name: str) -> LoadPlan:
             raise HarnessError(f"{name}: key {key!r}: must be positive")
     if plan.depth > 256:
         raise HarnessError(f"{name}: key 'depth': at most 256")
+    mistake = _plan_mistake(plan)
+    if mistake:
+        raise HarnessError(f"{name}: key {mistake}")
     return plan
+
+
+def _plan_mistake(plan: LoadPlan) -> str | None:
+    """What does not go together in a load profile: the key, and why."""
+    rates = (plan.rate is not None) + (plan.rate_of_capacity is not None)
+    if plan.mode is LoadMode.OPEN and rates != 1:
+        return "'rate': an open loop has either 'rate' or 'rate_of_capacity'"
+    if plan.mode is not LoadMode.OPEN and rates:
+        return "'rate': belongs to mode = \"open\""
+    if plan.mode is LoadMode.OPEN and min(plan.rate or 1, plan.rate_of_capacity or 1) <= 0:
+        return "'rate': must be positive"
+    if (plan.mode is LoadMode.IDLE) != bool(plan.ladder):
+        return "'ladder': goes with mode = \"idle\", and that needs one"
+    for key, ladder in (("ladder", plan.ladder), ("quick_ladder", plan.quick_ladder)):
+        if any(a >= b for a, b in zip((0, *ladder), ladder, strict=False)):
+            return f"{key!r}: heights must grow from above 0"
+        if len(ladder) == 1:
+            return f"{key!r}: a slope needs two heights"
+    if plan.tls_ciphers is not None and plan.tls_version is None:
+        return "'tls_ciphers': goes with 'tls_version'"
+    if plan.tls and "tls" not in plan.needs:
+        return "'needs': must hold \"tls\" where 'tls_version' is given"
+    if any(request.weight < 1 for request in plan.requests):
+        return "'requests': 'weight' must be at least 1"
+    if plan.split_bytes < 0:
+        return "'split_bytes': must not be negative"
+    return None
 
 
 def _version(families: dict[str, Family], rules: dict[str, corpus.Rule]) -> str:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -279,6 +279,27 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 # --- load -------------------------------------------------------------------------------------
 
 
+class LoadMode(enum.StrEnum):
+    """How a load is laid on (native/load_plan.hpp)."""
+
+    CLOSED = "closed"  # connections x depth requests are always under way
+    OPEN = "open"  # requests go out when they are due, whatever became of those before
+    IDLE = "idle"  # one request on each connection, then the connections are held
+    CHURN = "churn"  # each connection ends after depth requests, and the next one is opened
+    SLOW = "slow"  # requests go out as long as the server takes them; nothing is read
+
+
+class LoadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One request of a mixed load; fields beyond Host and the framing are its own."""
+
+    method: str = "GET"
+    path: str = "/hello"
+    fields: tuple[str, ...] = ()  # as "Name: value"
+    content: str = ""
+    chunked: bool = False  # content goes as one chunk instead of with a Content-Length
+    weight: int = 1  # how often it comes in one turn
+
+
 class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One load profile: ``scenarios/load/<name>.toml``; ``name`` and ``source`` are the file's."""
 
@@ -298,7 +319,24 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     needs: tuple[str, ...] = ("hello",)
     default: bool = False  # runs where no profile is named
     published: str | None = None  # the published benchmark whose parameters these are
+    mode: LoadMode = LoadMode.CLOSED
+    refill: Literal["batch", "window"] = "batch"
+    rate: float | None = None  # open: requests a second, the same for every server
+    rate_of_capacity: float | None = None  # open: a share of what the server reaches closed
+    arrivals: Literal["constant", "poisson"] = "constant"
+    bind: str | None = None  # source addresses, as 127.0.0.0/8
+    connect_rate: float = 20_000.0  # connections opened a second
+    tls_version: Literal["1.2", "1.3"] | None = None  # none: plain
+    tls_ciphers: str | None = None  # as OpenSSL names them
+    requests: tuple[LoadRequest, ...] = ()  # in turn; none: GET of the path
+    split_bytes: int = 0  # send so many octets at a time, wherever that cuts; 0 = all
+    ladder: tuple[int, ...] = ()  # idle: connections held at each rung, in all
+    quick_ladder: tuple[int, ...] = ()
     source: str = ""
+
+    @property
+    def tls(self) -> bool:
+        return self.tls_version is not None
 
 
 class Bottleneck(enum.StrEnum):
@@ -340,6 +378,15 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     latency_reason: str | None = None
     histogram: str | None = None
     redo: bool = False  # this sample replaced one that starved
+    rate_offered: float | None = None  # open: requests a second that were due
+    service_us: dict[str, float] | None = None  # open: from the send, not from when it was due
+    lag_us: dict[str, float] | None = None  # open: how late the generator turned to what was due
+    saturated: bool | None = None  # open: not all requests went out when they were due
+    connections_per_second: float | None = None  # churn
+    connect_us: dict[str, float] | None = None
+    handshake_us: dict[str, float] | None = None  # TLS: without the connect
+    tls: str | None = None  # version and cipher that were agreed on
+    context_switches_per_request: Cost | None = None
 
 
 class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -368,6 +415,37 @@ class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
     cost_over_null: float | None = None
     samples: tuple[LoadSample, ...] = ()
     reason: str | None = None
+    mode: LoadMode = LoadMode.CLOSED
+    scaled: str | None = None  # the profile is too large for this machine: what was cut, and why
+    rate_offered: float | None = None  # open: requests a second that were due
+    latency_us: dict[str, float] | None = None  # medians over the samples
+    latency_reason: str | None = None
+    service_us: dict[str, float] | None = None
+    lag_us: dict[str, float] | None = None
+    connections_per_second: float | None = None
+    handshake_us: dict[str, float] | None = None
+    tls: str | None = None
+    context_switches_per_request: Cost | None = None
+    instructions_per_request: Cost | None = None
+    instructions_reason: str | None = None
+
+
+class PairedRatio(msgspec.Struct, frozen=True, kw_only=True):
+    """How one server's figure compares with another's, pair by pair within blocks.
+
+    ``ratio`` is head over base: exp of the trimmed mean of the log-ratios.
+    """
+
+    profile: str
+    engine: str
+    metric: str  # cpu_ns_per_request, requests_per_second
+    base: str
+    head: str
+    ratio: float | None
+    interval_95: tuple[float, float] | None
+    pairs: int
+    detectable: float | None  # the least ratio that so many pairs would show, 80 times in 100
+    reason: str | None = None
 
 
 # --- memory -----------------------------------------------------------------------------------
@@ -379,6 +457,26 @@ class BytesPerConnection(msgspec.Struct, frozen=True):
     virtual: float | None
     resident: float | None
     kernel: float | None
+
+
+class Rung(msgspec.Struct, frozen=True, kw_only=True):
+    """One height of the memory ladder: what the server holds, and what it uses then."""
+
+    connections: int  # asked for
+    held: int  # established and accepted, counted on the server's side
+    vmpeak_kb: int
+    pss_kb: int
+    kernel_kb: int | None  # of one end: half of the growth of both, as they are on one machine
+
+
+class SlowReaders(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server piles up for clients that send without end and never read."""
+
+    connections: int
+    seconds: float
+    sent_kb: int  # octets that the server took
+    pss_before_kb: int
+    pss_peak_kb: int
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
@@ -393,6 +491,10 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     connections_held: int = 0
     processes: int = 1
     reason: str | None = None
+    ladder: tuple[Rung, ...] = ()
+    ladder_scaled: str | None = None  # the ladder is too high for this machine: what was cut, why
+    after_close_pss_kb: int | None = None  # when all connections of the ladder have gone
+    slow_readers: SlowReaders | None = None
 
 
 # --- compliance -------------------------------------------------------------------------------
@@ -498,3 +600,4 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, Any]
     servers: tuple[ServerResult, ...]
     notes: tuple[str, ...] = ()
+    paired: tuple[PairedRatio, ...] = ()

@@ -27,9 +27,12 @@ from httpmark.harness import (
     environment,
     explain,
     gates,
+    github,
+    junit,
     report,
     run,
     runtime,
+    sarif,
     servers,
 )
 from httpmark.harness.model import HarnessError, Run
@@ -302,19 +305,19 @@ def check_command(
             if checker.last is not None:
                 families = checker.catalogue.families
                 found = gates.findings(checker.last, gate=gate, families=families)
-                code = gates.exit_code(checker.last, gate=gate, families=families)
+                code = gates.exit_code(checker.last, found, gate=gate)
                 if json_path is not None:
                     _written(json_path, msgspec.json.encode(checker.last))
                 if junit_path is not None:
-                    _written(junit_path, gates.junit(checker.last, found))
+                    _written(junit_path, junit.junit(checker.last, found))
                 if sarif_path is not None:
-                    _written(sarif_path, gates.sarif(checker.last, found))
+                    _written(sarif_path, sarif.sarif(checker.last, found))
                 if summary_path is not None:
-                    _written(summary_path, gates.summary(checker.last, found, code=code))
+                    _written(summary_path, github.summary(checker.last, found, code=code))
     click.echo(report.scoreboard(result))
     click.echo(f"\nreport: {checker.folder / run.REPORT}")
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        for line in gates.workflow_commands(found):
+        for line in github.workflow_commands(found):
             click.echo(line)
     raise SystemExit(code)
 

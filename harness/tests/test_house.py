@@ -21,6 +21,7 @@ FLOORS = (
     ("binaries", "reader", "evidence", "checks", "corpus", "catalogue", "servers"),
     ("wire", "probe", "supervisor", "runtime", "judge", "score", "resources", "environment"),
     ("conformance", "engines", "load", "report", "gates", "run", "check", "explain"),
+    ("junit", "sarif", "github", "badge"),
     ("cli",),
 )
 PLACE = {

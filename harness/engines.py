@@ -9,22 +9,27 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
 from httpmark.harness import binaries, resources
-from httpmark.harness.model import LoadPlan, Unusable
+from httpmark.harness.model import HarnessError, LoadMode, LoadPlan, LoadRequest, Unusable
 
 _GRACE_S = 30.0
 # A slow server has a second of requests under way when the window ends; they are waited for.
 _DRAIN_S = 10.0
+# What the generator needs besides one descriptor for each connection.
+_DESCRIPTORS_KEPT = 64
+_WRK2_CALIBRATION_S = 10
+_RATE_SHORTFALL_MAX = 0.01
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -33,10 +38,18 @@ class Target(msgspec.Struct, frozen=True):
     address: str
     port: int
     pids: tuple[int, ...] = ()
+    tls_port: int | None = None
 
-    def url(self, path: str) -> str:
+    def url(self, plan: LoadPlan) -> str:
+        """Where a plan's requests go.
+
+        :raises Unusable: the plan wants TLS, and the target's TLS port is not known.
+        """
+        if plan.tls and self.tls_port is None:
+            raise Unusable(f"{plan.name} needs TLS, and the target has no TLS port")
         host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"http://{host}:{self.port}{path}"
+        scheme, port = ("https", self.tls_port) if plan.tls else ("http", self.port)
+        return f"{scheme}://{host}:{port}{plan.path}"
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +63,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     seconds: float
     errors: dict[str, int]
-    established: int
+    established: int | None
     server_ns_per_request: float | None
     client_ns_per_request: float | None
     server_on_cpu_ratio: float | None
@@ -60,6 +73,16 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     latency_us: dict[str, float] | None
     latency_reason: str | None
     histogram: str | None
+    rate_offered: float | None = None
+    service_us: dict[str, float] | None = None
+    lag_us: dict[str, float] | None = None
+    saturated: bool | None = None
+    connections_per_second: float | None = None
+    connect_us: dict[str, float] | None = None
+    handshake_us: dict[str, float] | None = None
+    tls: str | None = None
+    server_switches_per_request: float | None = None
+    client_switches_per_request: float | None = None
 
 
 class Engine(Protocol):
@@ -69,10 +92,16 @@ class Engine(Protocol):
 
     def version(self) -> str: ...
 
+    def cannot(self, plan: LoadPlan) -> str | None:
+        """What of a plan this engine cannot do, in words; None where it can do all."""
+        ...
+
     def measure(
         self, plan: LoadPlan, target: Target, *, duration_s: float, cpus: frozenset[int] | None
     ) -> Measured:
         """Load ``target`` for one window.
+
+        An open loop's plan has a ``rate`` here; a share of the capacity is resolved before.
 
         :param cpus: the processors the generator may use; None leaves it unpinned.
         :raises Unusable: the engine did not run or its output was not understood.
@@ -133,6 +162,54 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, floa
         time.sleep(0.02)
 
 
+class Accounts(msgspec.Struct, frozen=True):
+    """What a target's processes used meanwhile; None where they are not known or have ended."""
+
+    cpu_ns: int | None = None
+    run_delay_ratio: float | None = None
+    switches: int | None = None
+
+
+_NO_ACCOUNTS = Accounts()
+
+
+def _open_books(pids: Sequence[int]) -> Callable[[], Accounts]:
+    """Begin to account for a target, for engines that do not look at it; the call ends it."""
+    cpu, delay = resources.cpu_ns(pids), resources.run_delay_ns(pids)
+    switches = resources.context_switches(pids)
+    started = time.monotonic()
+
+    def close() -> Accounts:
+        wall_ns = (time.monotonic() - started) * 1e9
+        cpu_after, switches_after = resources.cpu_ns(pids), resources.context_switches(pids)
+        if cpu is None or cpu_after is None or switches is None or switches_after is None:
+            return Accounts()
+        waited = resources.run_delay_ns(pids) - delay
+        return Accounts(cpu_after - cpu, waited / wall_ns, switches_after - switches)
+
+    return close
+
+
+def octets(request: LoadRequest, *, host: str) -> bytes:
+    """A request of a mixed load as it goes out, framed (RFC 9112 sections 3, 6.2 and 7.1)."""
+    lines = [f"{request.method} {request.path} HTTP/1.1", f"Host: {host}", *request.fields]
+    content = request.content.encode()
+    if request.chunked:
+        lines.append("Transfer-Encoding: chunked")
+        content = b"%x\r\n%s\r\n0\r\n\r\n" % (len(content), content) if content else b"0\r\n\r\n"
+    elif content:
+        lines.append(f"Content-Length: {len(content)}")
+    return "\r\n".join((*lines, "", "")).encode("latin-1") + content
+
+
+def processes_for(connections: int) -> int:
+    """How many processes the generator needs, as each may hold only so many descriptors."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard == resource.RLIM_INFINITY:
+        return 1
+    return max(1, -(-connections // max(1, hard - _DESCRIPTORS_KEPT)))
+
+
 class Native:
     """``httpmark-load``: verifies every response and times each one (native/load)."""
 
@@ -141,21 +218,28 @@ class Native:
     def version(self) -> str:
         return "httpmark-load, of this package"
 
+    def cannot(self, plan: LoadPlan) -> str | None:
+        if plan.mode in (LoadMode.IDLE, LoadMode.SLOW):
+            return f"{plan.mode} loads are for memory, and measured by a ladder"
+        return None
+
     def measure(
         self, plan: LoadPlan, target: Target, *, duration_s: float, cpus: frozenset[int] | None
     ) -> Measured:
-        command = [
-            binaries.need("load"),
-            *("--connections", str(plan.connections), "--depth", str(plan.depth)),
-            *("--duration-s", f"{duration_s:g}", "--warmup-s", f"{plan.warmup_s:g}"),
-            *("--threads", str(plan.threads), "--drain-s", f"{_DRAIN_S:g}"),
-            *(word for pid in target.pids for word in ("--server-pid", str(pid))),
-            "--json",
-            target.url(plan.path),
-        ]
-        code, out, errors, _ = _run(
-            command, timeout_s=duration_s + plan.warmup_s + _GRACE_S, cpus=cpus
-        )
+        with request_files(plan, target) as files:
+            command = [
+                *native_command(plan, target, duration_s=duration_s),
+                *(word for pid in target.pids for word in ("--server-pid", str(pid))),
+                *(word for file in files for word in ("--request-file", file)),
+                "--json",
+                target.url(plan),
+            ]
+            opening_s = plan.connections / plan.connect_rate * (4 if plan.tls else 1)
+            code, out, errors, _ = _run(
+                command,
+                timeout_s=duration_s + plan.warmup_s + _DRAIN_S + opening_s + _GRACE_S,
+                cpus=cpus,
+            )
         # 1 says that responses were wrong: that is a result. 2 and above: there is none.
         if code not in (0, 1):
             raise Unusable(f"httpmark-load: {errors or f'exit code {code}'}")
@@ -163,84 +247,253 @@ class Native:
             report: dict[str, Any] = msgspec.json.decode(out)
         except msgspec.DecodeError:
             raise Unusable(f"httpmark-load printed no result: {errors or out[:200]}") from None
-        cost = report["cpu_ns_per_request"]
-        threads = report["client_threads"]
-        delays = [
-            ratio
-            for ratio in (
-                report.get("server_run_delay_ratio"),
-                *(thread["run_delay_ratio"] for thread in threads),
-            )
-            if ratio is not None
-        ]
-        return Measured(
-            requests=report["requests_in_window"],
-            seconds=report["seconds"],
-            errors={name: count for name, count in report["errors"].items() if count},
-            established=report["established"],
-            server_ns_per_request=cost["server"] if target.pids else None,
-            client_ns_per_request=cost["client"],
-            server_on_cpu_ratio=report["server_on_cpu_ratio"] if target.pids else None,
-            client_on_cpu_ratio=max(thread["on_cpu_ratio"] for thread in threads),
-            run_delay_ratio=max(delays, default=None),
-            littles_law_ratio=report["littles_law_ratio"],
-            latency_us=report["latency_us"],
-            latency_reason=None,
-            histogram=report["histograms"]["response"],
+        return read_native(report, plan, has_server=bool(target.pids))
+
+
+def native_command(plan: LoadPlan, target: Target, *, duration_s: float) -> list[str]:
+    """The words that make ``httpmark-load`` lay a plan on, all but the requests and the URL."""
+    words = [
+        binaries.need("load"),
+        *("--connections", str(plan.connections), "--depth", str(plan.depth)),
+        *("--mode", plan.mode, "--refill", plan.refill),
+        *("--duration-s", f"{duration_s:g}", "--warmup-s", f"{plan.warmup_s:g}"),
+        *("--threads", str(plan.threads), "--drain-s", f"{_DRAIN_S:g}"),
+        *("--connect-rate", f"{plan.connect_rate:g}"),
+    ]
+    procs = processes_for(plan.connections)
+    if procs > 1:
+        words += ["--procs", str(procs)]
+    if plan.mode is LoadMode.OPEN:
+        words += ["--rate", f"{plan.rate:.10g}", "--arrivals", plan.arrivals]
+    if plan.bind:
+        words += ["--bind", plan.bind]
+    if plan.split_bytes:
+        words += ["--split", str(plan.split_bytes)]
+    if plan.tls_version:
+        words += ["--tls-version", plan.tls_version]
+    if plan.tls_ciphers:
+        words += ["--tls-ciphers", plan.tls_ciphers]
+    return words
+
+
+@contextlib.contextmanager
+def request_files(plan: LoadPlan, target: Target) -> Iterator[list[str]]:
+    """The requests of a mixed load as files, each as often as it weighs; none for a plain GET."""
+    if not plan.requests:
+        yield []
+        return
+    host = target.url(plan).split("/")[2]
+    with tempfile.TemporaryDirectory(prefix="httpmark-requests-") as folder:
+        files = []
+        for number, request in enumerate(plan.requests):
+            path = Path(folder) / f"{number:03d}"
+            path.write_bytes(octets(request, host=host))
+            files += [str(path)] * request.weight
+        yield files
+
+
+def read_native(report: dict[str, Any], plan: LoadPlan, *, has_server: bool) -> Measured:
+    """What ``httpmark-load --json`` printed, as a measurement."""
+    cost, switches, tls = report["cpu_ns_per_request"], report["context_switches"], report["tls"]
+    is_open = plan.mode is LoadMode.OPEN
+    # Of an open loop's window are the requests that were due in it, whenever they were answered.
+    requests = report["requests" if is_open else "requests_in_window"]
+    threads = report["client_threads"]
+    delays = [
+        ratio
+        for ratio in (
+            report.get("server_run_delay_ratio"),
+            *(thread["run_delay_ratio"] for thread in threads),
         )
+        if ratio is not None
+    ]
+    return Measured(
+        requests=requests,
+        seconds=report["seconds"],
+        errors={name: count for name, count in report["errors"].items() if count},
+        established=report["established"],
+        server_ns_per_request=cost["server"] if has_server else None,
+        client_ns_per_request=cost["client"],
+        server_on_cpu_ratio=_each(report["server_on_cpu_ratio"], plan.workers)
+        if has_server
+        else None,
+        client_on_cpu_ratio=max(thread["on_cpu_ratio"] for thread in threads),
+        run_delay_ratio=max(delays, default=None),
+        littles_law_ratio=report["littles_law_ratio"],
+        latency_us=report["latency_us"],
+        latency_reason=None,
+        histogram=report["histograms"]["response"],
+        rate_offered=report["rate"],
+        service_us=report.get("service_us"),
+        lag_us=report.get("lag_us"),
+        saturated=report.get("saturated"),
+        connections_per_second=report["connects"] / report["seconds"]
+        if plan.mode is LoadMode.CHURN and report["seconds"]
+        else None,
+        connect_us=report["connect_us"],
+        handshake_us=tls["handshake_us"] if tls else None,
+        tls=f"{tls['version']} {tls['cipher']}" if tls else None,
+        server_switches_per_request=_per(switches["server"], report["requests"]),
+        client_switches_per_request=_per(switches["client"], report["requests"]),
+    )
 
 
-class Wrk:
+def _each(total: float | None, workers: int) -> float | None:
+    return None if total is None else total / workers
+
+
+class _Foreign:
+    """What the engines of others have in common: a command, and the books kept beside it."""
+
+    name: str
+    package: str
+
+    def __init__(self, executable: str | None = None) -> None:
+        wanted = executable or self.name
+        found = shutil.which(wanted)
+        if found is None:
+            raise Unusable(f"{wanted} is not to be found: {self.package}")
+        self._executable = found
+
+    def cannot(self, plan: LoadPlan) -> str | None:
+        """What none of them can, as their documentation has it (load.md 2)."""
+        if plan.mode not in (LoadMode.CLOSED, LoadMode.OPEN):
+            return f"it knows no load of mode {plan.mode}"
+        if plan.requests:
+            return "it sends one kind of request"
+        if plan.split_bytes:
+            return "it cannot split requests"
+        if plan.bind:
+            return "it cannot bind source addresses"
+        if plan.tls_version or plan.tls_ciphers:
+            return "it cannot pin the version of TLS"
+        return None
+
+    def _run(
+        self, words: Sequence[str], target: Target, *, timeout_s: float, cpus: frozenset[int] | None
+    ) -> tuple[str, str, int, Accounts]:
+        """Standard output, what it said where it failed, its own CPU ns, the target's accounts."""
+        close = _open_books(target.pids)
+        code, out, errors, used = _run([self._executable, *words], timeout_s=timeout_s, cpus=cpus)
+        said = errors or out.strip() or f"exit code {code}"
+        return out, said, round(used * 1e9), close()
+
+
+class Wrk(_Foreign):
     """Debian's ``wrk``: counts responses and checks nothing but their status."""
 
     name = "wrk"
-
-    def __init__(self, executable: str = "wrk") -> None:
-        found = shutil.which(executable)
-        if found is None:
-            raise Unusable(f"{executable} is not on PATH: apt-get install wrk")
-        self._executable = found
+    package = "apt-get install wrk"
 
     def version(self) -> str:
-        asked = subprocess.run(
-            [self._executable, "-v"], capture_output=True, text=True, timeout=10, check=False
-        )
-        words = (asked.stdout + asked.stderr).split()
-        return " ".join(words[:2])
+        return _first_words(self._executable, "-v", count=2)
+
+    def cannot(self, plan: LoadPlan) -> str | None:
+        if plan.mode is LoadMode.OPEN:
+            return "it knows no rate"
+        if plan.refill == "window":
+            return "it pipelines in batches only"
+        return super().cannot(plan)
 
     def measure(
         self, plan: LoadPlan, target: Target, *, duration_s: float, cpus: frozenset[int] | None
     ) -> Measured:
-        with tempfile.TemporaryDirectory(prefix="httpmark-wrk-") as folder:
-            script = Path(folder) / "pipeline.lua"
-            script.write_text(
-                "local batch\n"
-                "init = function() local one = {}\n"
-                f"  for i = 1, {plan.depth} do one[i] = wrk.format() end\n"
-                "  batch = table.concat(one) end\n"
-                "request = function() return batch end\n"
-            )
-            command = [
-                self._executable,
+        with _pipeline_script(plan.depth) as script:
+            words = [
                 *("-c", str(plan.connections), "-t", str(plan.threads)),
-                *("-d", f"{max(1, round(duration_s))}s", "-s", str(script)),
-                target.url(plan.path),
+                *("-d", f"{max(1, round(duration_s))}s", "-s", script),
+                target.url(plan),
             ]
-            before = resources.cpu_ns(target.pids)
-            delay_before = resources.run_delay_ns(target.pids)
-            started = time.monotonic()
-            code, out, errors, used = _run(command, timeout_s=duration_s + _GRACE_S, cpus=cpus)
-            wall = time.monotonic() - started
-            after = resources.cpu_ns(target.pids)
-            delay = resources.run_delay_ns(target.pids) - delay_before
-        return parse_wrk(
-            out,
-            failure=errors or out.strip() or f"exit code {code}",
-            plan=plan,
-            client_cpu_ns=round(used * 1e9),
-            server_cpu_ns=None if before is None or after is None else after - before,
-            server_run_delay_ratio=delay / (wall * 1e9) if target.pids else None,
+            out, said, used, accounts = self._run(
+                words, target, timeout_s=duration_s + _GRACE_S, cpus=cpus
+            )
+        return parse_wrk(out, failure=said, plan=plan, client_cpu_ns=used, accounts=accounts)
+
+
+class Wrk2(_Foreign):
+    """``wrk2``, a binary that the user brings: constant rate, latency from the intended send.
+
+    Its first ten seconds calibrate and are in no histogram; so it runs ten seconds longer.
+    """
+
+    name = "wrk2"
+    package = "it is in no package registry; build it and name the binary with --wrk2 PATH"
+
+    def version(self) -> str:
+        return _first_words(self._executable, "-v", count=2)
+
+    def cannot(self, plan: LoadPlan) -> str | None:
+        if plan.mode is not LoadMode.OPEN:
+            return "it only knows a constant rate"
+        if plan.arrivals != "constant":
+            return "its arrivals are constant"
+        return super().cannot(plan)
+
+    def measure(
+        self, plan: LoadPlan, target: Target, *, duration_s: float, cpus: frozenset[int] | None
+    ) -> Measured:
+        assert plan.rate is not None
+        seconds = max(1, round(duration_s)) + _WRK2_CALIBRATION_S
+        with _pipeline_script(plan.depth) as script:
+            words = [
+                *("-c", str(plan.connections), "-t", str(plan.threads), "-d", f"{seconds}s"),
+                *("-R", str(max(1, round(plan.rate))), "--latency", "--u_latency", "-s", script),
+                target.url(plan),
+            ]
+            out, said, used, accounts = self._run(
+                words, target, timeout_s=seconds + _GRACE_S, cpus=cpus
+            )
+        return parse_wrk2(out, failure=said, plan=plan, client_cpu_ns=used, accounts=accounts)
+
+
+class H2load(_Foreign):
+    """nghttp2's ``h2load`` as an HTTP/1.1 client: a window of pipelined requests, status only."""
+
+    name = "h2load"
+    package = "apt-get install nghttp2-client"
+
+    def version(self) -> str:
+        return _first_words(self._executable, "--version", count=2)
+
+    def cannot(self, plan: LoadPlan) -> str | None:
+        if plan.mode is LoadMode.OPEN:
+            return "its rate is one of connections"
+        return super().cannot(plan)
+
+    def measure(
+        self, plan: LoadPlan, target: Target, *, duration_s: float, cpus: frozenset[int] | None
+    ) -> Measured:
+        words = [
+            *("--h1", "-c", str(plan.connections), "-m", str(plan.depth)),
+            *("-t", str(plan.threads), "-D", f"{max(1, round(duration_s))}"),
+            target.url(plan),
+        ]
+        out, said, used, accounts = self._run(
+            words, target, timeout_s=duration_s + _GRACE_S, cpus=cpus
         )
+        return parse_h2load(out, failure=said, plan=plan, client_cpu_ns=used, accounts=accounts)
+
+
+def _first_words(executable: str, option: str, *, count: int) -> str:
+    asked = subprocess.run(
+        [executable, option], capture_output=True, text=True, timeout=10, check=False
+    )
+    return " ".join((asked.stdout + asked.stderr).split()[:count])
+
+
+@contextlib.contextmanager
+def _pipeline_script(depth: int) -> Iterator[str]:
+    """A script of wrk and wrk2 that sends ``depth`` requests in one piece."""
+    with tempfile.TemporaryDirectory(prefix="httpmark-wrk-") as folder:
+        script = Path(folder) / "pipeline.lua"
+        script.write_text(
+            "local batch\n"
+            "init = function() local one = {}\n"
+            f"  for i = 1, {depth} do one[i] = wrk.format() end\n"
+            "  batch = table.concat(one) end\n"
+            "request = function() return batch end\n"
+        )
+        yield str(script)
 
 
 _WRK_TOTAL = re.compile(r"(\d+) requests in ([0-9.]+)(us|ms|s|m|h),")
@@ -249,34 +502,19 @@ _WRK_STATUS = re.compile(r"Non-2xx or 3xx responses: (\d+)")
 _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def parse_wrk(
-    out: str,
-    *,
-    failure: str,
+def _counted(
     plan: LoadPlan,
+    accounts: Accounts,
+    *,
+    requests: int,
+    seconds: float,
+    errors: dict[str, int],
+    established: int | None,
     client_cpu_ns: int,
-    server_cpu_ns: int | None,
-    server_run_delay_ratio: float | None,
+    latency_reason: str,
 ) -> Measured:
-    """wrk's text as a measurement.
-
-    :raises Unusable: the text has no total; ``failure`` says what wrk said instead.
-    """
-    total = _WRK_TOTAL.search(out)
-    if total is None:
-        raise Unusable(f"wrk: {failure.splitlines()[-1]}")
-    requests, seconds = int(total[1]), float(total[2]) * _UNIT_S[total[3]]
-    socket = _WRK_SOCKET.search(out)
-    errors = (
-        dict(zip(("connect", "read", "write", "timeout"), map(int, socket.groups()), strict=True))
-        if socket
-        else {}
-    )
-    status = _WRK_STATUS.search(out)
-    if status:
-        errors["status"] = int(status[1])
-    # wrk divides its connections evenly over its threads and drops the rest (wrk.c, main).
-    established = plan.connections // plan.threads * plan.threads - errors.get("connect", 0)
+    """What every foreign engine yields: counts, and the books of both ends."""
+    server_cpu_ns = accounts.cpu_ns
     return Measured(
         requests=requests,
         seconds=seconds,
@@ -288,24 +526,193 @@ def parse_wrk(
         if server_cpu_ns is None
         else server_cpu_ns / (seconds * 1e9 * plan.workers),
         client_on_cpu_ratio=client_cpu_ns / (seconds * 1e9 * plan.threads),
-        run_delay_ratio=server_run_delay_ratio,
+        run_delay_ratio=accounts.run_delay_ratio,
         littles_law_ratio=None,
         latency_us=None,
-        latency_reason="wrk's latency is wrong at depth above 1 and starts late at depth 1",
+        latency_reason=latency_reason,
         histogram=None,
+        server_switches_per_request=_per(accounts.switches, requests),
     )
 
 
-def _per(total_ns: int | None, requests: int) -> float | None:
-    return total_ns / requests if total_ns is not None and requests else None
+def parse_wrk(
+    out: str,
+    *,
+    failure: str,
+    plan: LoadPlan,
+    client_cpu_ns: int,
+    accounts: Accounts = _NO_ACCOUNTS,
+    engine: str = "wrk",
+) -> Measured:
+    """wrk's text as a measurement.
+
+    :raises Unusable: the text has no total; ``failure`` says what wrk said instead.
+    """
+    total = _WRK_TOTAL.search(out)
+    if total is None:
+        raise Unusable(f"{engine}: {failure.splitlines()[-1]}")
+    socket = _WRK_SOCKET.search(out)
+    errors = (
+        dict(zip(("connect", "read", "write", "timeout"), map(int, socket.groups()), strict=True))
+        if socket
+        else {}
+    )
+    status = _WRK_STATUS.search(out)
+    if status:
+        errors["status"] = int(status[1])
+    return _counted(
+        plan,
+        accounts,
+        requests=int(total[1]),
+        seconds=float(total[2]) * _UNIT_S[total[3]],
+        errors=errors,
+        # It divides connections evenly over its threads and drops the rest (wrk.c, main).
+        established=plan.connections // plan.threads * plan.threads - errors.get("connect", 0),
+        client_cpu_ns=client_cpu_ns,
+        latency_reason="wrk's latency is wrong at depth above 1 and starts late at depth 1",
+    )
 
 
-NAMES = ("native", "wrk")
+_WRK2_CORRECTED = "Recorded Latency"
+_WRK2_UNCORRECTED = "Uncorrected Latency"
+_SPECTRUM_ROW = re.compile(r"^\s*([0-9.]+)\s+([01]\.[0-9]+)\s+(\d+)\s+([0-9.]+|inf)\s*$")
+_SPECTRUM_END = re.compile(
+    r"#\[Mean\s*=\s*([0-9.]+),.*?#\[Max\s*=\s*([0-9.]+),\s*Total count\s*=\s*(\d+)\]",
+    re.DOTALL,
+)
+_LATENCY_PERCENTS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 
 
-def engine(name: str) -> Engine:
+class Spectrum(msgspec.Struct, frozen=True):
+    """One percentile spectrum of wrk2: rows of (milliseconds, quantile, count so far)."""
+
+    rows: tuple[tuple[float, float, int], ...]
+    mean_ms: float
+    max_ms: float
+    total: int
+
+    def latency_us(self) -> dict[str, float]:
+        """The percentiles that every engine gives, in us; at or just above each quantile."""
+        found = {"mean": self.mean_ms * 1000, "max": self.max_ms * 1000}
+        for name, wanted in _LATENCY_PERCENTS.items():
+            found[name] = next(ms for ms, quantile, _ in self.rows if quantile >= wanted) * 1000
+        return found
+
+
+def spectrum(text: str, heading: str) -> Spectrum | None:
+    """The spectrum under one heading of wrk2's text; None where it is not there in full."""
+    _, found, rest = text.partition(f"(HdrHistogram - {heading}")
+    end = _SPECTRUM_END.search(rest)
+    if not found or end is None:
+        return None
+    rows = [
+        (float(row[1]), float(row[2]), int(row[3]))
+        for line in rest[: end.start()].splitlines()
+        if (row := _SPECTRUM_ROW.match(line))
+    ]
+    if not rows or rows[-1][1] != 1.0 or rows[-1][2] != int(end[3]):
+        return None
+    return Spectrum(tuple(rows), float(end[1]), float(end[2]), int(end[3]))
+
+
+def parse_wrk2(
+    out: str, *, failure: str, plan: LoadPlan, client_cpu_ns: int, accounts: Accounts = _NO_ACCOUNTS
+) -> Measured:
+    """wrk2's text as a measurement: latency from the intended send, service time from the send.
+
+    :raises Unusable: the text has no total; ``failure`` says what wrk2 said instead.
+    """
+    counted = parse_wrk(
+        out, failure=failure, plan=plan, client_cpu_ns=client_cpu_ns, accounts=accounts,
+        engine="wrk2",
+    )  # fmt: skip
+    corrected, uncorrected = spectrum(out, _WRK2_CORRECTED), spectrum(out, _WRK2_UNCORRECTED)
+    reason: str | None = "its timers are whole milliseconds, rounded up: 0.5 ms too long on average"
+    if plan.depth > 1:
+        corrected = uncorrected = None
+        reason = "wrk2's schedule is one of batches at depth above 1"
+    elif corrected is None or uncorrected is None:
+        reason = "wrk2 printed no whole spectrum: too few seconds beyond its calibration?"
+    elif corrected.total == 0:
+        corrected = uncorrected = None
+        reason = "wrk2 recorded nothing after its calibration"
+    rate = counted.requests / counted.seconds
+    return msgspec.structs.replace(
+        counted,
+        rate_offered=plan.rate,
+        latency_us=corrected.latency_us() if corrected else None,
+        service_us=uncorrected.latency_us() if uncorrected else None,
+        latency_reason=reason,
+        saturated=None if plan.rate is None else rate < plan.rate * (1 - _RATE_SHORTFALL_MAX),
+    )
+
+
+_H2LOAD_END = re.compile(r"finished in ([0-9.]+)(us|ms|s|m|h), ")
+_H2LOAD_REQUESTS = re.compile(
+    r"requests: (\d+) total, (\d+) started, (\d+) done, (\d+) succeeded, "
+    r"(\d+) failed, (\d+) errored, (\d+) timeout"
+)
+_H2LOAD_STATUS = re.compile(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx")
+_H2LOAD_TIMES = re.compile(r"time for request:\s+" + r"\s+".join([r"([0-9.]+)(us|ms|s|m|h)"] * 4))
+
+
+def parse_h2load(
+    out: str, *, failure: str, plan: LoadPlan, client_cpu_ns: int, accounts: Accounts = _NO_ACCOUNTS
+) -> Measured:
+    """h2load's text as a measurement.
+
+    :raises Unusable: there was no answer at all; h2load ends with 0 even then.
+    """
+    end, counts, status, times = (
+        pattern.search(out)
+        for pattern in (_H2LOAD_END, _H2LOAD_REQUESTS, _H2LOAD_STATUS, _H2LOAD_TIMES)
+    )
+    if end is None or counts is None or status is None or times is None:
+        raise Unusable(f"h2load: {failure.splitlines()[-1]}")
+    seconds, requests = float(end[1]) * _UNIT_S[end[2]], int(counts[3])
+    if requests == 0 or seconds == 0:
+        raise Unusable("h2load: no answer at all; it does not say why")
+    errors = {
+        "failed": int(counts[5]),
+        "timeout": int(counts[7]),
+        "status": int(status[2]) + int(status[3]) + int(status[4]),
+    }
+    # It calls requests that were under way at the end errored; a failure has both counts.
+    counted = _counted(
+        plan,
+        accounts,
+        requests=requests,
+        seconds=seconds,
+        errors=errors,
+        established=None,  # it goes on with fewer and does not say so
+        client_cpu_ns=client_cpu_ns,
+        latency_reason="h2load prints no percentiles",
+    )
+    mean_s = float(times[5]) * _UNIT_S[times[6]]
+    return msgspec.structs.replace(
+        counted,
+        latency_us={"mean": mean_s * 1e6, "max": float(times[3]) * _UNIT_S[times[4]] * 1e6},
+        littles_law_ratio=requests / seconds * mean_s / (plan.connections * plan.depth),
+    )
+
+
+def _per(total: int | None, requests: int) -> float | None:
+    return total / requests if total is not None and requests else None
+
+
+NAMES = ("native", "wrk", "wrk2", "h2load")
+
+
+def engine(name: str, *, wrk2: str | None = None) -> Engine:
     """An engine by name.
 
+    :param wrk2: the path of the binary that the user brings.
+    :raises HarnessError: a path for another engine, or none for wrk2.
     :raises Unusable: it is not installed.
     """
-    return Wrk() if name == "wrk" else Native()
+    if wrk2 is not None and name != "wrk2":
+        raise HarnessError("--wrk2 names a binary for --engine wrk2, and another engine is chosen")
+    if name == "wrk2":
+        return Wrk2(wrk2)
+    kinds: dict[str, type[Wrk] | type[H2load]] = {"wrk": Wrk, "h2load": H2load}
+    return kinds[name]() if name in kinds else Native()

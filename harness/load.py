@@ -138,7 +138,7 @@ class Race:
                     memory = resources.memory(server.pids(), cgroup=server.cgroup)
                     if memory is not None:
                         held = msgspec.structs.replace(
-                            memory, connections_held=measured.established
+                            memory, connections_held=measured.established or 0
                         )
                         self.memory[contestant.name].append(held)
             except Unusable as error:

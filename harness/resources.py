@@ -17,6 +17,7 @@ from httpmark.harness.model import Memory
 _PROC = Path("/proc")
 _STATUS = re.compile(r"^(VmPeak|VmHWM):\s+(\d+) kB", re.MULTILINE)
 _PSS = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
+_SWITCHES = re.compile(r"^(?:non)?voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
@@ -68,6 +69,19 @@ def run_delay_ns(pids: Iterable[int]) -> int:
             for task in (_PROC / str(pid) / "task").iterdir():
                 total += int((task / "schedstat").read_text().split()[1])
     return total
+
+
+def context_switches(pids: Iterable[int]) -> int | None:
+    """Voluntary and involuntary switches of all threads; None where no process lives."""
+    total = 0
+    counted = False
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for task in (_PROC / str(pid) / "task").iterdir():
+                found = _SWITCHES.findall((task / "status").read_text())
+                total += sum(int(count) for count in found)
+                counted = True
+    return total if counted else None
 
 
 def steal_ratio(before: tuple[int, int], after: tuple[int, int]) -> float | None:

@@ -94,7 +94,7 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
 
     errors: int
     connections_wanted: int
-    connections_established: int
+    connections_established: int | None
     requests_per_second: float
     null_requests_per_second: float | None
     server_on_cpu_ratio: float | None  # of the CPUs the server was given
@@ -114,10 +114,11 @@ def bottleneck(signs: Signs) -> tuple[Bottleneck, str]:
     """
     if signs.errors:
         return Bottleneck.BROKEN, f"{signs.errors} errors"
-    if signs.connections_established < signs.connections_wanted:
+    established = signs.connections_established
+    if established is not None and established < signs.connections_wanted:
         return (
             Bottleneck.BROKEN,
-            f"{signs.connections_established} of {signs.connections_wanted} connections",
+            f"{established} of {signs.connections_wanted} connections",
         )
     if signs.server_cpu_demand is not None and signs.server_cpu_demand > 1 + LAW_TOLERANCE:
         return (

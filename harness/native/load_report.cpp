@@ -233,6 +233,7 @@ std::string report_json(const LoadReport& report) {
     object.number("backlog_peak", counts.backlog_peak);
     object.raw("saturated", report.is_saturated() ? "true" : "false");
   }
+  object.number("connects", counts.connect.total());
   object.raw("connect_us", latency_json(counts.connect));
   JsonObject tls;
   tls.text("version", report.tls_version).text("cipher", report.tls_cipher);
@@ -315,7 +316,7 @@ std::string report_text(const LoadReport& report) {
   if (report.mode == LoadMode::kChurn) {
     add(std::snprintf(
         line, sizeof line, "%.0f connections a second, connect us p99 %.1f\n",
-        report.seconds > 0 ? static_cast<double>(counts.reconnects) / report.seconds : 0,
+        report.seconds > 0 ? static_cast<double>(counts.connect.total()) / report.seconds : 0,
         static_cast<double>(counts.connect.percentile(99)) / 1e3));
   }
   if (counts.errors.sum() != 0) out += "errors: " + errors_json(counts.errors) + "\n";

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import email.utils
 import os
+import re
 import socket
+import stat
+import sys
 import time
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from httpmark.harness import engines
-from httpmark.harness.model import LoadPlan, Unusable
+from httpmark.harness.model import HarnessError, LoadMode, LoadPlan, LoadRequest, Unusable
 
 from . import peers
 
 PLAN = LoadPlan(name="p", title="t", why="w", connections=8, depth=4, duration_s=0.3, warmup_s=0.1)
+
+ACCOUNTS = engines.Accounts(2_000_000_000, 0.01, 400_000)
 
 WRK = """Running 2s test @ http://127.0.0.1:18080/hello
   1 threads and 8 connections
@@ -29,9 +36,8 @@ Transfer/sec:     10.00MB
 
 def parsed(out: str, plan: LoadPlan = PLAN) -> engines.Measured:
     return engines.parse_wrk(
-        out, failure="said why", plan=plan, client_cpu_ns=1_000_000_000,
-        server_cpu_ns=2_000_000_000, server_run_delay_ratio=0.01,
-    )  # fmt: skip
+        out, failure="said why", plan=plan, client_cpu_ns=1_000_000_000, accounts=ACCOUNTS
+    )
 
 
 def test_wrks_text_is_read() -> None:
@@ -43,6 +49,8 @@ def test_wrks_text_is_read() -> None:
     assert measured.client_ns_per_request == 5_000
     assert measured.server_ns_per_request == 10_000
     assert measured.server_on_cpu_ratio == 1.0
+    assert measured.run_delay_ratio == 0.01
+    assert measured.server_switches_per_request == 2.0
 
 
 def test_wrks_latency_is_never_shown() -> None:
@@ -180,3 +188,313 @@ def test_wrk_runs() -> None:
 def test_a_missing_engine_is_said() -> None:
     with pytest.raises(Unusable, match="apt-get install wrk"):
         engines.Wrk("wrk-that-is-not-here")
+
+
+# --- wrk2 --------------------------------------------------------------------------------------
+
+OPEN = msgspec.structs.replace(PLAN, mode=LoadMode.OPEN, rate=100.0, depth=1)
+
+# Written from the format that wrk2 documents: 400 requests, 4 of which waited behind a stall.
+WRK2 = """Running 4s test @ http://127.0.0.1:18080/hello
+  1 threads and 8 connections
+  Thread calibration: mean lat.: 1.021ms, rate sampling interval: 10ms
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     3.00ms   19.90ms 200.19ms   99.00%
+    Req/Sec   105.00     50.00   222.00     75.00%
+  Latency Distribution (HdrHistogram - Recorded Latency)
+ 50.000%    1.02ms
+ 75.000%    1.40ms
+ 90.000%    1.80ms
+ 99.000%    2.01ms
+ 99.900%  200.19ms
+ 99.990%  200.19ms
+ 99.999%  200.19ms
+100.000%  200.19ms
+
+  Detailed Percentile spectrum:
+       Value   Percentile   TotalCount 1/(1-Percentile)
+
+       0.101     0.000000            1         1.00
+       1.020     0.500000          200         2.00
+       1.800     0.900000          360        10.00
+       2.009     0.990000          396       100.00
+     150.143     0.995000          398       200.00
+     200.191     0.999000          400      1000.00
+     200.191     1.000000          400          inf
+#[Mean    =        3.000, StdDeviation   =       19.900]
+#[Max     =      200.064, Total count    =          400]
+#[Buckets =           27, SubBuckets     =         2048]
+----------------------------------------------------------
+
+  Latency Distribution (HdrHistogram - Uncorrected Latency (measured without taking delayed starts into account))
+ 50.000%  410.00us
+100.000%  200.19ms
+
+  Detailed Percentile spectrum:
+       Value   Percentile   TotalCount 1/(1-Percentile)
+
+       0.051     0.000000            1         1.00
+       0.410     0.500000          200         2.00
+       0.700     0.900000          360        10.00
+       0.900     0.990000          396       100.00
+       0.950     0.997500          399       400.00
+     200.191     1.000000          400          inf
+#[Mean    =        0.950, StdDeviation   =        9.990]
+#[Max     =      200.064, Total count    =          400]
+#[Buckets =           27, SubBuckets     =         2048]
+----------------------------------------------------------
+  400 requests in 4.00s, 44.53KB read
+Requests/sec:    100.00
+Transfer/sec:     11.13KB
+"""  # noqa: E501
+
+
+def parsed_wrk2(out: str, plan: LoadPlan = OPEN) -> engines.Measured:
+    return engines.parse_wrk2(out, failure="said why", plan=plan, client_cpu_ns=4_000_000)
+
+
+def test_both_spectra_of_wrk2_are_read_in_full() -> None:
+    corrected = engines.spectrum(WRK2, "Recorded Latency")
+    uncorrected = engines.spectrum(WRK2, "Uncorrected Latency")
+    assert corrected is not None
+    assert uncorrected is not None
+    assert len(corrected.rows) == 7
+    assert corrected.rows[4] == (150.143, 0.995, 398)
+    assert (corrected.total, corrected.mean_ms, corrected.max_ms) == (400, 3.0, 200.064)
+    assert len(uncorrected.rows) == 6
+    measured = parsed_wrk2(WRK2)
+    assert measured.latency_us == {
+        "mean": 3000.0, "max": 200_064.0, "p50": 1020.0, "p90": 1800.0, "p99": 2009.0,
+        "p99_9": 200_191.0,
+    }  # fmt: skip
+    # What coordinated omission hides is the difference between the two.
+    assert measured.service_us is not None
+    assert measured.service_us["p99"] == 900.0
+    assert (measured.rate_offered, measured.saturated) == (100.0, False)
+    assert "0.5 ms too long" in (measured.latency_reason or "")
+
+
+def test_a_rate_that_was_not_reached_is_saturation() -> None:
+    plan = msgspec.structs.replace(OPEN, rate=200.0)
+    assert parsed_wrk2(WRK2, plan).saturated is True
+
+
+@pytest.mark.parametrize(
+    ("cut", "why"),
+    [
+        ("#[Max     =      200.064, Total count    =          400]\n", "no whole spectrum"),
+        ("     200.191     1.000000          400          inf\n", "no whole spectrum"),
+    ],
+)
+def test_half_a_spectrum_is_none(cut: str, why: str) -> None:
+    measured = parsed_wrk2(WRK2.replace(cut, ""))
+    assert measured.latency_us is None
+    assert why in (measured.latency_reason or "")
+
+
+def test_wrk2s_latency_of_batches_is_not_shown() -> None:
+    measured = parsed_wrk2(WRK2, msgspec.structs.replace(OPEN, depth=16))
+    assert (measured.latency_us, measured.service_us) == (None, None)
+    assert "batches" in (measured.latency_reason or "")
+
+
+def test_wrk2_that_recorded_nothing_has_no_latency() -> None:
+    empty = re.sub(r"(?m)^ +[0-9.]+ +[01][.]\d+ +\d+ +(?:[\d.]+|inf)$", "", WRK2)
+    empty = empty.replace("Total count    =          400", "Total count    =            0")
+    row = "       0.000     1.000000            0          inf\n#[Mean"
+    measured = parsed_wrk2(empty.replace("#[Mean", row))
+    assert measured.latency_us is None
+    assert "nothing after its calibration" in (measured.latency_reason or "")
+
+
+FAKE_WRK2 = """#!{python}
+import socket, sys, time, urllib.parse
+words = sys.argv[1:]
+if words == ["-v"]:
+    print("wrk 4.0.0 [epoll] Copyright (C) 2012 Will Glozer")
+    sys.exit(1)
+def value(option):
+    return words[words.index(option) + 1]
+assert "--latency" in words and "--u_latency" in words, words
+assert open(value("-s")).read().startswith("local batch")
+rate, seconds = int(value("-R")), int(value("-d").rstrip("s"))
+url = urllib.parse.urlsplit(words[-1])
+count = min(40, rate * seconds)
+times = []
+with socket.create_connection((url.hostname, url.port)) as connection:
+    for _ in range(count):
+        begun = time.monotonic()
+        connection.sendall(b"GET %s HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n" % url.path.encode())
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        times.append((time.monotonic() - begun) * 1000)
+times.sort()
+def spectrum(name):
+    print("  Latency Distribution (HdrHistogram - " + name + ")")
+    print(" 50.000%%  %.2fms\\n\\n  Detailed Percentile spectrum:" % times[count // 2])
+    print("       Value   Percentile   TotalCount 1/(1-Percentile)\\n")
+    for q in (0.0, 0.5, 0.9, 0.99, 0.999):
+        at = min(count - 1, int(q * count))
+        print("%12.3f %12.6f %12d %12.2f" % (times[at], q, at + 1, 1 / (1 - q)))
+    print("%12.3f %12.6f %12d          inf" % (times[-1], 1.0, count))
+    print("#[Mean    = %12.3f, StdDeviation   = %12.3f]" % (sum(times) / count, 0))
+    print("#[Max     = %12.3f, Total count    = %12d]" % (times[-1], count))
+    print("#[Buckets =           27, SubBuckets     =         2048]\\n-----")
+spectrum("Recorded Latency")
+spectrum("Uncorrected Latency (measured without taking delayed starts into account)")
+print("  %d requests in %.2fs, 1.00KB read" % (count, count / rate))
+"""
+
+
+@pytest.fixture
+def wrk2(tmp_path: Path) -> str:
+    """A binary that takes the words of wrk2, loads for a moment, and speaks its format."""
+    path = tmp_path / "wrk2"
+    path.write_text(FAKE_WRK2.replace("{python}", sys.executable).replace("\\\\", "\\"))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def test_a_wrk2_that_the_user_brings_is_run_and_read(wrk2: str) -> None:
+    engine = engines.engine("wrk2", wrk2=wrk2)
+    assert engine.version() == "wrk 4.0.0"
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        measured = engine.measure(
+            OPEN, engines.Target("127.0.0.1", peer.port, (os.getpid(),)), duration_s=1, cpus=None
+        )
+    assert measured.requests == 40
+    assert measured.latency_us is not None
+    assert measured.latency_us["p50"] <= measured.latency_us["p99_9"] <= 1e6
+    assert measured.server_ns_per_request is not None
+
+
+def test_no_wrk2_is_said_with_the_mend() -> None:
+    with pytest.raises(Unusable, match="--wrk2 PATH"):
+        engines.engine("wrk2", wrk2="wrk2-that-is-not-here")
+    with pytest.raises(HarnessError, match="another engine"):
+        engines.engine("native", wrk2="/somewhere")
+
+
+# --- h2load ------------------------------------------------------------------------------------
+
+# As h2load 1.52.0 printed it, against httpmark-null.
+H2LOAD = """finished in 2.00s, 326328.00 req/s, 35.48MB/s
+requests: 652656 total, 652784 started, 652656 done, 652656 succeeded, 0 failed, 0 errored, 0 timeout
+status codes: 652656 2xx, 0 3xx, 0 4xx, 0 5xx
+traffic: 70.96MB (74402784) total, 44.20MB (46345392) headers (space savings 0.00%), 7.47MB data
+                     min         max         mean         sd        +/- sd
+time for request:       63us      4.20ms       195us       219us    96.89%
+time for connect:        5us        66us        42us        19us    75.00%
+time to 1st byte:      323us       371us       348us        16us    62.50%
+req/s           :   79888.05    82401.97    81565.51      860.74    87.50%
+"""  # noqa: E501
+
+
+def parsed_h2load(out: str) -> engines.Measured:
+    return engines.parse_h2load(
+        out, failure="said why", plan=PLAN, client_cpu_ns=1_000_000_000, accounts=ACCOUNTS
+    )
+
+
+def test_h2loads_text_is_read() -> None:
+    measured = parsed_h2load(H2LOAD)
+    assert (measured.requests, measured.seconds, measured.errors) == (652_656, 2.0, {})
+    assert measured.latency_us == {"mean": pytest.approx(195.0), "max": pytest.approx(4200.0)}
+    assert measured.latency_reason == "h2load prints no percentiles"
+    assert measured.established is None
+    assert measured.littles_law_ratio == pytest.approx(326_328 * 195e-6 / 32)
+
+
+def test_h2loads_failures_are_counted() -> None:
+    out = H2LOAD.replace("0 failed, 0 errored, 0 timeout", "3 failed, 5 errored, 2 timeout")
+    out = out.replace("0 3xx, 0 4xx, 0 5xx", "0 3xx, 4 4xx, 1 5xx")
+    assert parsed_h2load(out).errors == {"failed": 3, "timeout": 2, "status": 5}
+
+
+def test_h2load_without_an_answer_is_no_measurement() -> None:
+    with pytest.raises(Unusable, match="no answer at all"):
+        parsed_h2load(H2LOAD.replace("652656 done", "0 done"))
+    with pytest.raises(Unusable, match="said why"):
+        parsed_h2load("")
+
+
+@pytest.mark.needs("h2load")
+def test_h2load_runs() -> None:
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        plan = msgspec.structs.replace(PLAN, connections=2, depth=1)
+        engine = engines.engine("h2load")
+        assert engine.version().startswith("h2load nghttp2/")
+        measured = engine.measure(
+            plan, engines.Target("127.0.0.1", peer.port, (os.getpid(),)), duration_s=1, cpus=None
+        )
+    assert measured.requests > 10
+    assert measured.errors == {}
+
+
+# --- one plan, and what each engine can do of it -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "why"),
+    [
+        (engines.Native, {"mode": LoadMode.IDLE}, "memory"),
+        (engines.Wrk, {"mode": LoadMode.OPEN}, "no rate"),
+        (engines.Wrk, {"refill": "window"}, "batches only"),
+        (engines.Wrk, {"mode": LoadMode.CHURN}, "mode churn"),
+        (engines.Wrk, {"bind": "127.0.0.0/8"}, "source addresses"),
+        (engines.Wrk, {"requests": (LoadRequest(),)}, "one kind of request"),
+        (engines.Wrk, {"split_bytes": 7}, "split"),
+        (engines.Wrk2, {}, "constant rate"),
+        (engines.Wrk2, {"mode": LoadMode.OPEN, "arrivals": "poisson"}, "arrivals"),
+        (engines.H2load, {"mode": LoadMode.OPEN}, "connections"),
+        (engines.H2load, {"tls_version": "1.2"}, "TLS"),
+    ],
+)
+def test_what_an_engine_cannot_do_is_said_before(
+    kind: type[engines.Engine], changes: dict[str, object], why: str
+) -> None:
+    engine = object.__new__(kind)  # what it can do does not depend on being installed
+    assert why in (engine.cannot(msgspec.structs.replace(PLAN, **changes)) or "")
+
+
+def test_the_native_engine_does_every_plan_that_is_no_memory_plan() -> None:
+    plan = msgspec.structs.replace(
+        OPEN, bind="127.0.0.0/8", tls_version="1.2", split_bytes=3, requests=(LoadRequest(),)
+    )
+    assert engines.Native().cannot(plan) is None
+
+
+def test_requests_of_a_mixed_load_are_framed() -> None:
+    assert engines.octets(LoadRequest(fields=("A: b",)), host="h:1") == (
+        b"GET /hello HTTP/1.1\r\nHost: h:1\r\nA: b\r\n\r\n"
+    )
+    post = LoadRequest(method="POST", path="/body", content="hello")
+    assert engines.octets(post, host="h").endswith(b"\r\nContent-Length: 5\r\n\r\nhello")
+    chunked = msgspec.structs.replace(post, chunked=True)
+    assert engines.octets(chunked, host="h").endswith(b"chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+
+
+def test_an_open_loop_counts_what_was_due_and_reports_its_own_lag() -> None:
+    plan = msgspec.structs.replace(OPEN, rate=400.0, arrivals="poisson", warmup_s=0.1)
+    with peers.peer(peers.answering(dated())) as peer:
+        measured = engines.Native().measure(
+            plan, engines.Target("127.0.0.1", peer.port), duration_s=0.5, cpus=None
+        )
+    assert measured.errors == {}
+    assert 140 < measured.requests < 270  # 200 and, as arrivals are random, some 4 sigma
+    assert measured.rate_offered == 400.0
+    assert measured.lag_us is not None
+    assert measured.service_us is not None
+    assert measured.latency_us is not None
+    assert measured.service_us["p50"] <= measured.latency_us["p99"]
+
+
+def test_churn_counts_connections() -> None:
+    plan = msgspec.structs.replace(PLAN, mode=LoadMode.CHURN, connections=2, depth=1)
+    with peers.peer(peers.answering(dated())) as peer:
+        measured = engines.Native().measure(
+            plan, engines.Target("127.0.0.1", peer.port), duration_s=0.3, cpus=None
+        )
+        accepted = peer.connections
+    assert measured.connections_per_second is not None
+    assert 10 < measured.connections_per_second * measured.seconds <= accepted
+    assert measured.connect_us is not None

@@ -48,6 +48,9 @@ class Scripted:
     def version(self) -> str:
         return "1"
 
+    def cannot(self, plan: LoadPlan) -> str | None:
+        return None
+
     def measure(
         self, plan: LoadPlan, target: engines.Target, *, duration_s: float,
         cpus: frozenset[int] | None,

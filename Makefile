@@ -49,7 +49,7 @@ needs:
 	@$(call INSTALL,py-venv:python3-venv g++:g++ /usr/include/openssl/ssl.h:libssl-dev /usr/include/zlib.h:zlib1g-dev nginx:nginx-light)
 
 needs-test: needs
-	@$(call INSTALL,/usr/include/gtest/gtest.h:libgtest-dev cmake:cmake ninja:ninja-build wrk:wrk)
+	@$(call INSTALL,/usr/include/gtest/gtest.h:libgtest-dev cmake:cmake ninja:ninja-build wrk:wrk h2load:nghttp2-client openssl:openssl)
 
 $(BIN)/python:
 	@$(MAKE) --no-print-directory needs

@@ -24,13 +24,15 @@ using httpmark::die;
 using httpmark::Endpoint;
 
 constexpr const char* kUsage =
-    "usage: httpmark-null --address A --port P [--workers N] [--tls-cert F --tls-key F]\n"
+    "usage: httpmark-null --address A --port P [--workers N] [--tls-cert F --tls-key F\n"
+    "                     [--tls-port P]]\n"
     "Answers every header section it can find the end of with 200 and \"Hello World!\",\n"
     "validates nothing, and costs as little as it can: the floor of every measurement.\n"
     "  --address A  IPv4 or IPv6 literal (127.0.0.1)\n"
     "  --port P     0 takes a free one (8080)\n"
     "  --workers N  threads, each with a listener of its own (1)\n"
-    "  --tls-cert F, --tls-key F  PEM files: speak TLS on the port instead\n";
+    "  --tls-cert F, --tls-key F  PEM files: speak TLS on the port instead\n"
+    "  --tls-port P  speak TLS there, and plain on the other; as many threads more\n";
 
 int listen_at(const Endpoint& endpoint, bool shared) {
   const int fd = socket(endpoint.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -62,7 +64,11 @@ int main(int argc, char** argv) {
   const std::uint64_t workers = flags.take_number("--workers", 1, 1, 1024);
   const std::string certificate = flags.take_string("--tls-cert", "");
   const std::string key = flags.take_string("--tls-key", "");
+  const auto tls_port = static_cast<std::uint16_t>(flags.take_number("--tls-port", 0, 0, 65535));
   flags.finish();
+  if (tls_port != 0 && certificate.empty()) {
+    die(httpmark::kExitUsage, "--tls-port needs --tls-cert and --tls-key");
+  }
   if (certificate.empty() != key.empty()) {
     die(httpmark::kExitUsage, "--tls-cert and --tls-key belong together");
   }
@@ -83,25 +89,30 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
-  // SO_REUSEPORT would let two servers share a port in silence; a first bind without it finds out
-  // whether the port is somebody else's.
-  const auto complain = [&] {
-    die(httpmark::kExitEnvironment,
-        "cannot listen on " + endpoint->text() + ": " + std::strerror(errno));
-  };
-  const int trial = listen_at(*endpoint, false);
-  if (trial < 0) complain();
-  close(trial);
-
   const int stop_fd = eventfd(0, EFD_CLOEXEC);
   std::vector<std::unique_ptr<httpmark::NullWorker>> pool;
-  for (std::uint64_t i = 0; i < workers; ++i) {
-    const int listener = listen_at(*endpoint, true);
-    if (listener < 0) complain();
-    if (i == 0) endpoint = httpmark::bound_endpoint(listener);
-    pool.push_back(
-        std::make_unique<httpmark::NullWorker>(listener, stop_fd, tls ? &*tls : nullptr));
-  }
+  // One worker more on a listener of its own, `workers` times.
+  const auto serve = [&](Endpoint where, const httpmark::TlsContext* context) {
+    const auto complain = [&] {
+      die(httpmark::kExitEnvironment,
+          "cannot listen on " + where.text() + ": " + std::strerror(errno));
+    };
+    // SO_REUSEPORT would let two servers share a port in silence; a first bind without it finds
+    // out whether the port is somebody else's.
+    const int trial = listen_at(where, false);
+    if (trial < 0) complain();
+    close(trial);
+    for (std::uint64_t i = 0; i < workers; ++i) {
+      const int listener = listen_at(where, true);
+      if (listener < 0) complain();
+      if (i == 0) where = httpmark::bound_endpoint(listener);
+      pool.push_back(std::make_unique<httpmark::NullWorker>(listener, stop_fd, context));
+    }
+    return where;
+  };
+  const httpmark::TlsContext* context = tls ? &*tls : nullptr;
+  endpoint = serve(*endpoint, tls_port == 0 ? context : nullptr);
+  if (tls_port != 0) serve(*httpmark::parse_endpoint(address, tls_port), context);
   std::printf("listening on %s\n", endpoint->text().c_str());
   std::fflush(stdout);
 

@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
     for (std::uint64_t i = 0; i < workers; ++i) {
       const int listener = listen_at(where, true);
       if (listener < 0) complain();
-      if (i == 0) where = httpmark::bound_endpoint(listener);
+      if (i == 0) where = httpmark::bound_endpoint(listener).value_or(where);
       pool.push_back(std::make_unique<httpmark::NullWorker>(listener, stop_fd, context));
     }
     return where;

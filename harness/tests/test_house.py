@@ -42,7 +42,7 @@ FLOORS = (
         "check",
         "explain",
     ),
-    ("junit", "sarif", "github", "badge"),
+    ("junit", "sarif", "github", "badge", "baseline"),
     ("cli",),
 )
 PLACE = {

@@ -1,0 +1,364 @@
+"""The ratchet: failures that are known, each with a reason, in a file that may only shrink.
+
+A baseline is TOML (or JSON of the same shape), checked in beside the project::
+
+    [[expected]]
+    id = "path_pct_pair"     # of a case, or of a generated family
+    outcome = "accepted"     # how it fails; "any" for whatever way
+    at_most = 11440          # optional: of a generated family, how many of its requests
+    reason = "the router decodes leniently until version 3"
+    issue = "https://example.org/issues/7"   # optional
+    expires = 2027-03-01                     # optional: from this day on it fails again
+    server = "target"                        # optional: of one server only
+
+What is listed and fails as listed is expected. What is listed and passes is an unexpected pass:
+told, and in strict mode a failure. All else fails: what is not listed, what fails in another way
+or more often, what has expired. The rules are those of test expectations in browsers, and of
+pytest's ``xfail_strict``.
+"""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from httpmark.harness.gates import Excuse, Finding, Said
+from httpmark.harness.model import HarnessError
+
+ANY = "any"
+
+_HEADER = re.compile(r"^\s*\[\[\s*expected\s*\]\]\s*(?:#.*)?$")
+_TABLE = re.compile(r"^\s*\[")
+_AT_MOST = re.compile(r"^(\s*at_most\s*=\s*)[0-9_]+")
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One failure that is known; the keys of a baseline file."""
+
+    id: str
+    outcome: str
+    reason: str
+    server: str | None = None
+    at_most: int | None = None
+    issue: str = ""
+    expires: datetime.date | None = None
+
+
+class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A baseline file as written."""
+
+    expected: list[Entry] = []
+
+
+class Baseline(msgspec.Struct, frozen=True):
+    """A baseline that was read, with the line on which each entry begins."""
+
+    path: Path
+    text: str
+    entries: tuple[Entry, ...]
+    lines: tuple[int, ...]
+
+    def of(self, finding: Finding) -> int | None:
+        """The entry that speaks of a finding, as its index; one that names the server first."""
+        for server in (finding.server, None):
+            for at, entry in enumerate(self.entries):
+                if (entry.id, entry.server) == (finding.id, server):
+                    return at
+        return None
+
+
+def read(path: Path, *, known: Mapping[str, str]) -> Baseline:
+    """Read a baseline.
+
+    :param known: every id that can be listed, with its number in the catalogue.
+    :raises HarnessError: it cannot be read, an entry is wrong, twice there, or of an unknown id.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise HarnessError(f"{path}: {error.strerror}: name a baseline that exists") from None
+    except UnicodeDecodeError:
+        raise HarnessError(f"{path}: not UTF-8") from None
+    return _parsed(path, text, known)
+
+
+def empty(path: Path) -> Baseline:
+    """The baseline of a file that is still to be written."""
+    return Baseline(path, "", (), ())
+
+
+def _parsed(path: Path, text: str, known: Mapping[str, str] | None) -> Baseline:
+    value = _value(path, text)
+    listed = value.get("expected", [])
+    lines = [at for at, line in enumerate(text.splitlines(), 1) if _HEADER.match(line)]
+    if not isinstance(listed, list) or len(lines) != len(listed):
+        lines = [1] * (len(listed) if isinstance(listed, list) else 0)
+    entries = []
+    unknown = sorted(set(value) - set(File.__struct_fields__))
+    if unknown:
+        raise HarnessError(f"{path}: unknown key {unknown[0]!r}: the entries are [[expected]]")
+    if not isinstance(listed, list):
+        raise HarnessError(f"{path}: expected must be a list of tables: write [[expected]]")
+    for line, words in zip(lines, listed, strict=True):
+        where = f"{path}, line {line}" if path.suffix != ".json" else f"{path}, {words!r:.60}"
+        entry = _entry(where, words)
+        if known is not None and entry.id not in known:
+            raise HarnessError(f"{where}: {_unknown(entry.id, known)}")
+        entries.append(entry)
+    twice = collections.Counter((entry.server, entry.id) for entry in entries)
+    for at, entry in enumerate(entries):
+        if twice[entry.server, entry.id] > 1:
+            raise HarnessError(f"{path}, line {lines[at]}: {entry.id} is listed twice")
+    return Baseline(path, text, tuple(entries), tuple(lines))
+
+
+def _value(path: Path, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        kind = "JSON" if path.suffix == ".json" else "TOML"
+        raise HarnessError(f"{path}: no {kind}: {error}") from None
+    if not isinstance(value, dict):
+        raise HarnessError(f'{path}: write {{"expected": [...]}}')
+    return value
+
+
+def _entry(where: str, words: Any) -> Entry:
+    if isinstance(words, dict):
+        for key in words:
+            if key not in Entry.__struct_fields__:
+                near = difflib.get_close_matches(key, Entry.__struct_fields__, 1)
+                hint = f"did you mean {near[0]}?" if near else "see docs/gate.md"
+                raise HarnessError(f"{where}: unknown key {key!r}: {hint}")
+    try:
+        entry = msgspec.convert(words, Entry)
+    except msgspec.ValidationError as error:
+        raise HarnessError(f"{where}: {error}") from None
+    if not entry.reason.strip():
+        raise HarnessError(f"{where}: {entry.id} has no reason: say why it may fail")
+    if entry.at_most is not None and entry.at_most < 1:
+        raise HarnessError(f"{where}: at_most must be 1 or more; else take {entry.id} out")
+    return entry
+
+
+def _unknown(id: str, known: Mapping[str, str]) -> str:
+    for slug, ref in known.items():
+        if id == ref:
+            return f"{id} is a number: list the id, {slug}"
+        if id.startswith(f"{slug}-"):
+            return f"{id} is one request of a generated family: list {slug}"
+    near = difflib.get_close_matches(id, list(known), 1)
+    hint = f"did you mean {near[0]}?" if near else "`httpmark list cases` shows all"
+    return f"unknown id {id!r}: {hint}"
+
+
+# --- holding findings against it ------------------------------------------------------------------
+
+
+def hold(
+    found: Iterable[Finding], baseline: Baseline, *, today: datetime.date, strict: bool = False
+) -> tuple[Finding, ...]:
+    """The findings as the baseline lets them stand.
+
+    :param strict: an unexpected pass fails.
+    """
+    return tuple(_held(finding, baseline, today, strict) for finding in found)
+
+
+def _held(finding: Finding, baseline: Baseline, today: datetime.date, strict: bool) -> Finding:
+    replace = msgspec.structs.replace
+    at = baseline.of(finding)
+    if at is None:
+        return replace(finding, excuse=Excuse(state="new")) if finding.fails else finding
+    entry = baseline.entries[at]
+
+    def excuse(state: str) -> Excuse:
+        return Excuse(
+            state=state,
+            reason=entry.reason,
+            issue=entry.issue,
+            file=baseline.path.as_posix(),
+            line=baseline.lines[at],
+        )
+
+    if finding.said is Said.PASSED:
+        told = "passes, though the baseline lists it: take it out, or call check with --update"
+        return replace(
+            finding,
+            said=Said.FAILED if strict else Said.PASSED,
+            message=f"{finding.message}; {told}",
+            excuse=excuse("absent"),
+        )
+    if not finding.fails:
+        return replace(finding, excuse=excuse("unchanged"))
+    trouble = _trouble(finding, entry, today)
+    if trouble is not None:
+        return replace(finding, message=f"{finding.message}; {trouble}", excuse=excuse("updated"))
+    return replace(
+        finding,
+        said=Said.EXPECTED if finding.said is Said.FAILED else finding.said,
+        details=(*finding.details, f"expected: {entry.reason}"),
+        excuse=excuse("unchanged"),
+    )
+
+
+def _trouble(finding: Finding, entry: Entry, today: datetime.date) -> str | None:
+    """Why an entry does not excuse a failure."""
+    if entry.expires is not None and today >= entry.expires:
+        return f"the baseline excused it until {entry.expires}"
+    if entry.outcome not in (ANY, finding.outcome):
+        return f"fails as {finding.outcome!r}, the baseline lists {entry.outcome!r}"
+    if entry.at_most is not None and finding.failures > entry.at_most:
+        return f"{finding.failures} fail, the baseline excuses {entry.at_most}"
+    return None
+
+
+# --- the file, smaller ----------------------------------------------------------------------------
+
+
+class Shrunk(msgspec.Struct, frozen=True):
+    """A baseline's new text, and what was done to it in words."""
+
+    text: str
+    done: tuple[str, ...]
+
+
+def shrink(baseline: Baseline, found: Sequence[Finding]) -> Shrunk:
+    """Take out what passes, lower what fails less often; nothing else is touched.
+
+    :param found: findings before :func:`hold`. An entry whose subject was not judged stays.
+    :raises HarnessError: the file is written in a way that only its author can edit.
+    """
+    about: dict[int, list[Finding]] = {}
+    for finding in found:
+        at = baseline.of(finding)
+        if at is not None:
+            about.setdefault(at, []).append(finding)
+    gone: set[int] = set()
+    lower: dict[int, int] = {}
+    done: list[str] = []
+    for at, subjects in sorted(about.items()):
+        entry = baseline.entries[at]
+        if all(subject.said is Said.PASSED for subject in subjects):
+            gone.add(at)
+            done.append(f"{entry.id}: passes, taken out")
+        elif entry.at_most is not None and all(s.fails or s.said is Said.PASSED for s in subjects):
+            most = max(subject.failures for subject in subjects)
+            if most < entry.at_most:
+                lower[at] = most
+                done.append(f"{entry.id}: at_most {entry.at_most} lowered to {most}")
+    wanted = [
+        msgspec.structs.replace(entry, at_most=lower.get(at, entry.at_most))
+        for at, entry in enumerate(baseline.entries)
+        if at not in gone
+    ]
+    if not done:
+        return Shrunk(baseline.text, ())
+    if baseline.path.suffix == ".json":
+        return Shrunk(_json(wanted), tuple(done))
+    text = _edited(baseline, gone, lower)
+    try:
+        same = list(_parsed(baseline.path, text, None).entries) == wanted
+    except HarnessError:
+        same = False
+    if not same:
+        raise HarnessError(
+            f"{baseline.path}: cannot be edited without harm, as it is not a plain list of "
+            f"[[expected]]; by hand: {'; '.join(done)}"
+        )
+    return Shrunk(text, tuple(done))
+
+
+def _edited(baseline: Baseline, gone: set[int], lower: Mapping[int, int]) -> str:
+    """The TOML text without some entries: their lines, and the comments right above them."""
+    lines = baseline.text.splitlines(keepends=True)
+    kept = list(lines)
+    for at, first in enumerate(baseline.lines):
+        end = first
+        while end < len(lines) and not _TABLE.match(lines[end]):
+            end += 1
+        start = first - 1
+        if at in gone:
+            while end > first and _comments(lines[end - 1]) and end < len(lines):
+                end -= 1  # they speak of the next entry
+            above = start
+            while above and _comments(lines[above - 1]):
+                above -= 1
+            start = above or start  # a comment on the first line speaks of the file
+            kept[start:end] = [""] * (end - start)
+        elif at in lower:
+            for number in range(start, end):
+                kept[number] = _AT_MOST.sub(rf"\g<1>{lower[at]}", lines[number])
+    return "".join(kept)
+
+
+def _comments(line: str) -> bool:
+    return line.lstrip().startswith("#")
+
+
+# --- the file, larger: only when told, with a reason ----------------------------------------------
+
+
+def grow(
+    baseline: Baseline, found: Sequence[Finding], *, reason: str, known: Iterable[str]
+) -> Shrunk:
+    """List every failure that is not listed yet; what is listed stays as it is.
+
+    :param found: findings before :func:`hold`.
+    :param known: the ids that can be listed; a score or a server cannot.
+    :raises HarnessError: no reason is given.
+    """
+    if not reason.strip():
+        raise HarnessError("--allow-growth: say why, as --allow-growth 'router is lenient'")
+    listable = set(known)
+    new = [
+        Entry(
+            id=finding.id,
+            outcome=finding.outcome or ANY,
+            reason=reason,
+            at_most=finding.failures if finding.requests > 1 else None,
+        )
+        for finding in sorted(found, key=lambda one: one.key)
+        if finding.said is Said.FAILED
+        and finding.id in listable
+        and baseline.of(finding) is None
+    ]  # fmt: skip
+    done = tuple(f"{entry.id}: listed" for entry in new)
+    if not new:
+        return Shrunk(baseline.text, ())
+    if baseline.path.suffix == ".json":
+        return Shrunk(_json([*baseline.entries, *new]), done)
+    start = (
+        baseline.text if not baseline.text or baseline.text.endswith("\n") else baseline.text + "\n"
+    )
+    return Shrunk(
+        start + "".join(_toml(entry, first=not start and not at) for at, entry in enumerate(new)),
+        done,
+    )
+
+
+def _toml(entry: Entry, *, first: bool) -> str:
+    pairs = [("id", entry.id), ("outcome", entry.outcome), ("reason", entry.reason)]
+    # A TOML basic string takes JSON's escapes of what can be printed.
+    plain = {key: "".join(c if c.isprintable() else " " for c in value) for key, value in pairs}
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
+    if entry.at_most is not None:
+        lines.insert(2, f"at_most = {entry.at_most}")
+    return "\n".join((*(() if first else ("",)), "[[expected]]", *lines)) + "\n"
+
+
+def _json(entries: Iterable[Entry]) -> str:
+    listed = [
+        {key: value for key, value in msgspec.to_builtins(entry).items() if value not in (None, "")}
+        for entry in entries
+    ]
+    return json.dumps({"expected": listed}, indent=1, ensure_ascii=False) + "\n"

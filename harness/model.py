@@ -464,8 +464,8 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
 
     connections: int  # asked for
     held: int  # established and accepted, counted on the server's side
-    vmpeak_kb: int
-    pss_kb: int
+    vmpeak_kb: int | None
+    pss_kb: int | None
     kernel_kb: int | None  # of one end: half of the growth of both, as they are on one machine
 
 
@@ -475,8 +475,8 @@ class SlowReaders(msgspec.Struct, frozen=True, kw_only=True):
     connections: int
     seconds: float
     sent_kb: int  # octets that the server took
-    pss_before_kb: int
-    pss_peak_kb: int
+    pss_before_kb: int | None
+    pss_peak_kb: int | None
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):

@@ -110,7 +110,7 @@ class Engine(Protocol):
 
 
 @contextlib.contextmanager
-def _pinned(cpus: frozenset[int] | None) -> Iterator[None]:
+def pinned(cpus: frozenset[int] | None) -> Iterator[None]:
     """Children started inside inherit the processors; ours are given back after."""
     if cpus is None:
         yield
@@ -131,7 +131,7 @@ def _run(
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as errors,
     ):
-        with _pinned(cpus):
+        with pinned(cpus):
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
         try:
             code, used = _wait(process, timeout_s)

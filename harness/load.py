@@ -7,6 +7,7 @@ alike and each server has a null beside it to be compared with (load.md 4.3).
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -16,10 +17,11 @@ from typing import Protocol
 import msgspec
 
 from httpmark.harness import resources, statistics
-from httpmark.harness.engines import Engine, Measured, Target
+from httpmark.harness.engines import Engine, Measured, Native, Target
 from httpmark.harness.model import (
     Bottleneck,
     Cost,
+    LoadMode,
     LoadPlan,
     LoadResult,
     LoadSample,
@@ -28,6 +30,8 @@ from httpmark.harness.model import (
 )
 
 REDOS_MAX = 2
+# Above it an open loop's latencies hold too much of the generator's own (reference-server.md 4).
+LAG_P99_US_MAX = 100.0
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -43,6 +47,55 @@ def placement(plan: LoadPlan) -> Placement:
     if len(usable) < plan.workers + plan.threads:
         return Placement(None, None)
     return Placement(frozenset(usable[: plan.workers]), frozenset(usable[-plan.threads :]))
+
+
+def scaled(plan: LoadPlan, room: dict[str, int], *, cpus: int) -> tuple[LoadPlan, str | None]:
+    """A plan that fits this machine, and in words what was cut and why; None where nothing was.
+
+    :param room: connections by what limits them (:func:`resources.connection_room`).
+    :param cpus: processors that both ends share.
+    """
+    cuts = []
+    wanted = max((plan.connections, *plan.ladder))
+    sources = 1
+    if plan.bind:
+        sources = max(1, ipaddress.ip_network(plan.bind, strict=False).num_addresses - 2)
+    limits = {**room, "ports": room.get("ports", wanted) * sources}
+    name, most = min(limits.items(), key=lambda limit: limit[1])
+    if wanted > most:
+        cuts.append(f"{most:,} instead of {wanted:,} connections: {_LIMITS[name]}")
+        plan = msgspec.structs.replace(
+            plan,
+            connections=min(plan.connections, most),
+            ladder=_lowered(plan.ladder, most),
+            quick_ladder=_lowered(plan.quick_ladder, most),
+        )
+    asked = plan.workers + plan.threads
+    if asked > max(cpus, 2):
+        workers = max(1, round(cpus * plan.workers / asked))
+        threads = max(1, cpus - workers)
+        cuts.append(
+            f"{workers} + {threads} threads instead of {plan.workers} + {plan.threads}: "
+            f"{cpus} processors for both ends"
+        )
+        plan = msgspec.structs.replace(plan, workers=workers, threads=threads)
+    return plan, "; ".join(cuts) or None
+
+
+_LIMITS = {
+    "descriptors": "the hard limit of descriptors of a process (ulimit -Hn)",
+    "ports": "net.ipv4.ip_local_port_range from one source address",
+    "connection tracking": "room in net.netfilter.nf_conntrack_max",
+    "memory": "memory that is available",
+}
+
+
+def _lowered(ladder: tuple[int, ...], most: int) -> tuple[int, ...]:
+    """The rungs that fit; where fewer than two do, all of them in proportion."""
+    fits = tuple(rung for rung in ladder if rung <= most)
+    if len(fits) >= 2 or not ladder:
+        return fits
+    return tuple(max(1, rung * most // ladder[-1]) for rung in ladder)
 
 
 class Started(Protocol):
@@ -70,6 +123,7 @@ class Contestant(msgspec.Struct, frozen=True):
     name: str
     start: Callable[[LoadPlan, Placement], AbstractContextManager[Started]]
     is_null: bool = False
+    tls_port: int | None = None
 
 
 class Race:
@@ -95,27 +149,65 @@ class Race:
         self.memory: dict[str, list[Memory]] = {c.name: [] for c in contestants}
         self.redone: dict[str, int] = {c.name: 0 for c in contestants}
         self.died: dict[str, str] = {}
+        self.scaled: str | None = None
+        self.blocks = 0
+        self._order = random.Random(f"{seed}/{plan.name}")
+        self._rates: dict[str, float] = {}
+
+    @property
+    def steps(self) -> int:
+        """How many times :meth:`run` yields when nobody dies."""
+        finding = self.plan.rate_of_capacity is not None
+        return (self.rounds + finding) * len(self.contestants)
 
     def run(self) -> Iterator[tuple[str, int]]:
-        """Take the samples; yields (server, round) after each, so that a caller shows progress."""
-        order = random.Random(f"{self.seed}/{self.plan.name}")
-        for block in range(1, self.rounds + 1):
-            names = [c for c in self.contestants if c.name not in self.died]
-            order.shuffle(names)
-            taken: list[tuple[Contestant, int, Measured, float | None]] = []
-            for position, contestant in enumerate(names):
-                measured, steal = self._sample(contestant)
-                if measured is not None:
-                    taken.append((contestant, position, measured, steal))
-                yield contestant.name, block
-            null = next((m for c, _, m, _ in taken if c.is_null), None)
-            for contestant, position, measured, steal in taken:
-                self.samples[contestant.name].append(
-                    self._judged(contestant, measured, steal, null, block, position)
-                )
+        """Take the samples; yields (server, round) after each, so that a caller shows progress.
 
-    def _sample(self, contestant: Contestant) -> tuple[Measured | None, float | None]:
-        """One window, taken again while it starves, at most :data:`REDOS_MAX` times more."""
+        Called again, it takes as many blocks more, in an order that goes on from the last.
+        """
+        if self.plan.rate_of_capacity is not None and not self._rates:
+            yield from self._find_rates(self.plan.rate_of_capacity)
+        for _ in range(self.rounds):
+            self.blocks += 1
+            block = self.blocks
+            names = [c for c in self.contestants if c.name not in self.died]
+            self._order.shuffle(names)
+            taken: list[tuple[Contestant, int, Measured, float | None, bool]] = []
+            for position, contestant in enumerate(names):
+                redone = self.redone[contestant.name]
+                plan = msgspec.structs.replace(
+                    self.plan, rate=self._rates.get(contestant.name, self.plan.rate)
+                )
+                measured, steal = self._sample(contestant, plan, self.engine)
+                if measured is not None:
+                    redo = self.redone[contestant.name] > redone
+                    taken.append((contestant, position, measured, steal, redo))
+                yield contestant.name, block
+            null = next((m for c, _, m, _, _ in taken if c.is_null), None)
+            for contestant, position, measured, steal, redo in taken:
+                sample = self._judged(contestant, measured, steal, null, block, position)
+                self.samples[contestant.name].append(msgspec.structs.replace(sample, redo=redo))
+
+    def _find_rates(self, share: float) -> Iterator[tuple[str, int]]:
+        """What each server reaches in a closed loop, once; an open loop then offers a share."""
+        closed = msgspec.structs.replace(
+            self.plan, mode=LoadMode.CLOSED, rate_of_capacity=None, rate=None
+        )
+        for contestant in self.contestants:
+            measured, _ = self._sample(contestant, closed, Native())
+            if measured is not None and measured.requests:
+                self._rates[contestant.name] = share * measured.requests / measured.seconds
+            elif measured is not None:
+                self.died[contestant.name] = "no capacity to take a share of: no request answered"
+            yield contestant.name, 0
+
+    def _sample(
+        self, contestant: Contestant, plan: LoadPlan, engine: Engine
+    ) -> tuple[Measured | None, float | None]:
+        """One window, taken again while it starves, at most :data:`REDOS_MAX` times more.
+
+        Of what was taken again only the last is kept, and it starved itself where all did.
+        """
         place = placement(self.plan)
         measured: Measured | None = None
         steal: float | None = None
@@ -123,12 +215,12 @@ class Race:
             if attempt:
                 self.redone[contestant.name] += 1
             try:
-                with contestant.start(self.plan, place) as server:
+                with contestant.start(plan, place) as server:
                     pids = tuple(server.pids())
                     clock = resources.cpu_clock()
-                    measured = self.engine.measure(
-                        self.plan,
-                        Target(server.address, server.port, pids),
+                    measured = engine.measure(
+                        plan,
+                        Target(server.address, server.port, pids, contestant.tls_port),
                         duration_s=self.duration_s,
                         cpus=place.client,
                     )
@@ -172,6 +264,7 @@ class Race:
                 littles_law_ratio=measured.littles_law_ratio,
                 server_cpu_demand=self._demand(measured, rate),
                 is_null=contestant.is_null,
+                saturated=measured.saturated,
             )
         )
         return LoadSample(
@@ -191,7 +284,17 @@ class Race:
             latency_us=measured.latency_us,
             latency_reason=measured.latency_reason,
             histogram=measured.histogram,
-            redo=self.redone[contestant.name] > 0,
+            rate_offered=measured.rate_offered,
+            service_us=measured.service_us,
+            lag_us=measured.lag_us,
+            saturated=measured.saturated,
+            connections_per_second=measured.connections_per_second,
+            connect_us=measured.connect_us,
+            handshake_us=measured.handshake_us,
+            tls=measured.tls,
+            context_switches_per_request=Cost(
+                measured.server_switches_per_request, measured.client_switches_per_request
+            ),
         )
 
     def _demand(self, measured: Measured, rate: float) -> float | None:
@@ -213,6 +316,7 @@ class Race:
                 redone=self.redone[name],
                 seed=self.seed,
                 died=self.died.get(name),
+                scaled=self.scaled,
             )
             for name, samples in self.samples.items()
             if samples or name in self.died
@@ -239,6 +343,7 @@ def fold(
     redone: int = 0,
     seed: int = 0,
     died: str | None = None,
+    scaled: str | None = None,
 ) -> LoadResult:
     """Samples of one server as one result: medians, the interval of cost, what may be ranked."""
     sound = [sample for sample in samples if not sample.errors]
@@ -260,7 +365,8 @@ def fold(
         if (cost := sample.cpu_ns_per_request.server) is not None
         and (base := null_cost.get(sample.round)) is not None
     ]
-    ranked = bool(samples) and bottleneck is Bottleneck.SERVER
+    is_open = plan.mode is LoadMode.OPEN
+    ranked = bool(samples) and bottleneck is Bottleneck.SERVER and not is_open
     middle = sorted(sound, key=lambda sample: sample.requests_per_second)
     typical = middle[len(middle) // 2] if middle else None
     return LoadResult(
@@ -277,6 +383,8 @@ def fold(
         ranked=ranked,
         ranked_reason="the server was the bottleneck in every sample"
         if ranked
+        else "an offered rate is no throughput"
+        if is_open
         else f"a lower bound: bottleneck {bottleneck} ({why})",
         littles_law_ratio=_median_of([sample.littles_law_ratio for sample in samples]),
         interval_95=interval,
@@ -295,7 +403,48 @@ def fold(
         else None,
         samples=tuple(samples),
         reason=died,
+        mode=plan.mode,
+        scaled=scaled,
+        rate_offered=_median_of([sample.rate_offered for sample in samples]),
+        latency_us=_median_times([s.latency_us for s in sound]) if is_open else None,
+        latency_reason=_latency_reason(plan, sound),
+        service_us=_median_times([sample.service_us for sample in sound]),
+        lag_us=_median_times([sample.lag_us for sample in sound]),
+        connections_per_second=_median_of([s.connections_per_second for s in sound]),
+        handshake_us=_median_times([sample.handshake_us for sample in sound]),
+        tls=typical.tls if typical else None,
+        context_switches_per_request=Cost(
+            _median_of([_switches(sample).server for sample in sound]),
+            _median_of([_switches(sample).client for sample in sound]),
+        ),
+        instructions_reason="not counted: this machine has no hardware counters"
+        if not resources.has_counters()
+        else "not counted by this version",
     )
+
+
+def _switches(sample: LoadSample) -> Cost:
+    return sample.context_switches_per_request or Cost(None, None)
+
+
+def _median_times(times: Sequence[dict[str, float] | None]) -> dict[str, float] | None:
+    """The median of each figure over the samples that have all of them."""
+    known = [figures for figures in times if figures is not None]
+    if not known:
+        return None
+    return {name: statistics.median([figures[name] for figures in known]) for name in known[0]}
+
+
+def _latency_reason(plan: LoadPlan, sound: Sequence[LoadSample]) -> str | None:
+    """Why there is no latency, or what is to be known of it."""
+    if plan.mode is not LoadMode.OPEN:
+        return "a saturated closed loop: its times follow from the number in flight, not the server"
+    if not sound:
+        return "no sample without errors"
+    late = _median_times([sample.lag_us for sample in sound])
+    if late is not None and late["p99"] > LAG_P99_US_MAX:
+        return f"the generator itself was late: its own lag has a p99 of {late['p99']:.0f} us"
+    return sound[0].latency_reason
 
 
 def _common(samples: Sequence[LoadSample]) -> tuple[Bottleneck, str]:

@@ -7,8 +7,10 @@ pages; PSS splits shared pages, so it may be summed over processes (load.md 4.7)
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
+import resource
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,6 +20,13 @@ _PROC = Path("/proc")
 _STATUS = re.compile(r"^(VmPeak|VmHWM):\s+(\d+) kB", re.MULTILINE)
 _PSS = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
 _SWITCHES = re.compile(r"^(?:non)?voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
+_SOCKET_SLABS = frozenset(
+    ("TCP", "TCPv6", "sock_inode_cache", "filp", "dentry", "eventpoll_epi", "eventpoll_pwq")
+)
+_DESCRIPTORS_KEPT = 256
+_CONNTRACK_KEPT = 16_384
+# A connection with both ends: the kernel's 8 KiB, and what greedy servers keep for one.
+_CONNECTION_KB = 40
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
@@ -140,6 +149,91 @@ def cgroup_peak_kb(path: str) -> int | None:
         with contextlib.suppress(OSError, ValueError):
             return int((Path(path) / name).read_text()) // 1024
     return None
+
+
+def accepted_connections(port: int) -> int:
+    """Connections that a server on this machine holds on a port: established and accepted.
+
+    Counted on the server's side; one that nobody has accepted yet has no inode (proc(5)).
+    """
+    held = 0
+    suffix = f":{port:04X}"
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError), (_PROC / "net" / name).open() as table:
+            next(table, None)
+            for row in table:
+                words = row.split()
+                held += words[1].endswith(suffix) and words[3] == "01" and words[9] != "0"
+    return held
+
+
+def listeners(port: int) -> list[int]:
+    """The processes of this machine that listen on a TCP port, as far as we may see them."""
+    inodes = set()
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for row in (_PROC / "net" / name).read_text().splitlines()[1:]:
+                words = row.split()
+                if words[3] == "0A" and words[1].endswith(f":{port:04X}"):
+                    inodes.add(f"socket:[{words[9]}]")
+    found = []
+    for entry in _PROC.iterdir():
+        if inodes and entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if any(os.readlink(link) in inodes for link in (entry / "fd").iterdir()):
+                    found.append(int(entry.name))
+    return sorted(found)
+
+
+def kernel_socket_bytes() -> int | None:
+    """What all sockets of this machine cost the kernel: their objects and their buffers.
+
+    Objects by /proc/slabinfo, which root alone may read (None for others): sockets, their inodes,
+    files, dentries and epoll entries; buffers by /proc/net/sockstat.
+    """
+    try:
+        rows = (_PROC / "slabinfo").read_text().splitlines()
+        stat = (_PROC / "net/sockstat").read_text()
+    except OSError:
+        return None
+    total = 0
+    for row in rows:
+        words = row.split()
+        if words[0] in _SOCKET_SLABS:
+            total += int(words[1]) * int(words[3])
+    pages = re.search(r"^TCP:.* mem (\d+)", stat, re.MULTILINE)
+    return total + (int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if pages else 0)
+
+
+def connection_room() -> dict[str, int]:
+    """How many connections this machine can hold, by what limits it; loopback has both ends.
+
+    ``descriptors`` is of one server process, ``ports`` of one source address to one target.
+    """
+    room = {}
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard != resource.RLIM_INFINITY:
+        room["descriptors"] = max(0, hard - _DESCRIPTORS_KEPT)
+    with contextlib.suppress(OSError, ValueError):
+        low, high = (_PROC / "sys/net/ipv4/ip_local_port_range").read_text().split()
+        room["ports"] = int(high) - int(low) + 1
+    with contextlib.suppress(OSError, ValueError):
+        netfilter = _PROC / "sys/net/netfilter"
+        table = int((netfilter / "nf_conntrack_max").read_text())
+        used = int((netfilter / "nf_conntrack_count").read_text())
+        room["connection tracking"] = max(0, table - used - _CONNTRACK_KEPT)
+    with contextlib.suppress(OSError, TypeError):
+        text = (_PROC / "meminfo").read_text()
+        free = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
+        if free:
+            room["memory"] = int(free[1]) // _CONNECTION_KB
+    return room
+
+
+@functools.cache
+def has_counters() -> bool:
+    """Whether this machine has hardware counters; most virtual machines have none."""
+    return (Path("/sys/bus/event_source/devices/cpu")).exists()
 
 
 def own_vmhwm_kb() -> int:

@@ -18,6 +18,12 @@ from httpmark.harness.model import Bottleneck
 RESAMPLES = 10_000
 SAMPLES_FOR_INTERVAL_MIN = 3
 
+TRIM = 0.10
+DRIFT_VALUES_MIN = 8
+DRIFT_P_MAX = 0.01
+_Z_TWO_SIDED_95 = 1.960
+_Z_POWER_80 = 0.842
+
 # load.md 4.5, the defaults of the verdict per sample.
 SERVER_BUSY_MIN = 0.90
 CLIENT_IDLE_MAX = 0.80
@@ -59,8 +65,82 @@ def bootstrap(
 
 def paired_ratio(values: Sequence[float], bases: Sequence[float]) -> float | None:
     """The typical ratio value / base over pairs of one block: exp of the median log-ratio."""
-    ratios = [math.log(a / b) for a, b in zip(values, bases, strict=True) if a > 0 and b > 0]
+    ratios = log_ratios(values, bases)
     return math.exp(median(ratios)) if ratios else None
+
+
+def trimmed_mean(values: Sequence[float], *, share: float = TRIM) -> float:
+    """The mean without the ``share`` lowest and as many highest values (Tukey 1962)."""
+    cut = math.floor(len(values) * share)
+    kept = sorted(values)[cut : len(values) - cut]
+    return math.fsum(kept) / len(kept)
+
+
+def log_ratios(values: Sequence[float], bases: Sequence[float]) -> list[float]:
+    """ln(value / base) of each pair; pairs with a figure that is not positive are left out."""
+    return [math.log(a / b) for a, b in zip(values, bases, strict=True) if a > 0 and b > 0]
+
+
+def detectable_ratio(deviation: float, pairs: int) -> float | None:
+    """The least true ratio that so many pairs show at 95 %, 80 times in 100; None below two pairs.
+
+    :param deviation: the standard deviation of the pairs' log-ratios, as an A/A run gives it.
+
+    Normal approximation: (1.960 + 0.842) standard errors of the mean.
+    """
+    if pairs < 2:
+        return None
+    return math.exp((_Z_TWO_SIDED_95 + _Z_POWER_80) * deviation / math.sqrt(pairs))
+
+
+def theil_sen(points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """Slope and intercept as medians over all pairs of points (Theil 1950, Sen 1968).
+
+    None where no two points differ in x. One wild point in five does not move it.
+    """
+    slopes = [
+        (y2 - y1) / (x2 - x1)
+        for i, (x1, y1) in enumerate(points)
+        for x2, y2 in points[i + 1 :]
+        if x1 != x2
+    ]
+    if not slopes:
+        return None
+    slope = median(slopes)
+    return slope, median([y - slope * x for x, y in points])
+
+
+class Drift(msgspec.Struct, frozen=True):
+    """Whether figures that should be alike moved in one direction over time."""
+
+    ratio: float  # the last over the first, along the Theil-Sen line of their logarithms
+    p: float  # how often chance alone would show as clear a trend (Kendall's tau, two-sided)
+
+    @property
+    def is_clear(self) -> bool:
+        return self.p < DRIFT_P_MAX
+
+
+def drift(values: Sequence[float]) -> Drift | None:
+    """The trend of positive figures in order of time; None below :data:`DRIFT_VALUES_MIN`.
+
+    Mann (1945) and Kendall (1975): the sum of the signs of all later-minus-earlier differences,
+    normal approximation without ties.
+    """
+    count = len(values)
+    if count < DRIFT_VALUES_MIN or min(values) <= 0:
+        return None
+    logs = [math.log(value) for value in values]
+    signs = sum(
+        (later > earlier) - (later < earlier)
+        for i, earlier in enumerate(logs)
+        for later in logs[i + 1 :]
+    )
+    deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+    z = (abs(signs) - 1) / deviation if signs else 0.0
+    line = theil_sen([(float(i), value) for i, value in enumerate(logs)])
+    assert line is not None
+    return Drift(math.exp(line[0] * (count - 1)), math.erfc(z / math.sqrt(2)))
 
 
 def separate(a: tuple[float, float] | None, b: tuple[float, float] | None) -> bool:
@@ -104,6 +184,7 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     littles_law_ratio: float | None
     server_cpu_demand: float | None = None  # cost x requests/s over the CPUs it was given
     is_null: bool = False
+    saturated: bool | None = None  # open loops only: not all went out when they were due
 
 
 def bottleneck(signs: Signs) -> tuple[Bottleneck, str]:
@@ -133,6 +214,8 @@ def bottleneck(signs: Signs) -> tuple[Bottleneck, str]:
             Bottleneck.STARVED,
             f"{signs.run_delay_ratio:.0%} of the time waiting for a CPU",
         )
+    if signs.saturated is not None:
+        return _of_open_loop(signs)
     if signs.server_on_cpu_ratio is None or signs.client_on_cpu_ratio is None:
         return Bottleneck.UNKNOWN, "CPU time of one end not measured"
     share = (
@@ -166,3 +249,18 @@ def bottleneck(signs: Signs) -> tuple[Bottleneck, str]:
         Bottleneck.UNKNOWN,
         f"server {signs.server_on_cpu_ratio:.0%}, generator {signs.client_on_cpu_ratio:.0%} on CPU",
     )
+
+
+def _of_open_loop(signs: Signs) -> tuple[Bottleneck, str]:
+    """An offered rate asks for latency: only where it was not met has somebody been the limit."""
+    busy = signs.client_on_cpu_ratio
+    if busy is not None and busy >= CLIENT_BUSY_MIN:
+        return Bottleneck.CLIENT, f"generator on CPU {busy:.0%}"
+    if not signs.saturated:
+        return Bottleneck.NONE, "the offered rate was served: nothing was the limit"
+    if signs.server_on_cpu_ratio is not None and signs.server_on_cpu_ratio >= SERVER_BUSY_MIN:
+        return (
+            Bottleneck.SERVER,
+            f"the offered rate was not served; server on CPU {signs.server_on_cpu_ratio:.0%}",
+        )
+    return Bottleneck.UNKNOWN, "the offered rate was not served"

@@ -1,0 +1,269 @@
+"""What connections cost in memory: a ladder of held connections, and readers that never read.
+
+Each rung opens more connections beside those that are held already, at a controlled rate; each
+makes one request, so that what a server allocates late is allocated. Then it is waited until the
+server is at rest, and counted on the server's side what it holds (load.md 4.7).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from httpmark.harness import resources, statistics
+from httpmark.harness.engines import Target, native_command, pinned
+from httpmark.harness.model import (
+    BytesPerConnection,
+    LoadMode,
+    LoadPlan,
+    Memory,
+    Rung,
+    SlowReaders,
+    Unusable,
+)
+
+HELD_MIN = 0.999
+_HOLD_S = 86_400.0
+_POLL_S = 0.1
+_GRACE_S = 30.0
+_REST_S_MAX = 6.0
+# A server is at rest when it uses next to no CPU and its memory stays, several looks in a row.
+_REST_CPU_RATIO = 0.02
+_REST_LOOKS = 3
+_ESTABLISHED = re.compile(rb"(\d+) connections established")
+
+
+class Ground(msgspec.Struct, frozen=True):
+    """Whom to load, and how to ask after its processes: they may fork as load comes."""
+
+    target: Target
+    pids: Callable[[], list[int]]
+    alive: Callable[[], bool]
+    exit_reason: Callable[[], str]
+    cgroup: str | None = None
+
+
+class _Held:
+    """A generator that holds connections, or pours into them, until it is let go."""
+
+    def __init__(self, plan: LoadPlan, ground: Ground, cpus: frozenset[int] | None) -> None:
+        self._files = contextlib.ExitStack()
+        self._errors = self._files.enter_context(tempfile.TemporaryFile())
+        self._out = self._files.enter_context(tempfile.TemporaryFile())
+        command = [
+            *native_command(plan, ground.target, duration_s=plan.duration_s),
+            "--json",
+            ground.target.url(plan),
+        ]
+        with pinned(cpus):
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._errors
+            )
+
+    def established(self, deadline_s: float) -> int:
+        """Wait until all connections were tried; how many there are.
+
+        :raises Unusable: it ended before, or did not get there in time.
+        """
+        end = time.monotonic() + deadline_s
+        while time.monotonic() < end:
+            ended = self._process.poll() is not None
+            self._errors.seek(0)
+            told = self._errors.read()
+            if found := _ESTABLISHED.search(told):
+                return int(found[1])
+            if ended:
+                lines = told.decode("utf-8", "replace").strip().splitlines()
+                raise Unusable(lines[-1] if lines else "httpmark-load ended without a word")
+            time.sleep(_POLL_S / 2)
+        raise Unusable(f"httpmark-load did not open its connections in {deadline_s:.0f} s")
+
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def report(self) -> dict[str, object]:
+        """What it printed at its end."""
+        self._out.seek(0)
+        try:
+            decoded: dict[str, object] = msgspec.json.decode(self._out.read())
+        except msgspec.DecodeError:
+            raise Unusable("httpmark-load printed no result") from None
+        return decoded
+
+    def close(self) -> None:
+        """Let go; the kernel closes what was held."""
+        self._process.kill()
+        self._process.wait()
+        self._files.close()
+
+
+def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memory:
+    """Hold ever more connections and sample the server's memory at each height.
+
+    :returns: memory with ``ladder`` and ``bytes_per_connection``, a Theil-Sen slope over the
+        rungs; None with the reason where the server did not hold what it was given.
+    :raises Unusable: the server died, or the generator could not open a connection.
+    """
+    base_kernel = resources.kernel_socket_bytes()
+    rungs: list[Rung] = []
+    with contextlib.ExitStack() as held:
+        opened = 0
+        for number, height in enumerate(plan.ladder):
+            step = msgspec.structs.replace(
+                plan,
+                mode=LoadMode.IDLE,
+                connections=height - opened,
+                depth=1,
+                warmup_s=0.0,
+                duration_s=_HOLD_S,
+                bind=_sources(plan.bind, number),
+            )
+            generator = _Held(step, ground, cpus)
+            held.callback(generator.close)
+            generator.established(_GRACE_S + step.connections / step.connect_rate * 4)
+            opened = height
+            _rest(ground)
+            rungs.append(_rung(height, ground, base_kernel))
+            if rungs[-1].held < HELD_MIN * height:
+                break  # higher ones would only say the same again
+        memory = _memory(ground)
+    _rest(ground)
+    after = resources.memory(ground.pids(), cgroup=ground.cgroup)
+    slopes, reason = _slopes(rungs)
+    return msgspec.structs.replace(
+        memory,
+        connections_held=max(rung.held for rung in rungs),
+        ladder=tuple(rungs),
+        bytes_per_connection=slopes,
+        reason=reason,
+        after_close_pss_kb=after.pss_kb if after else None,
+    )
+
+
+def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memory:
+    """Send without end, never read, and watch what the server piles up (a finding if it grows).
+
+    :raises Unusable: the server died, or the generator could not open a connection.
+    """
+    before = _memory(ground)
+    generator = _Held(plan, ground, cpus)
+    peak = before.pss_kb
+    try:
+        generator.established(_GRACE_S)
+        while generator.running():
+            now = resources.memory(ground.pids())
+            if peak is not None and now is not None and now.pss_kb is not None:
+                peak = max(peak, now.pss_kb)
+            time.sleep(_POLL_S)
+        report = generator.report()
+    finally:
+        generator.close()
+    memory = _memory(ground)
+    seconds, sent = report["seconds"], report["bytes_sent"]
+    assert isinstance(seconds, float | int)
+    assert isinstance(sent, int)
+    return msgspec.structs.replace(
+        memory,
+        connections_held=plan.connections,
+        slow_readers=SlowReaders(
+            connections=plan.connections,
+            seconds=float(seconds),
+            sent_kb=sent // 1024,
+            pss_before_kb=before.pss_kb,
+            pss_peak_kb=peak,
+        ),
+    )
+
+
+def _sources(bind: str | None, number: int) -> str | None:
+    """Each rung its own part of the source addresses, as each counts its ports by itself."""
+    if bind is None:
+        return None
+    network = ipaddress.ip_network(bind, strict=False)
+    if network.prefixlen > 24:
+        return bind
+    parts = network.subnets(prefixlen_diff=6)
+    return str(next(part for i, part in enumerate(parts) if i == number % 64))
+
+
+def _memory(ground: Ground) -> Memory:
+    memory = resources.memory(ground.pids(), cgroup=ground.cgroup)
+    if memory is None or not ground.alive():
+        raise Unusable(ground.exit_reason())
+    return memory
+
+
+def _rung(height: int, ground: Ground, base_kernel: int | None) -> Rung:
+    port = ground.target.port
+    memory, kernel = _memory(ground), resources.kernel_socket_bytes()
+    return Rung(
+        connections=height,
+        held=resources.accepted_connections(port),
+        vmpeak_kb=memory.vmpeak_kb,
+        pss_kb=memory.pss_kb,
+        kernel_kb=None
+        if kernel is None or base_kernel is None
+        else max(0, kernel - base_kernel) // 2 // 1024,
+    )
+
+
+def _rest(ground: Ground) -> None:
+    """Wait until the server is at rest, at most :data:`_REST_S_MAX`."""
+    calm = 0
+    last: tuple[int | None, int | None] = (None, None)
+    for _ in _looks(_REST_S_MAX):
+        pids = ground.pids()
+        memory = resources.memory(pids)
+        now = (resources.cpu_ns(pids), memory.pss_kb if memory else None)
+        if now[0] is not None and last[0] is not None and now[1] == last[1]:
+            calm = calm + 1 if now[0] - last[0] < _REST_CPU_RATIO * _POLL_S * 1e9 else 0
+        else:
+            calm = 0
+        if calm >= _REST_LOOKS:
+            return
+        last = now
+
+
+def _looks(seconds: float) -> Iterator[None]:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        yield
+        time.sleep(_POLL_S)
+
+
+def _slopes(rungs: list[Rung]) -> tuple[BytesPerConnection | None, str | None]:
+    short = next((rung for rung in rungs if rung.held < HELD_MIN * rung.connections), None)
+    if short is not None:
+        return None, f"the server held {short.held:,} of {short.connections:,} connections"
+    if len(rungs) < 2:
+        return None, "a slope needs two heights"
+
+    def slope(figures: list[int | None]) -> float | None:
+        points = [
+            (float(rung.held), figure * 1024.0)
+            for rung, figure in zip(rungs, figures, strict=True)
+            if figure is not None
+        ]
+        line = statistics.theil_sen(points)
+        return line[0] if line else None
+
+    kernel = slope([rung.kernel_kb for rung in rungs])
+    reason = None
+    if kernel is None:
+        reason = "kernel: /proc/slabinfo is root's" if os.geteuid() else "kernel: no slabinfo"
+    return (
+        BytesPerConnection(
+            virtual=slope([rung.vmpeak_kb for rung in rungs]),
+            resident=slope([rung.pss_kb for rung in rungs]),
+            kernel=kernel,
+        ),
+        reason,
+    )

@@ -1,4 +1,4 @@
-"""Families to cases: the generators. A family states a rule; its cases follow from it.
+"""Rules to cases: what a scenario entry varies, and the steps its octets go out in.
 
 The order inside a family is that of the published benchmark: octets as signed char (0x80 to 0xFF,
 then 0x00 to 0x7F), pairs first those with a bad first octet, then good first and bad second.
@@ -6,83 +6,399 @@ then 0x00 to 0x7F), pairs first those with a bad first octet, then good first an
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator
 
 import msgspec
 
-from httpmark.harness import grammar
-from httpmark.harness.model import Case, Op, Step
+from httpmark.harness import grammar, notation
+from httpmark.harness.model import Await, Case, Facts, Level, Op, Step
 
 ORDER = (*range(0x80, 0x100), *range(0x80))
 
+SURPLUS_MS = 80  # how long a surplus answer is waited for before the canary (cases.md 1.1)
+LOOK_MS = 50  # between two writes, when no answer comes
+CLOSE_MS = 1500  # a close counts when it is seen within this
+ANSWER_MS = 2000
+WAIT_MS = 1200
+
+_CONTENT = re.compile(r"(?is)\bPOST\b.*(?:content.?length|transfer.?encoding|expect)")
+_FIRST_METHOD = re.compile(rb"(?:\r?\n)*([!-~]+)[ \t]")
+_MARK = b"\x00\xff{what varies}\xff\x00"
+
+
+class Class(msgspec.Struct, frozen=True, kw_only=True):
+    """An exception inside a family: which variations, and what holds for them instead."""
+
+    octets: frozenset[int] | None = None
+    decoded: frozenset[int] | None = None
+    when: dict[str, bytes | int] = {}
+    level: Level | None = None
+    passes: tuple[str, ...] = ()
+    allows: tuple[str, ...] = ()
+    noteds: tuple[str, ...] = ()
+    canary: str | None = None
+
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """What a generated family varies, as its scenario file states it.
+    """How an entry's octets are made and sent, as its scenario file states it."""
 
-    ``send`` holds the placeholders ``{octet}`` or ``{pair}``, and ``{p}`` and ``{h}`` for the
-    target's path and Host value. Neither ``octets`` nor pairs: one case, as it stands.
-    """
-
-    send: bytes
+    sends: tuple[str, ...] = ()  # one write each
+    steps: tuple[str, ...] = ()  # the whole talk instead
+    let: tuple[tuple[str, str], ...] = ()
     octets: frozenset[int] | None = None
     pairs_outside: frozenset[int] | None = None  # pairs with at least one octet outside
     pairs_within: frozenset[int] | None = None  # pairs with both octets inside
     decoded: frozenset[int] | None = None  # keep pairs whose hex value lies in here
+    vary: tuple[tuple[str, tuple[bytes | int, ...]], ...] = ()
+    classes: tuple[Class, ...] = ()
+    place: str = "auto"
+    canary: str = "none"  # "after", "joined" or "none"
+    complete: str | None = None
+    methods: tuple[str, ...] = ()
+    answers: int = 1  # how many final answers are waited for
+    answer_ms: int = ANSWER_MS
     head_only: bool = False
-    deadline_ms: int = 2000
+    deadline_ms: int = 0  # 0: what the steps add up to
+    timeline: bool = False
+    passes: tuple[str, ...] = ()
+    allows: tuple[str, ...] = ()
+    noteds: tuple[str, ...] = ()
+    hardened: tuple[str, ...] | None = None
+
+    @property
+    def varies(self) -> tuple[str, ...]:
+        """The names of the placeholders that vary."""
+        if self.octets is not None:
+            return ("octet",)
+        if self.pairs_outside is not None or self.pairs_within is not None:
+            return ("pair",)
+        return tuple(name for name, _ in self.vary)
 
 
-def variations(rule: Rule) -> Iterator[tuple[str, bytes]]:
-    """Each variation of a rule: the tail of its case's slug, and the octets for the placeholder."""
+class Variation(msgspec.Struct, frozen=True):
+    """One case of a family: the tail of its slug, and what its placeholders stand for."""
+
+    slug: str
+    values: dict[str, notation.Value]
+
+
+def variations(rule: Rule) -> Iterator[Variation]:
+    """Each variation of a rule, in the family's order."""
     if rule.octets is not None:
         for a in ORDER:
             if a in rule.octets:
-                yield f"-{a:02x}", bytes((a,))
-    elif rule.pairs_outside is not None:
+                yield Variation(f"-{a:02x}", {"octet": bytes((a,))})
+    elif rule.pairs_outside is not None or rule.pairs_within is not None:
+        for a, b in _pairs(rule):
+            yield Variation(f"-{a:02x}-{b:02x}", {"pair": bytes((a, b))})
+    elif rule.vary:
+        names = [name for name, _ in rule.vary]
+        for combination in itertools.product(*(values for _, values in rule.vary)):
+            tail = "".join(
+                f"-{value}" if isinstance(value, int) else f"-{value.hex()}"
+                for value in combination
+            )
+            yield Variation(tail, dict(zip(names, combination, strict=True)))
+    else:
+        yield Variation("", {})
+
+
+def _pairs(rule: Rule) -> Iterator[tuple[int, int]]:
+    if rule.pairs_outside is not None:
         good = rule.pairs_outside
-        for a in ORDER:
-            if a not in good:
-                for b in ORDER:
-                    yield f"-{a:02x}-{b:02x}", bytes((a, b))
-        for a in ORDER:
-            if a in good:
-                for b in ORDER:
-                    if b not in good:
-                        yield f"-{a:02x}-{b:02x}", bytes((a, b))
-    elif rule.pairs_within is not None:
+        yield from ((a, b) for a in ORDER if a not in good for b in ORDER)
+        yield from ((a, b) for a in ORDER if a in good for b in ORDER if b not in good)
+    else:
+        within = rule.pairs_within or frozenset()
         for a in ORDER:
             for b in ORDER:
-                if a in rule.pairs_within and b in rule.pairs_within:
-                    pair = bytes((a, b))
-                    if rule.decoded is None or int(pair, 16) in rule.decoded:
-                        yield f"-{a:02x}-{b:02x}", pair
-    else:
-        yield "", b""
+                if a in within and b in within:
+                    if rule.decoded is None or int(bytes((a, b)), 16) in rule.decoded:
+                        yield a, b
 
 
 def count(rule: Rule) -> int:
     """How many cases a rule makes."""
-    return sum(1 for _ in variations(rule))
+    if rule.octets is not None:
+        return len(rule.octets)
+    if rule.pairs_outside is not None or rule.pairs_within is not None:
+        return sum(1 for _ in _pairs(rule))
+    total = 1
+    for _, values in rule.vary:
+        total *= len(values)
+    return total
 
 
-def cases(family: str, rule: Rule, *, path: str, host: str) -> Iterator[Case]:
-    """The cases of a family, addressed to a target.
+def variant(rule: Rule, values: dict[str, notation.Value]) -> int:
+    """The class a variation falls into: its place in ``rule.classes``, or -1."""
+    for number, exception in enumerate(rule.classes):
+        if exception.octets is not None:
+            octet = values.get("octet", values.get("item", b""))
+            if isinstance(octet, bytes) and len(octet) == 1 and octet[0] in exception.octets:
+                return number
+        elif exception.decoded is not None:
+            pair = values.get("pair", b"")
+            if isinstance(pair, bytes) and int(pair, 16) in exception.decoded:
+                return number
+        elif all(values.get(name) == value for name, value in exception.when.items()):
+            return number
+    return -1
 
-    :param path: the target's path for ``{p}``.
-    :param host: the target's Host value for ``{h}``.
+
+def place(rule: Rule, facts: Facts) -> str:
+    """The capability that ``{p}`` stands for on a target (cases.md 1.1)."""
+    if rule.place != "auto":
+        return rule.place
+    if "mirror" in facts.capabilities:
+        return "mirror"
+    texts = "".join((*rule.sends, *rule.steps, *(text for _, text in rule.let)))
+    if "body" in facts.capabilities and _CONTENT.search(texts):
+        return "body"
+    return "hello"
+
+
+def values(rule: Rule, facts: Facts, case: str) -> dict[str, notation.Value | None]:
+    """What placeholders stand for, apart from what varies.
+
+    :raises notation.Unknown: a ``let`` needs what the target does not declare.
     """
-    text = rule.send.replace(b"{p}", path.encode("latin-1")).replace(b"{h}", host.encode("latin-1"))
-    placeholder = b"{octet}" if rule.octets is not None else b"{pair}"
-    before, _, after = text.partition(placeholder)
-    wait = Step(Op.AWAIT, wait_ms=rule.deadline_ms)
-    for slug, octets in variations(rule):
-        yield Case(
-            family + slug,
-            family,
-            (Step(Op.SEND, before + octets + after), wait),
-            rule.head_only,
-            rule.deadline_ms,
-        )
+    where = place(rule, facts)
+    known: dict[str, notation.Value | None] = {
+        "p": (facts.path if where == "hello" else f"/{where}").encode("latin-1"),
+        "h": facts.host.encode("latin-1"),
+        "host": _host(facts.host).encode("latin-1"),
+        "port": b"%d" % facts.port,
+        "scheme": facts.scheme.encode("latin-1"),
+        "id": case.encode("latin-1"),
+        "canary": canary(facts, case),
+    }
+    known |= {f"limit.{name}": limit for name, limit in facts.limits.items()}
+    known |= {name: text.encode("latin-1") for name, text in facts.values.items()}
+    return known
+
+
+def _host(host: str) -> str:
+    """A Host value without its port."""
+    return re.sub(r":[0-9]*$", "", host) if not host.endswith("]") else host
+
+
+def canary(facts: Facts, case: str) -> bytes:
+    """The valid request that names a case; answered as itself, it shows that both ends agree."""
+    where = "/mirror" if "mirror" in facts.capabilities else facts.path
+    mark = "&" if "?" in where else "?"
+    return f"GET {where}{mark}canary-{case} HTTP/1.1\r\nHost: {facts.host}\r\n\r\n".encode(
+        "latin-1"
+    )
+
+
+def inapplicable(rule: Rule, facts: Facts) -> str | None:
+    """Why a rule cannot be played against a target; None where it can."""
+    try:
+        next(cases("x", rule, facts))
+    except notation.Unknown as error:
+        return f"the target declares no {error.name.replace('limit.', 'limit ')}"
+    except StopIteration:
+        return "nothing to send"
+    return None
+
+
+def cases(family: str, rule: Rule, facts: Facts) -> Iterator[Case]:
+    """The cases of an entry, addressed to a target.
+
+    :raises notation.Unknown: the octets need what the target does not declare.
+    """
+    varies = rule.varies
+    if varies in (("octet",), ("pair",)) and len(rule.sends) == 1 and not rule.let:
+        yield from _quick(family, rule, facts, varies[0])
+        return
+    for variation in variations(rule):
+        yield _case(family, rule, facts, variation)
+
+
+def _quick(family: str, rule: Rule, facts: Facts, name: str) -> Iterator[Case]:
+    """The same for the large families: one text, one place where it varies."""
+    known = values(rule, facts, "")
+    text = notation.expand(rule.sends[0], {**known, name: _MARK})
+    before, _, after = text.partition(_MARK)
+    where = place(rule, facts)
+    for variation in variations(rule):
+        id = family + variation.slug
+        value = variation.values[name]
+        assert isinstance(value, bytes)
+        number = variant(rule, variation.values) if rule.classes else -1
+        yield _built(id, family, rule, facts, where, [before + value + after], number)
+
+
+def _case(family: str, rule: Rule, facts: Facts, variation: Variation) -> Case:
+    id = family + variation.slug
+    known = case_values(rule, facts, id, variation.values)
+    where = place(rule, facts)
+    number = variant(rule, variation.values) if rule.classes else -1
+    if rule.steps:
+        return _scripted(id, family, rule, facts, where, known, number)
+    octets = [notation.expand(text, known) for text in rule.sends]
+    return _built(id, family, rule, facts, where, octets, number, known)
+
+
+def case_values(
+    rule: Rule, facts: Facts, case: str, varied: dict[str, notation.Value]
+) -> dict[str, notation.Value | None]:
+    """All that placeholders of one case stand for.
+
+    :raises notation.Unknown: a ``let`` needs what the target does not declare.
+    """
+    known = {**values(rule, facts, case), **varied}
+    for name, text in rule.let:
+        known[name] = notation.expand(text, known)
+    return known
+
+
+def _built(
+    id: str,
+    family: str,
+    rule: Rule,
+    facts: Facts,
+    where: str,
+    octets: list[bytes],
+    number: int,
+    known: dict[str, notation.Value | None] | None = None,
+) -> Case:
+    """Writes, then as many answers as are expected, then the canary."""
+    canary_mode = rule.canary
+    if number >= 0 and (given := rule.classes[number].canary) is not None:
+        canary_mode = given
+    methods = _methods(rule, octets[0])
+    steps = [Step(Op.SEND, octets[0])]
+    for piece in octets[1:]:
+        steps.append(Step(Op.AWAIT, wait_ms=LOOK_MS, kind=Await.LOOK_FINAL))
+        steps.append(Step(Op.SEND, piece, if_open=True))
+    steps += [_await(rule, methods, index) for index in range(rule.answers)]
+    if rule.complete is not None:
+        steps.append(Step(Op.SEND, notation.expand(rule.complete, known or {}), if_unanswered=True))
+        steps.append(Step(Op.AWAIT, wait_ms=rule.answer_ms, kind=0, if_unanswered=True))
+    mine = b""
+    if canary_mode == "after":
+        mine = canary(facts, id)
+        steps += _canary_steps(mine, rule.answer_ms)
+    elif canary_mode == "joined":
+        mine = canary(facts, id)
+        steps.append(Step(Op.AWAIT, wait_ms=rule.answer_ms, if_open=True))
+    return _finished(id, family, rule, where, steps, number, methods, mine, canary_mode)
+
+
+def _await(rule: Rule, methods: tuple[bytes, ...], index: int) -> Step:
+    method = methods[min(index, len(methods) - 1)] if methods else b"GET"
+    kind = {b"HEAD": Await.HEAD, b"CONNECT": Await.CONNECT}.get(method, Await.FINAL)
+    return Step(Op.AWAIT, wait_ms=rule.answer_ms, kind=kind)
+
+
+def _canary_steps(octets: bytes, answer_ms: int) -> list[Step]:
+    return [
+        Step(Op.WATCH, wait_ms=SURPLUS_MS, if_open=True),
+        Step(Op.SEND, octets, if_open=True),
+        Step(Op.AWAIT, wait_ms=answer_ms, if_open=True),
+    ]
+
+
+def _finished(
+    id: str,
+    family: str,
+    rule: Rule,
+    where: str,
+    steps: list[Step],
+    number: int,
+    methods: tuple[bytes, ...],
+    mine: bytes,
+    canary_mode: str,
+) -> Case:
+    needed = sum(step.wait_ms for step in steps) + 1000
+    return Case(
+        id,
+        family,
+        tuple(steps),
+        head_only=rule.head_only,
+        deadline_ms=rule.deadline_ms or needed,
+        close_ms=CLOSE_MS,
+        timeline=rule.timeline,
+        variant=number,
+        place=where,
+        methods=methods,
+        canary=mine,
+        joined=canary_mode == "joined",
+    )
+
+
+def _methods(rule: Rule, octets: bytes) -> tuple[bytes, ...]:
+    """Stated, or that of the first line."""
+    if rule.methods:
+        return tuple(method.encode("latin-1") for method in rule.methods)
+    match = _FIRST_METHOD.match(octets)
+    return (match[1],) if match else (b"GET",)
+
+
+_CONDITION = {"open": "if_open", "unanswered": "if_unanswered"}
+
+
+def _scripted(
+    id: str,
+    family: str,
+    rule: Rule,
+    facts: Facts,
+    where: str,
+    known: dict[str, notation.Value | None],
+    number: int,
+) -> Case:
+    """The steps a scenario states one by one (scenarios/README.md)."""
+    first = next((text for text in rule.steps if "send " in text), "")
+    octets = notation.expand(first.partition("send ")[2], known)
+    methods = _methods(rule, octets)
+    steps: list[Step] = []
+    awaited = 0
+    mine = b""
+    for text in rule.steps:
+        flags: dict[str, bool] = {}
+        while (word := text.partition(" ")[0]) in _CONDITION:
+            flags[_CONDITION[word]] = True
+            text = text.partition(" ")[2]
+        op, _, argument = text.partition(" ")
+        if op == "send":
+            steps.append(Step(Op.SEND, notation.expand(argument, known), **flags))
+        elif op == "canary":
+            mine = canary(facts, id)
+            steps += _canary_steps(mine, rule.answer_ms)
+        elif op == "await" and argument.startswith("any"):
+            wait = int(argument[3:] or rule.answer_ms)
+            steps.append(Step(Op.AWAIT, wait_ms=wait, kind=Await.ANY, **flags))
+        elif op == "await":
+            step = _await(rule, methods, awaited)
+            wait = int(argument or rule.answer_ms)
+            steps.append(Step(Op.AWAIT, wait_ms=wait, kind=step.kind, **flags))
+            awaited += 1
+        elif op == "look":
+            kind = Await.LOOK_ANY if argument.startswith("any") else Await.LOOK_FINAL
+            wait = int(argument.removeprefix("any").strip())
+            steps.append(Step(Op.AWAIT, wait_ms=wait, kind=kind, **flags))
+        else:
+            known_op = {"pause": Op.PAUSE, "watch": Op.WATCH, "fin": Op.FIN, "reset": Op.RESET}[op]
+            steps.append(Step(known_op, wait_ms=int(argument or 0), **flags))
+    mode = "after" if mine else rule.canary
+    if mode == "joined":
+        mine = canary(facts, id)
+    return _finished(id, family, rule, where, steps, number, methods, mine, mode)
+
+
+_STEP = re.compile(
+    r"(?:(?:open|unanswered) )*(?:send .+|look(?: any)? \d+|await(?: any)?(?: \d+)?"
+    r"|pause \d+|watch \d+|fin|reset|canary)",
+    re.DOTALL,
+)
+
+
+def complaint(step: str) -> str | None:
+    """What is wrong with a written step; None where nothing is."""
+    return None if _STEP.fullmatch(step) else f"no step {step!r}; scenarios/README.md lists them"
 
 
 assert frozenset(ORDER) == grammar.ANY

@@ -71,6 +71,7 @@ class Word(enum.StrEnum):
     FAIL = "fail"
     VOID = "void"
     NOT_APPLICABLE = "not_applicable"
+    UNSTABLE = "unstable"  # the same case, asked again, drew another verdict
 
 
 class Level(enum.StrEnum):
@@ -118,11 +119,24 @@ class Step(msgspec.Struct, frozen=True):
     if_unanswered: bool = False  # only while no final response has come
 
 
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What scenario texts and verdicts need to know of a target; stored with its exchanges."""
+
+    host: str  # the Host value
+    port: int = 80
+    path: str = "/hello"  # the target that answers 2xx to a plain GET
+    capabilities: tuple[str, ...] = ("hello",)
+    scheme: str = "http"
+    limits: dict[str, int | None] = {}  # declared; the words of servers.LIMITS
+    timeouts: dict[str, float | None] = {}  # declared, seconds; the words of servers.TIMEOUTS
+    answers_1_0_as_1_0: bool = True
+    values: dict[str, str] = {}  # names of planted files and the like
+
+
 class Case(msgspec.Struct, frozen=True):
     """What is sent, and what may come back.
 
-    ``id`` is the permanent slug; ``family`` names the family it belongs to, which holds level,
-    clause and the word it is judged by.
+    ``id`` is the permanent slug; ``family`` names the entry of a scenario file it comes from.
     """
 
     id: str
@@ -134,6 +148,11 @@ class Case(msgspec.Struct, frozen=True):
     close_ms: int = 1500
     timeline: bool = False  # record when each write and each octet went by
     delivery: str = "whole"  # how the octets are cut: a word of delivery.py
+    variant: int = -1  # the class of its family that it falls into; -1 is none
+    place: str = "hello"  # the capability that {p} stands for: "mirror", "body" or "hello"
+    methods: tuple[bytes, ...] = ()  # of the requests that are answered, where known
+    canary: bytes = b""  # the request that shows both ends agree; the last SEND, or joined
+    joined: bool = False  # the canary is part of the case's own octets
 
     @property
     def sent(self) -> bytes:
@@ -142,7 +161,10 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
-    """A set of cases under one rule: one entry of a scenario file."""
+    """A set of cases under one rule: one entry of a scenario file. A designed case is a set of one.
+
+    ``group`` is the catalogue's family (``CL``, ``SEED-PATH``), ``refs`` its numbers.
+    """
 
     id: str
     ref: str
@@ -151,12 +173,34 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     level: Level
     clause: str
     why: str
-    judged_by: str  # a word of checks.py
+    judged_by: str  # a word of checks.WORDS, or "expectation"
     count: int
     generated: bool
     needs: tuple[str, ...] = ("hello",)
     gates: tuple[str, ...] = ()  # a control: the families it gates; ("*",) gates the suite
     source: str = ""  # the file, for messages
+    refs: tuple[str, ...] = ()
+    group: str = ""
+    framing: bool = False  # a wrong answer moves the message boundary (SHOULD* of the catalogue)
+    contested: str | None = None
+    advisories: tuple[str, ...] = ()
+    realistic: bool = False
+    deliver: bool = False
+    transport: str | None = None
+    runner: str | None = None
+
+
+class Requirement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of the ledger: what a clause asks of a server, and the cases that show it.
+
+    ``cases`` are selectors: numbers, ranges (``CL-10..37``), families, checks on every answer.
+    """
+
+    id: str
+    clause: str
+    level: Level
+    title: str
+    cases: tuple[str, ...]
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -187,6 +231,8 @@ class Verdict(msgspec.Struct, frozen=True):
     expected: str
     actual: str
     span: tuple[int, int] | None = None  # octets of ``Exchange.received``
+    level: Level = Level.CTRL
+    closed_unanswered: bool = False  # a failure that is only a close without an answer
 
 
 # --- servers ----------------------------------------------------------------------------------

@@ -91,6 +91,59 @@ def read(path: Path, *, known: Mapping[str, str]) -> Baseline:
     return _parsed(path, text, known)
 
 
+def opened(
+    path: Path | None, *, known: Mapping[str, str], update: bool, growth: str | None, strict: bool
+) -> Baseline | None:
+    """The baseline that the command's options name; None where they name none.
+
+    :raises HarnessError: as :func:`read`, or an option that needs a baseline stands alone.
+    """
+    if path is None:
+        for option, given in (
+            ("--update", update), ("--allow-growth", growth is not None),
+            ("--strict-baseline", strict),
+        ):  # fmt: skip
+            if given:
+                raise HarnessError(f"{option} needs --baseline FILE")
+        return None
+    if growth is not None and not path.exists():
+        return empty(path)
+    return read(path, known=known)
+
+
+def changed(
+    baseline: Baseline,
+    found: Sequence[Finding],
+    *,
+    update: bool,
+    growth: str | None,
+    known: Mapping[str, str],
+    whole: bool = True,
+) -> tuple[Baseline, tuple[str, ...]]:
+    """Write the file anew as asked, smaller, larger or both; returns it and what was done.
+
+    :param whole: whether the run came to its end: half a run proves no pass.
+    :raises HarnessError: see :func:`shrink` and :func:`grow`; or it cannot be written.
+    """
+    done: list[str] = []
+    text = baseline.text
+    if not whole or any(finding.said is Said.UNUSABLE for finding in found):
+        return baseline, ()
+    if update:
+        smaller = shrink(baseline, found)
+        text, done = smaller.text, [*done, *smaller.done]
+        baseline = _parsed(baseline.path, text, known)
+    if growth is not None:
+        larger = grow(baseline, found, reason=growth, known=known)
+        text, done = larger.text, [*done, *larger.done]
+    if done:
+        try:
+            baseline.path.write_text(text, "utf-8")
+        except OSError as error:
+            raise HarnessError(f"{baseline.path}: {error.strerror}: it stays as it was") from None
+    return _parsed(baseline.path, text, known), tuple(done)
+
+
 def empty(path: Path) -> Baseline:
     """The baseline of a file that is still to be written."""
     return Baseline(path, "", (), ())

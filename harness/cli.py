@@ -6,6 +6,7 @@ target unusable, 4 inconclusive, 5 nothing selected, 130 and 143 interrupted.
 
 from __future__ import annotations
 
+import datetime
 import os
 import signal
 import sys
@@ -21,19 +22,22 @@ import rich.console
 import rich.progress
 
 from httpmark.harness import (
+    baseline,
     catalogue,
     check,
+    configuration,
     engines,
     environment,
     explain,
     gates,
     github,
-    junit,
+    outputs,
+    proof,
     report,
     run,
     runtime,
-    sarif,
     servers,
+    tables,
 )
 from httpmark.harness.model import HarnessError, Run
 
@@ -147,13 +151,44 @@ _runtime = click.option(
 )
 
 
+def _configured(command: Command) -> Command:
+    """Let a file say what the command line leaves out."""
+
+    def take(context: click.Context, _: click.Parameter, value: Path | None) -> None:
+        found = configuration.read(value) if value else configuration.find(Path.cwd())
+        if found is not None and context.info_name is not None:
+            context.default_map = configuration.defaults(found, context.info_name, _configurable())
+
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        is_eager=True,
+        expose_value=False,
+        callback=take,
+        help="Read this file, not the nearest httpmark.toml or pyproject.toml.",
+    )(command)
+
+
+def _configurable() -> dict[str, click.Command]:
+    """The commands that a configuration file may speak of."""
+    return {
+        name: command
+        for name, command in httpmark.commands.items()
+        if any(parameter.name == "config" for parameter in command.params)
+    }
+
+
 def _file(option: str, name: str, help_text: str) -> Callable[[Command], Command]:
     return click.option(option, name, type=click.Path(path_type=Path), help=help_text)
 
 
-def _both(quick: bool, full: bool) -> None:
-    if quick and full:
+def _quicker(quick: bool, full: bool) -> bool:
+    """Whether to be quick; the command line's word beats the file's."""
+    said = click.get_current_context().get_parameter_source
+    from_file = click.core.ParameterSource.DEFAULT_MAP
+    if quick and full and from_file not in (said("quick"), said("full")):
         raise HarnessError("--quick and --full exclude each other: leave one out")
+    return quick and not (full and said("quick") is from_file)
 
 
 def _carry_out(options: run.Options, *, as_json: bool) -> None:
@@ -172,6 +207,7 @@ def _carry_out(options: run.Options, *, as_json: bool) -> None:
 
 
 @httpmark.command("run")
+@_configured
 @click.option("--suite", "suites", multiple=True, help="A conformance suite; repeatable.")
 @_profile
 @click.option("--server", "names", multiple=True, help="A server of images/; repeatable.")
@@ -195,7 +231,7 @@ def run_command(
     as_json: bool,
 ) -> None:
     """Launch servers, fire the corpora, run the load, measure memory, score."""
-    _both(quick, full)
+    quick = _quicker(quick, full)
     if not suites and not profiles:
         known = catalogue.load()
         suites, profiles = known.suites, known.default_plans
@@ -214,6 +250,7 @@ def run_command(
 
 @httpmark.command("bench")
 @click.argument("names", nargs=-1, required=True, metavar="SERVER...")
+@_configured
 @_profile
 @click.option("--rounds", type=click.IntRange(1, 100), help="Samples of each server.")
 @click.option("--engine", type=click.Choice(engines.NAMES), default="native")
@@ -250,6 +287,7 @@ def bench_command(
 
 @httpmark.command("check")
 @click.argument("target", required=False)
+@_configured
 @click.option("--suite", "suites", multiple=True, help="A conformance suite; repeatable.")
 @_quick
 @_full
@@ -260,11 +298,25 @@ def bench_command(
     "--ruleset", type=click.Choice(gates.RULESETS), default="rfc", help="What counts as failed."
 )
 @click.option("--fail-under", type=click.FloatRange(0, 100), help="Least score in percent.")
-@click.option("--inconclusive", type=click.Choice(gates.INCONCLUSIVE), default="warn")
+@click.option(
+    "--inconclusive",
+    type=click.Choice(gates.INCONCLUSIVE),
+    default="warn",
+    help="What an undecided gate is: said, a failure (exit code 4), or nothing.",
+)
+@_file("--baseline", "baseline_path", "Known failures, each with a reason.")
+@click.option("--strict-baseline", is_flag=True, help="What it lists and passes is a failure.")
+@click.option("--update", is_flag=True, help="Take out of the baseline what passes; adds nothing.")
+@click.option(
+    "--allow-growth", "growth", metavar="REASON", help="List new failures, too, for this reason."
+)
 @_file("--json", "json_path", "Write the result here.")
 @_file("--junit", "junit_path", "Write JUnit XML here.")
 @_file("--sarif", "sarif_path", "Write SARIF 2.1.0 here.")
 @_file("--summary", "summary_path", "Write a Markdown summary here.")
+@_file("--code-quality", "code_quality_path", "Write GitLab's code quality JSON here.")
+@_file("--metrics", "metrics_path", "Write OpenMetrics text here.")
+@_file("--outputs", "outputs_path", "Write every format into this folder.")
 @_out
 def check_command(
     target: str | None,
@@ -277,16 +329,28 @@ def check_command(
     ruleset: str,
     fail_under: float | None,
     inconclusive: str,
+    baseline_path: Path | None,
+    strict_baseline: bool,
+    update: bool,
+    growth: str | None,
     json_path: Path | None,
     junit_path: Path | None,
     sarif_path: Path | None,
     summary_path: Path | None,
+    code_quality_path: Path | None,
+    metrics_path: Path | None,
+    outputs_path: Path | None,
     out: Path | None,
 ) -> None:
     """The gate for a server that is already running at TARGET."""
-    _both(quick, full)
+    quick = _quicker(quick, full)
     if target is None:
         raise HarnessError("check: name a TARGET, as http://127.0.0.1:8080/")
+    gate = gates.Gate(ruleset=ruleset, fail_under=fail_under, inconclusive=inconclusive)
+    known = {family.id: family.ref for family in catalogue.load().families.values()}
+    held = baseline.opened(
+        baseline_path, known=known, update=update, growth=growth, strict=strict_baseline
+    )
     options = check.Options(
         target=target,
         suites=suites or catalogue.load().suites,
@@ -296,38 +360,94 @@ def check_command(
         allow_remote=allow_remote,
         out=out,
     )
-    gate = gates.Gate(ruleset=ruleset, fail_under=fail_under, inconclusive=inconclusive)
+    written = {
+        "junit": junit_path,
+        "sarif": sarif_path,
+        "summary": summary_path,
+        "code-quality": code_quality_path,
+        "metrics": metrics_path,
+    }
     with _events() as events:
         checker = check.Checker(options, events)
         try:
-            result = checker.check()
+            checker.check()
         finally:
             if checker.last is not None:
-                families = checker.catalogue.families
-                found = gates.findings(checker.last, gate=gate, families=families)
-                code = gates.exit_code(checker.last, found, gate=gate)
+                raw = gates.findings(checker.last, gate=gate, families=checker.catalogue.families)
+                raw = proof.of_run(raw, checker.folder, target=target)
+                if held is not None:
+                    held, changes = baseline.changed(
+                        held, raw, update=update, growth=growth, known=known,
+                        whole=not checker.last.interrupted,
+                    )  # fmt: skip
+                    for line in changes:
+                        events.say(f"{held.path}: {line}")
+                gated = outputs.gated(
+                    checker.last, raw, gate=gate, held=held, strict=strict_baseline,
+                    today=datetime.datetime.now(datetime.UTC).date(),
+                )  # fmt: skip
                 if json_path is not None:
                     _written(json_path, msgspec.json.encode(checker.last))
-                if junit_path is not None:
-                    _written(junit_path, junit.junit(checker.last, found))
-                if sarif_path is not None:
-                    _written(sarif_path, sarif.sarif(checker.last, found))
-                if summary_path is not None:
-                    _written(summary_path, github.summary(checker.last, found, code=code))
-    click.echo(report.scoreboard(result))
+                for name, file in written.items():
+                    if file is not None:
+                        outputs.write(file, outputs.render(name, gated))
+                if outputs_path is not None:
+                    outputs.write_all(gated, outputs_path)
+    click.echo(report.scoreboard(gated.run))
+    for line in gates.spoken(gated.found, gated.code, interrupted=gated.run.interrupted):
+        click.echo(line)
     click.echo(f"\nreport: {checker.folder / run.REPORT}")
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        for line in github.workflow_commands(found):
+        for line in github.workflow_commands(gated.found):
             click.echo(line)
-    raise SystemExit(code)
+    raise SystemExit(gated.code)
 
 
 @httpmark.command("report")
 @click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["page", "scoreboard", *outputs.FORMATS]),
+    default="page",
+    help="The page, the scoreboard, or what a CI job reads.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="The file to write.")
-def report_command(folder: Path, out: Path | None) -> None:
-    """Draw the report of a stored run again; no server needed."""
-    click.echo(run.draw(folder, run.read(folder), out=out))
+@click.option("--json", "as_json", is_flag=True, help="Print every table as JSON.")
+def report_command(folder: Path, form: str, out: Path | None, as_json: bool) -> None:
+    """Draw the report of a stored run again, in any format; no server needed."""
+    result = run.read(folder)
+    if form == "page" and not as_json:
+        click.echo(run.draw(folder, result, out=out))
+        return
+    if form == "scoreboard" and not as_json:
+        text = report.scoreboard(result)
+    else:
+        text = outputs.render("tables" if as_json else form, outputs.stored(folder, result))
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        outputs.write(out, text)
+        click.echo(out)
+
+
+@httpmark.command("export")
+@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--table", "names", multiple=True, help="Only this table; repeatable.")
+@click.option("--markdown", "form", flag_value="markdown", default=True, help="The default.")
+@click.option("--csv", "form", flag_value="csv", help="A file per table.")
+@click.option("--json", "form", flag_value="json", help="A table is a list of objects.")
+@click.option("--parquet", "form", flag_value="parquet", help="With every exchange, too.")
+@_file("--out", "out", "The folder to write into, a file per table.")
+def export_command(folder: Path, names: tuple[str, ...], form: str, out: Path | None) -> None:
+    """Every table of a stored run, for tools of your own."""
+    stored = outputs.stored(folder, run.read(folder))
+    if out is None:
+        click.echo(tables.printed(stored.run, stored.found, names, form), nl=False)
+        return
+    evidence = folder / run.EVIDENCE
+    for path in tables.export(stored.run, stored.found, names, form, out, evidence=evidence):
+        click.echo(path)
 
 
 @httpmark.command("judge")
@@ -346,11 +466,20 @@ def judge_command(folder: Path, as_json: bool) -> None:
 
 @httpmark.command("list")
 @click.argument("what", type=click.Choice(["servers", "suites", "cases", "profiles", "schema"]))
+@click.option(
+    "--of",
+    type=click.Choice(["result", "configuration", "baseline"]),
+    default="result",
+    help="With schema: whose.",
+)
 @_json_flag
-def list_command(what: str, as_json: bool) -> None:
-    """What there is: servers, suites, cases, profiles, or the result's JSON Schema."""
+def list_command(what: str, of: str, as_json: bool) -> None:
+    """What there is: servers, suites, cases, profiles, or a JSON Schema."""
     if what == "schema":
-        _json(msgspec.json.schema(Run))
+        if of == "configuration":
+            _json(configuration.schema(_configurable()))
+        else:
+            _json(msgspec.json.schema({"result": Run, "baseline": baseline.File}[of]))
         return
     rows, value = explain.listing(what)
     if as_json:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -362,6 +363,28 @@ def headline(found: Sequence[Finding], *, interrupted: bool) -> str:
         if word in said:
             return line
     return "passed" if set(said) - {Said.NOT_APPLICABLE} else "nothing selected"
+
+
+def spoken(found: Sequence[Finding], code: int, *, interrupted: bool, width: int = 80) -> list[str]:
+    """The verdict for a terminal: what it is, and each finding that has something to say."""
+    counts = ", ".join(f"{number:,} {word.value}" for word, number in tally(found).items())
+    head = f"GATE {headline(found, interrupted=interrupted)}, exit code {code}"
+    lines = [f"{head}: {counts}" if counts else head]
+    for finding in worst_first(found):
+        if finding.said in (Said.PASSED, Said.NOT_APPLICABLE) and not _surprises(finding):
+            continue
+        level = f"{finding.level.value}{f', {finding.clause}' if finding.clause else ''}"
+        text = f"{finding.said.value}: {finding.id} ({level}): {finding.message}"
+        plain = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
+        lines += textwrap.wrap(plain, width, initial_indent="  ", subsequent_indent="    ")
+        if finding.said in (Said.FAILED, Said.WARNED) and finding.reproducers:
+            # Not wrapped: it is there to be copied.
+            lines.append(f"    {finding.reproducers[0]}")
+    return lines
+
+
+def _surprises(finding: Finding) -> bool:
+    return finding.excuse is not None and finding.excuse.state == "absent"
 
 
 def exit_code(

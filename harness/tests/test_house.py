@@ -28,6 +28,7 @@ FLOORS = (
         "judge",
         "score",
         "resources",
+        "standing",
         "environment",
     ),
     (
@@ -42,7 +43,8 @@ FLOORS = (
         "check",
         "explain",
     ),
-    ("junit", "sarif", "github", "badge", "baseline"),
+    ("proof", "junit", "sarif", "github", "gitlab", "metrics", "charts", "badge", "tables"),
+    ("baseline", "outputs", "configuration"),
     ("cli",),
 )
 PLACE = {

@@ -31,12 +31,14 @@ from httpmark.harness import (
     explain,
     gates,
     github,
+    load,
     outputs,
     proof,
     report,
     run,
     runtime,
     servers,
+    standing,
     tables,
 )
 from httpmark.harness.model import HarnessError, Run
@@ -200,6 +202,8 @@ def _carry_out(options: run.Options, *, as_json: bool) -> None:
         _json(result)
     else:
         click.echo(report.scoreboard(result))
+        for line in load.paired_lines(result.paired):
+            click.echo(line)
         click.echo(f"\nreport: {runner.folder / run.REPORT}")
     named = [server for server in result.servers if server.name in options.servers]
     if any(server.unavailable or server.died for server in named):
@@ -249,11 +253,13 @@ def run_command(
 
 
 @httpmark.command("bench")
-@click.argument("names", nargs=-1, required=True, metavar="SERVER...")
+@click.argument("names", nargs=-1, required=True, metavar="TARGET|SERVER...")
 @_configured
 @_profile
 @click.option("--rounds", type=click.IntRange(1, 100), help="Samples of each server.")
 @click.option("--engine", type=click.Choice(engines.NAMES), default="native")
+@click.option("--wrk2", metavar="PATH", help="The binary of --engine wrk2, which you bring.")
+@click.option("--allow-remote", is_flag=True, help="A TARGET is not this machine, and I may.")
 @_runtime
 @_quick
 @_out
@@ -264,17 +270,26 @@ def bench_command(
     profiles: tuple[str, ...],
     rounds: int | None,
     engine: str,
+    wrk2: str | None,
+    allow_remote: bool,
     runtime_name: str,
     quick: bool,
     out: Path | None,
     seed: int | None,
     as_json: bool,
 ) -> None:
-    """Load only: servers interleaved, each started afresh for every sample."""
+    """Load only: interleaved and compared in pairs with the first that is named.
+
+    A SERVER of images/ is started afresh for every sample; a TARGET, as
+    http://127.0.0.1:8080/, runs already and cannot be.
+    """
+    found = {name: standing.parse(name, allow_remote=allow_remote) for name in names}
     options = run.Options(
         suites=(),
         profiles=profiles or catalogue.load().default_plans,
-        servers=names,
+        servers=tuple(name for name, target in found.items() if target is None),
+        targets=tuple(target for target in found.values() if target is not None),
+        wrk2=wrk2,
         runtime=runtime_name,
         quick=quick,
         out=out,
@@ -288,9 +303,20 @@ def bench_command(
 @httpmark.command("check")
 @click.argument("target", required=False)
 @_configured
+@click.option("--serve", metavar="COMMAND", help="Start this, with {port}, instead of a TARGET.")
 @click.option("--suite", "suites", multiple=True, help="A conformance suite; repeatable.")
+@click.option(
+    "--case",
+    "cases",
+    multiple=True,
+    metavar="SELECTOR",
+    help="Only these: id, number, family, clause (9112/6.3), level, advisory; repeatable.",
+)
+@click.option("--exclude", multiple=True, metavar="SELECTOR", help="Not these; repeatable.")
+@_file("--rerun", "rerun", "Only what failed in this run folder.")
 @_quick
 @_full
+@_file("--manifest", "manifest", "What TARGET can do: the keys of a server.toml.")
 @click.option("--path", default="/hello", help="A path that answers 2xx to GET, whatever follows.")
 @click.option("--host", help="The Host value; by default that of TARGET.")
 @click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
@@ -320,9 +346,14 @@ def bench_command(
 @_out
 def check_command(
     target: str | None,
+    serve: str | None,
     suites: tuple[str, ...],
+    cases: tuple[str, ...],
+    exclude: tuple[str, ...],
+    rerun: Path | None,
     quick: bool,
     full: bool,
+    manifest: Path | None,
     path: str,
     host: str | None,
     allow_remote: bool,
@@ -342,10 +373,11 @@ def check_command(
     outputs_path: Path | None,
     out: Path | None,
 ) -> None:
-    """The gate for a server that is already running at TARGET."""
+    """The gate for a server that runs at TARGET, or is started for it by --serve."""
     quick = _quicker(quick, full)
-    if target is None:
-        raise HarnessError("check: name a TARGET, as http://127.0.0.1:8080/")
+    if (target is None) == (serve is None):
+        raise HarnessError("check: name a TARGET, as http://127.0.0.1:8080/, or --serve COMMAND")
+    target = target or serve or ""
     gate = gates.Gate(ruleset=ruleset, fail_under=fail_under, inconclusive=inconclusive)
     known = {family.id: family.ref for family in catalogue.load().families.values()}
     held = baseline.opened(
@@ -359,6 +391,12 @@ def check_command(
         host=host,
         allow_remote=allow_remote,
         out=out,
+        cases=cases,
+        exclude=exclude,
+        ruleset=ruleset,
+        manifest=manifest,
+        serve=serve,
+        rerun=rerun,
     )
     written = {
         "junit": junit_path,
@@ -503,7 +541,7 @@ def explain_command(case: str) -> None:
 @click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
 def replay_command(case: str, target: str, path: str, allow_remote: bool) -> None:
     """Send one case again and show both sides of the wire."""
-    click.echo(explain.replay(case, check.address(target, allow_remote=allow_remote), path=path))
+    click.echo(explain.replay(case, check.asked(target, path=path, allow_remote=allow_remote)))
 
 
 @httpmark.group("images")

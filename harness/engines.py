@@ -39,6 +39,7 @@ class Target(msgspec.Struct, frozen=True):
     port: int
     pids: tuple[int, ...] = ()
     tls_port: int | None = None
+    path: str | None = None  # instead of the plan's
 
     def url(self, plan: LoadPlan) -> str:
         """Where a plan's requests go.
@@ -49,7 +50,7 @@ class Target(msgspec.Struct, frozen=True):
             raise Unusable(f"{plan.name} needs TLS, and the target has no TLS port")
         host = f"[{self.address}]" if ":" in self.address else self.address
         scheme, port = ("https", self.tls_port) if plan.tls else ("http", self.port)
-        return f"{scheme}://{host}:{port}{plan.path}"
+        return f"{scheme}://{host}:{port}{self.path or plan.path}"
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

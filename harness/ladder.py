@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from typing import IO
 
 import msgspec
 
@@ -31,6 +32,7 @@ from httpmark.harness.model import (
 )
 
 HELD_MIN = 0.999
+MODES = frozenset((LoadMode.IDLE, LoadMode.SLOW))
 _HOLD_S = 86_400.0
 _POLL_S = 0.1
 _GRACE_S = 30.0
@@ -52,21 +54,12 @@ class Ground(msgspec.Struct, frozen=True):
 
 
 class _Held:
-    """A generator that holds connections, or pours into them, until it is let go."""
+    """A generator that holds connections, or pours into them."""
 
-    def __init__(self, plan: LoadPlan, ground: Ground, cpus: frozenset[int] | None) -> None:
-        self._files = contextlib.ExitStack()
-        self._errors = self._files.enter_context(tempfile.TemporaryFile())
-        self._out = self._files.enter_context(tempfile.TemporaryFile())
-        command = [
-            *native_command(plan, ground.target, duration_s=plan.duration_s),
-            "--json",
-            ground.target.url(plan),
-        ]
-        with pinned(cpus):
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._errors
-            )
+    def __init__(self, process: subprocess.Popen[bytes], out: IO[bytes], errors: IO[bytes]) -> None:
+        self._process = process
+        self._out = out
+        self._errors = errors
 
     def established(self, deadline_s: float) -> int:
         """Wait until all connections were tried; how many there are.
@@ -98,11 +91,31 @@ class _Held:
             raise Unusable("httpmark-load printed no result") from None
         return decoded
 
-    def close(self) -> None:
-        """Let go; the kernel closes what was held."""
-        self._process.kill()
-        self._process.wait()
-        self._files.close()
+
+@contextlib.contextmanager
+def _holding(plan: LoadPlan, ground: Ground, cpus: frozenset[int] | None) -> Iterator[_Held]:
+    """A generator at work; at the end it is let go, and the kernel closes what it held."""
+    command = [
+        *native_command(plan, ground.target, duration_s=plan.duration_s),
+        "--json",
+        ground.target.url(plan),
+    ]
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        with pinned(cpus):
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
+        try:
+            yield _Held(process, out, errors)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def sample(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memory:
+    """The memory of a server under a plan of one of :data:`MODES`.
+
+    :raises Unusable: the server died, or the generator could not open a connection.
+    """
+    return (climb if plan.mode is LoadMode.IDLE else pour)(plan, ground, cpus=cpus)
 
 
 def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memory:
@@ -126,8 +139,7 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
                 duration_s=_HOLD_S,
                 bind=_sources(plan.bind, number),
             )
-            generator = _Held(step, ground, cpus)
-            held.callback(generator.close)
+            generator = held.enter_context(_holding(step, ground, cpus))
             generator.established(_GRACE_S + step.connections / step.connect_rate * 4)
             opened = height
             _rest(ground)
@@ -154,9 +166,8 @@ def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memo
     :raises Unusable: the server died, or the generator could not open a connection.
     """
     before = _memory(ground)
-    generator = _Held(plan, ground, cpus)
     peak = before.pss_kb
-    try:
+    with _holding(plan, ground, cpus) as generator:
         generator.established(_GRACE_S)
         while generator.running():
             now = resources.memory(ground.pids())
@@ -164,8 +175,6 @@ def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memo
                 peak = max(peak, now.pss_kb)
             time.sleep(_POLL_S)
         report = generator.report()
-    finally:
-        generator.close()
     memory = _memory(ground)
     seconds, sent = report["seconds"], report["bytes_sent"]
     assert isinstance(seconds, float | int)

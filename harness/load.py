@@ -8,9 +8,10 @@ alike and each server has a null beside it to be compared with (load.md 4.3).
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -26,6 +27,7 @@ from httpmark.harness.model import (
     LoadResult,
     LoadSample,
     Memory,
+    PairedRatio,
     Unusable,
 )
 
@@ -124,6 +126,7 @@ class Contestant(msgspec.Struct, frozen=True):
     start: Callable[[LoadPlan, Placement], AbstractContextManager[Started]]
     is_null: bool = False
     tls_port: int | None = None
+    path: str | None = None  # instead of the plan's
 
 
 class Race:
@@ -220,7 +223,13 @@ class Race:
                     clock = resources.cpu_clock()
                     measured = engine.measure(
                         plan,
-                        Target(server.address, server.port, pids, contestant.tls_port),
+                        Target(
+                            server.address,
+                            server.port,
+                            pids,
+                            contestant.tls_port,
+                            contestant.path,
+                        ),
                         duration_s=self.duration_s,
                         cpus=place.client,
                     )
@@ -496,3 +505,105 @@ def with_ranks(
             or ("answers were wrong under load" if result.errors else result.interval_reason),
         )
     return ranked
+
+
+_METRICS: dict[str, Callable[[LoadSample], float | None]] = {
+    "cpu_ns_per_request": lambda sample: sample.cpu_ns_per_request.server,
+    "requests_per_second": lambda sample: sample.requests_per_second,
+}
+
+
+def pair_log_ratios(
+    base: Sequence[LoadSample], head: Sequence[LoadSample], metric: str
+) -> list[float]:
+    """ln(head / base) of the samples that stood in the same block and had no errors."""
+    figure = _METRICS[metric]
+    bases = {sample.round: figure(sample) for sample in base if not sample.errors}
+    pairs = [
+        (value, against)
+        for sample in head
+        if not sample.errors
+        and (value := figure(sample)) is not None
+        and (against := bases.get(sample.round)) is not None
+    ]
+    return statistics.log_ratios([a for a, _ in pairs], [b for _, b in pairs])
+
+
+def paired(
+    results: dict[str, LoadResult], *, base: str, leave_out: Collection[str] = (), seed: int
+) -> tuple[PairedRatio, ...]:
+    """Every server against ``base``, pair by pair within the blocks of one profile.
+
+    Throughput is compared only where both servers were the bottleneck in every sample; of an open
+    loop, whose rate is given, not at all.
+    """
+    if base not in results:
+        return ()
+    found = []
+    for name, result in results.items():
+        if name == base or name in leave_out:
+            continue
+        for metric in _METRICS:
+            reason = None
+            if metric == "requests_per_second" and result.mode is LoadMode.OPEN:
+                continue
+            if metric == "requests_per_second" and not (result.ranked and results[base].ranked):
+                reason = "not both were limited by the server"
+            logs = pair_log_ratios(results[base].samples, result.samples, metric)
+            found.append(_paired_ratio(result, metric, base, name, logs, reason, seed))
+    return tuple(found)
+
+
+def _paired_ratio(
+    result: LoadResult,
+    metric: str,
+    base: str,
+    head: str,
+    logs: list[float],
+    reason: str | None,
+    seed: int,
+) -> PairedRatio:
+    interval = ratio = None
+    if reason is None and not logs:
+        reason = "no pair without errors"
+    if reason is None:
+        ratio = math.exp(statistics.trimmed_mean(logs))
+        interval = statistics.bootstrap(logs, statistic=statistics.trimmed_mean, seed=seed)
+        if interval is None:
+            reason = f"{len(logs)} pairs; an interval needs {statistics.SAMPLES_FOR_INTERVAL_MIN}"
+    return PairedRatio(
+        profile=result.profile,
+        engine=result.engine,
+        metric=metric,
+        base=base,
+        head=head,
+        ratio=ratio,
+        interval_95=(math.exp(interval[0]), math.exp(interval[1])) if interval else None,
+        pairs=len(logs),
+        detectable=statistics.detectable_ratio(statistics.deviation(logs), len(logs))
+        if len(logs) > 1
+        else None,
+        reason=reason,
+    )
+
+
+def paired_lines(pairs: Sequence[PairedRatio]) -> list[str]:
+    """Paired ratios as a table for the terminal; nothing where there is none."""
+    lines = []
+    told: tuple[str, str, str] | None = None
+    for pair in pairs:
+        group = (pair.profile, pair.engine, pair.metric)
+        if group != told:
+            told = group
+            what = "server CPU per request" if pair.metric.startswith("cpu") else "requests/s"
+            lines += ["", f"PAIRED, {pair.profile}, {what}: ratio to {pair.base}, 95 % interval"]
+        if pair.ratio is None or pair.interval_95 is None:
+            lines.append(f"  {pair.head:<20} not compared: {pair.reason}")
+            continue
+        low, high = pair.interval_95
+        lines.append(
+            f"  {pair.head:<20} {pair.ratio:7.3f}  {low:.3f} - {high:.3f}"
+            f"  {pair.pairs} pairs"
+            + (f", show {pair.detectable - 1:.1%} or more" if pair.detectable else "")
+        )
+    return lines

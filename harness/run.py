@@ -11,6 +11,7 @@ import contextlib
 import datetime
 import os
 import secrets
+import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,14 +21,17 @@ import msgspec
 
 from httpmark.harness import (
     catalogue,
+    certificates,
     conformance,
     engines,
     environment,
+    ladder,
     load,
     report,
     resources,
     runtime,
     servers,
+    standing,
     wire,
 )
 from httpmark.harness.evidence import Evidence
@@ -44,6 +48,7 @@ from httpmark.harness.model import (
     ServerDied,
     ServerResult,
     SuiteResult,
+    Tls,
     Unusable,
 )
 
@@ -84,7 +89,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     runtime: str = "auto"
     quick: bool = False
     out: Path | None = None
+    targets: tuple[standing.Standing, ...] = ()  # servers that run already
     engine: str = "native"
+    wrk2: str | None = None  # the binary of that engine, which the user brings
     rounds: int | None = None
     seed: int | None = None
     port: int | None = None
@@ -101,6 +108,7 @@ class _Entry(msgspec.Struct, kw_only=True):
     image_digest: str | None = None
     suites: dict[str, SuiteResult] = {}
     memory: list[Memory] = []
+    standing: standing.Standing | None = None  # it runs already: never started, never stopped
 
 
 def folder(out: Path | None) -> Path:
@@ -235,12 +243,17 @@ class Runner:
         self.catalogue = catalogue.load()
         for suite in options.suites:
             self.catalogue.suite(suite)
-        self.plans = [self._plan(name) for name in options.profiles]
+        self.engine = engines.engine(options.engine, wrk2=options.wrk2)
+        self.plans, self.scaled = self._plans()
         if not options.suites and not options.profiles:
             raise NothingSelected("nothing selected: name a suite or a profile")
         known = servers.servers()
-        chosen = [servers.server(name) for name in dict.fromkeys(options.servers)] or known
-        self.entries = [_Entry(server=server) for server in chosen]
+        chosen = [servers.server(name) for name in dict.fromkeys(options.servers)]
+        if not chosen and not options.targets:
+            chosen = known
+        self.entries = [_Entry(server=server) for server in chosen] + [
+            _Entry(server=one.server, standing=one, runtime=one.runtime) for one in options.targets
+        ]
         self.null = next((server for server in known if server.control), None)
         self.seed = options.seed if options.seed is not None else secrets.randbits(31)
         self.id = secrets.token_hex(3)
@@ -250,16 +263,36 @@ class Runner:
         self.notes: list[str] = []
         self.races: list[load.Race] = []
         self.port = options.port or 0
+        self.tls: Tls | None = None
         self.folder = folder(options.out)
         self.environment = environment.capture()
 
-    def _plan(self, name: str) -> LoadPlan:
-        plan = self.catalogue.plan(name)
-        if self.options.quick:
-            return msgspec.structs.replace(
-                plan, duration_s=plan.quick_duration_s, rounds=plan.quick_rounds
-            )
-        return plan
+    def _plans(self) -> tuple[list[LoadPlan], dict[str, str]]:
+        """The plans as this machine can carry them, and what was cut of which.
+
+        :raises HarnessError: the engine cannot do what a plan asks.
+        """
+        room, cpus = resources.connection_room(), len(os.sched_getaffinity(0))
+        plans, cuts = [], {}
+        for name in self.options.profiles:
+            plan, cut = load.scaled(self.catalogue.plan(name), room, cpus=cpus)
+            if cut:
+                cuts[name] = cut
+            if self.options.quick:
+                plan = msgspec.structs.replace(
+                    plan,
+                    duration_s=plan.quick_duration_s,
+                    rounds=plan.quick_rounds,
+                    ladder=plan.quick_ladder or plan.ladder,
+                )
+            cannot = None if plan.mode in ladder.MODES else self.engine.cannot(plan)
+            if cannot:
+                raise HarnessError(
+                    f"{self.engine.name} cannot lay on {name}: {cannot}; "
+                    "choose another --engine or --profile"
+                )
+            plans.append(plan)
+        return plans, cuts
 
     # -- the steps -----------------------------------------------------------------------------
 
@@ -285,10 +318,18 @@ class Runner:
         return read(self.folder)
 
     def _run(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="httpmark-tls-") as private:
+            os.chmod(private, 0o755)
+            self._carry_out(Path(private))
+
+    def _carry_out(self, private: Path) -> None:
         removed = runtime.sweep()
         if removed:
             self.say(f"removed what a dead run left behind: {', '.join(removed)}")
         self._choose_port()
+        if any(plan.tls for plan in self.plans):
+            certificate, key = certificates.make(private, address=_ADDRESS)
+            self.tls = Tls(wire.free_port(_ADDRESS), certificate, key)
         self._prepare()
         usable = [entry for entry in self.entries if entry.unavailable is None]
         if not usable:
@@ -300,7 +341,7 @@ class Runner:
                     self._suite(entry, suite, evidence)
                     write(self.result(), self.folder)
         for plan in self.plans:
-            self._race(plan, [entry for entry in usable if entry.died is None])
+            self._lay_on(plan, [entry for entry in usable if entry.died is None])
             write(self.result(), self.folder)
 
     def say(self, line: str) -> None:
@@ -324,6 +365,15 @@ class Runner:
 
     def _prepare(self) -> None:
         for entry in self.entries:
+            if entry.standing is not None:
+                if not entry.standing.alive():
+                    entry.unavailable = entry.standing.exit_reason()
+                else:
+                    self._note(
+                        f"{entry.server.name} runs already: it is not started afresh for each "
+                        "sample, so what one start happens to cost is in all of its samples"
+                    )
+                continue
             try:
                 entry.runtime = runtime.for_server(entry.server, self.options.runtime)
                 runtime.prepare(entry.server, entry.runtime, say=self.say)
@@ -333,8 +383,16 @@ class Runner:
 
     @contextlib.contextmanager
     def _up(
-        self, entry: _Entry, *, workers: int = 1, cpus: frozenset[int] | None = None
+        self,
+        entry: _Entry,
+        *,
+        workers: int = 1,
+        cpus: frozenset[int] | None = None,
+        with_tls: bool = False,
     ) -> Iterator[runtime.Running]:
+        if entry.standing is not None:
+            yield entry.standing
+            return
         assert entry.runtime is not None
         try:
             running = runtime.start(
@@ -345,6 +403,7 @@ class Runner:
                 workers=workers,
                 cpus=None if cpus is None else ",".join(map(str, sorted(cpus))),
                 run_id=self.id,
+                tls=self.tls if with_tls else None,
             )
         except Unusable as error:
             raise ServerDied(str(error)) from None
@@ -380,11 +439,15 @@ class Runner:
                             host=f"{_ADDRESS}:{self.port}",
                             path=entry.server.ready_path,
                             capabilities=entry.server.capabilities,
+                            limits=entry.server.limits,
+                            timeouts=entry.server.timeouts,
+                            answers_1_0_as_1_0=entry.server.answers_1_0_as_1_0,
                             death=death,
                         ),
                         evidence,
                         fired,
                         progress=lambda by: self.events.advance(task, by),
+                        quick=self.options.quick,
                     )
                 finally:
                     after = resources.cpu_ns(running.pids())
@@ -414,12 +477,72 @@ class Runner:
         if found is not None:
             entry.memory.append(found)
 
-    def _race(self, plan: LoadPlan, entries: Sequence[_Entry]) -> None:
-        able = [e for e in entries if set(plan.needs) <= set(e.server.capabilities)]
-        if not able:
-            return
+    def _note(self, text: str) -> None:
+        """A word that belongs to the figures: said now, and kept in the result."""
+        self.notes.append(text)
+        self.say(text)
+
+    def _lay_on(self, plan: LoadPlan, entries: Sequence[_Entry]) -> None:
+        """One profile on all servers that can have it; who cannot is told."""
+        able = []
+        for entry in entries:
+            lacking = sorted(set(plan.needs) - set(entry.server.capabilities))
+            if lacking:
+                self._note(
+                    f"{entry.server.name} has no {', no '.join(lacking)}: not in {plan.name}"
+                )
+            else:
+                able.append(entry)
+        if plan.name in self.scaled and able:
+            self._note(f"{plan.name} is scaled to this machine: {self.scaled[plan.name]}")
+        if able and plan.mode in ladder.MODES:
+            self._climb(plan, able)
+        elif able:
+            self._race(plan, able)
+
+    def _climb(self, plan: LoadPlan, entries: Sequence[_Entry]) -> None:
+        """The memory of each server, once: it hardly varies from start to start."""
+        task = f"memory {plan.name}"
+        self.events.task(task, len(entries))
+        place = load.placement(plan)
+        for entry in entries:
+            try:
+                with self._up(
+                    entry, workers=plan.workers, cpus=place.server, with_tls=plan.tls
+                ) as running:
+                    ground = ladder.Ground(
+                        engines.Target(
+                            running.address,
+                            running.port,
+                            tls_port=self._tls_port(entry),
+                            path=entry.standing.path if entry.standing else None,
+                        ),
+                        running.pids,
+                        running.alive,
+                        running.exit_reason,
+                        running.cgroup,
+                    )
+                    found = ladder.sample(plan, ground, cpus=place.client)
+                    entry.memory.append(
+                        msgspec.structs.replace(found, ladder_scaled=self.scaled.get(plan.name))
+                    )
+            except Unusable as error:
+                self._note(f"{entry.server.name}: no memory by {plan.name}: {error}")
+            self.events.advance(task, 1)
+        self._done(task, f"{len(entries)} servers")
+
+    def _tls_port(self, entry: _Entry) -> int | None:
+        if entry.standing is not None:
+            return entry.standing.tls_port
+        return self.tls.port if self.tls else None
+
+    def _race(self, plan: LoadPlan, able: Sequence[_Entry]) -> None:
         racers = list(able)
-        if self.null is not None and not any(e.server.control for e in racers):
+        asks_much = any(request.chunked or request.method == "HEAD" for request in plan.requests)
+        if asks_much:
+            self.notes.append(f"no null server beside {plan.name}: it knows no HEAD and no chunks")
+            racers = [entry for entry in able if not entry.server.control]
+        elif self.null is not None and not any(e.server.control for e in racers):
             # Not asked for, yet part of every block: it is what the others are measured against.
             hidden = _Entry(server=self.null)
             try:
@@ -428,19 +551,19 @@ class Runner:
                 racers.append(hidden)
             except Unusable as error:
                 self.notes.append(f"no null server beside {plan.name}: {error}")
-        engine = engines.engine(self.options.engine)
         rounds = self.options.rounds or plan.rounds
         race = load.Race(
             plan,
-            engine,
+            self.engine,
             [self._contestant(entry) for entry in racers],
             rounds=rounds,
             duration_s=plan.duration_s,
             seed=self.seed,
         )
+        race.scaled = self.scaled.get(plan.name)
         self.races.append(race)
         task = f"load {plan.name}"
-        self.events.task(task, rounds * len(racers))
+        self.events.task(task, race.steps)
         told: set[str] = set()
         for _ in race.run():
             self.events.advance(task, 1)
@@ -456,15 +579,22 @@ class Runner:
         def start(
             plan: LoadPlan, place: load.Placement
         ) -> contextlib.AbstractContextManager[runtime.Running]:
-            return self._up(entry, workers=plan.workers, cpus=place.server)
+            return self._up(entry, workers=plan.workers, cpus=place.server, with_tls=plan.tls)
 
-        return load.Contestant(entry.server.name, start, entry.server.control)
+        return load.Contestant(
+            entry.server.name,
+            start,
+            entry.server.control,
+            self._tls_port(entry),
+            entry.standing.path if entry.standing else None,
+        )
 
     # -- the result ----------------------------------------------------------------------------
 
     def result(self) -> Run:
         """The run as far as it has come."""
         folded = [race.results() for race in self.races]
+        base = self._base()
         found = []
         for entry in self.entries:
             name = entry.server.name
@@ -502,8 +632,25 @@ class Runner:
                 environment=self.environment,
                 servers=tuple(found),
                 notes=tuple(self.notes),
+                paired=tuple(
+                    pair
+                    for results in folded
+                    for pair in load.paired(
+                        results, base=base, leave_out=self._controls(), seed=self.seed
+                    )
+                ),
             )
         )
+
+    def _base(self) -> str:
+        """Whom the others are compared with: the first that was named, else the reference."""
+        if self.options.servers:
+            return self.options.servers[0]
+        return "reference"
+
+    def _controls(self) -> set[str]:
+        """The controls that were not asked for: in every block, and in no comparison."""
+        return {self.null.name} - set(self.options.servers) if self.null else set()
 
 
 def _largest(memories: Sequence[Memory]) -> Memory | None:
@@ -515,8 +662,11 @@ def _largest(memories: Sequence[Memory]) -> Memory | None:
         known = [value for value in values if value is not None]
         return max(known) if known else None
 
+    climbed = [memory for memory in memories if memory.ladder]
+    poured = [memory.slow_readers for memory in memories if memory.slow_readers]
     return msgspec.structs.replace(
-        memories[0],
+        (climbed or memories)[-1],
+        slow_readers=poured[-1] if poured else None,
         vmpeak_kb=top([memory.vmpeak_kb for memory in memories]),
         vmhwm_kb=top([memory.vmhwm_kb for memory in memories]),
         pss_kb=top([memory.pss_kb for memory in memories]),

@@ -6,6 +6,7 @@ law, L = lambda W (Little 1961).
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import statistics as standard
@@ -55,6 +56,17 @@ def bootstrap(
     """
     if len(values) < SAMPLES_FOR_INTERVAL_MIN:
         return None
+    return _bootstrap(tuple(values), statistic, level, seed)
+
+
+@functools.lru_cache(maxsize=1024)
+def _bootstrap(
+    values: tuple[float, ...],
+    statistic: Callable[[Sequence[float]], float],
+    level: float,
+    seed: int,
+) -> tuple[float, float]:
+    """Kept, as a run folds the same samples again whenever it writes what it knows."""
     draw = random.Random(seed)
     resampled = sorted(statistic(draw.choices(values, k=len(values))) for _ in range(RESAMPLES))
     tail = (1 - level) / 2
@@ -74,6 +86,11 @@ def trimmed_mean(values: Sequence[float], *, share: float = TRIM) -> float:
     cut = math.floor(len(values) * share)
     kept = sorted(values)[cut : len(values) - cut]
     return math.fsum(kept) / len(kept)
+
+
+def deviation(values: Sequence[float]) -> float:
+    """The standard deviation of a sample of at least two."""
+    return standard.stdev(values)
 
 
 def log_ratios(values: Sequence[float], bases: Sequence[float]) -> list[float]:

@@ -441,8 +441,12 @@ def _cases(path: Path, name: str) -> Iterator[tuple[Family, corpus.Rule]]:
         for ref in refs:
             if not (match := _REF.fullmatch(ref)) or not match[2]:
                 raise HarnessError(f"{where} 'ref': {ref!r} is no number as CL-12")
-        for key, value in (("level", text.level or file.level), ("clause", text.clause or file.clause),
-                           ("why", text.why or file.why)):  # fmt: skip
+        stated = {
+            "level": text.level or file.level,
+            "clause": text.clause or file.clause,
+            "why": text.why or file.why,
+        }
+        for key, value in stated.items():
             if not value:
                 raise HarnessError(f"{where} {key!r}: neither the case nor the file states it")
         passes = _listed(text.judged_by if text.judged_by is not None else file.judged_by)
@@ -602,7 +606,8 @@ def _rule(text: _FamilyText, words: tuple[str, ...], where: str) -> corpus.Rule:
     varied = [key for key in ("octets", "pairs_outside", "pairs_within") if sets[key] is not None]
     if len(varied) + bool(text.vary) > 1:
         raise HarnessError(
-            f"{where} {(*varied, 'vary')[1]!r}: a family varies one thing, and {varied[0]!r} is there"
+            f"{where} {(*varied, 'vary')[1]!r}: "
+            f"a family varies one thing, and {varied[0]!r} is there"
         )
     if sets["decoded"] is not None and sets["pairs_within"] is None:
         raise HarnessError(f"{where} 'decoded': goes with 'pairs_within'")
@@ -631,7 +636,10 @@ def _rule(text: _FamilyText, words: tuple[str, ...], where: str) -> corpus.Rule:
         noteds=_listed(text.noted),
         hardened=None if text.hardened is None else _listed(text.hardened),
         classes=tuple(_class(entry, where) for entry in text.classes),
-        **sets,
+        octets=sets["octets"],
+        pairs_outside=sets["pairs_outside"],
+        pairs_within=sets["pairs_within"],
+        decoded=sets["decoded"],
     )
     if published:
         return rule

@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 
-from httpmark.harness import catalogue, conformance, environment, run
+from httpmark.harness import (
+    catalogue,
+    conformance,
+    discovery,
+    environment,
+    run,
+    runtime,
+    servers,
+    wire,
+)
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     SCHEMA_VERSION,
     Compliance,
     HarnessError,
     NothingSelected,
+    ProcessRecipe,
     Run,
+    Server,
     ServerResult,
     SuiteResult,
     Unusable,
+    Word,
 )
 
 
@@ -33,6 +47,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     host: str | None = None
     allow_remote: bool = False
     out: Path | None = None
+    cases: tuple[str, ...] = ()  # selectors; none is all
+    exclude: tuple[str, ...] = ()
+    ruleset: str = "rfc"
+    manifest: Path | None = None
+    serve: str | None = None  # a command with {port}; started, tested and stopped
+    rerun: Path | None = None  # a run folder whose failures are taken
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -67,6 +87,66 @@ def address(text: str, *, allow_remote: bool) -> Address:
     return Address(name, port, split.netloc.rpartition("@")[2])
 
 
+def asked(text: str, *, path: str, allow_remote: bool) -> conformance.Target:
+    """A target by its address, with what it can do.
+
+    :raises HarnessError: no address, or another machine without leave.
+    :raises Unusable: nothing answers there.
+    """
+    where = address(text, allow_remote=allow_remote)
+    target = conformance.Target(
+        name="target", address=where.address, port=where.port, host=where.host, path=path
+    )
+    if conformance.hello(target) is None:
+        raise Unusable(f"{text}: nothing answers there: is the server running?")
+    return msgspec.structs.replace(target, capabilities=discovery.capabilities(target))
+
+
+def served(command: str, manifest: Server | None) -> Server:
+    """The server that ``--serve`` names, as a process of its own.
+
+    :raises HarnessError: the command is empty, or has no ``{port}``.
+    """
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise HarnessError(f"--serve: {command!r}: {error}") from None
+    if not words or not any("{port}" in word or "{endpoint}" in word for word in words):
+        raise HarnessError(
+            f"--serve: {command!r} names no {{port}}; write './server --port {{port}}'"
+        )
+    recipe = ProcessRecipe(start=words)
+    if manifest is not None:
+        return msgspec.structs.replace(manifest, process=recipe)
+    return Server(
+        name="target",
+        title=command,
+        language="",
+        version="",
+        homepage="",
+        capabilities=("hello",),
+        process=recipe,
+    )
+
+
+def failures(path: Path, known: catalogue.Catalogue) -> tuple[str, ...]:
+    """The entries that failed in an earlier run.
+
+    :raises HarnessError: the folder holds no run.
+    :raises NothingSelected: nothing failed there.
+    """
+    bad = (Word.FAIL, Word.UNSTABLE)
+    found: dict[str, None] = {}
+    for server in run.read(path).servers:
+        for suite in server.compliance.suites.values():
+            found |= {id: None for id, verdict in suite.cases.items() if verdict.word in bad}
+            found |= {id: None for id, tally in suite.generated.items() if tally.failures}
+    chosen = tuple(id for id in found if id in known.families)
+    if not chosen:
+        raise NothingSelected(f"{path}: nothing failed there")
+    return chosen
+
+
 class Checker:
     """Checks one target; ``last`` is the result as far as it came."""
 
@@ -78,7 +158,21 @@ class Checker:
             self.catalogue.suite(suite)
         if not options.suites:
             raise NothingSelected("nothing selected: name a suite")
-        self.address = address(options.target, allow_remote=options.allow_remote)
+        self.manifest = servers.read(options.manifest) if options.manifest else None
+        wanted = options.cases
+        if options.rerun is not None:
+            wanted = (*wanted, *failures(options.rerun, self.catalogue))
+        self.selected = self.catalogue.select(wanted, options.exclude)
+        suites = {self.catalogue.families[name].suite for name in self.selected}
+        self.suites = tuple(suite for suite in options.suites if suite in suites)
+        if not self.suites:
+            raise NothingSelected("nothing selected: no such case in these suites")
+        self.server = served(options.serve, self.manifest) if options.serve else None
+        if self.server is None:
+            self.address = address(options.target, allow_remote=options.allow_remote)
+        else:
+            port = wire.free_port()
+            self.address = Address("127.0.0.1", port, f"127.0.0.1:{port}")
         self.last: Run | None = None
         self.folder = run.folder(options.out)
 
@@ -87,6 +181,26 @@ class Checker:
 
         :raises Unusable: nothing answers there, or the target died; ``last`` holds what is known.
         """
+        if self.server is None:
+            return self._check(lambda: None)
+        where = self.address
+        runtime.prepare(self.server, "process", say=self.events.say)
+        running = runtime.start(
+            self.server, "process", address=where.address, port=where.port, workers=1, cpus=None,
+            run_id=secrets.token_hex(3),
+        )  # fmt: skip
+        try:
+            return self._check(
+                lambda: None if running.alive() else f"died: {running.exit_reason()}"
+            )
+        finally:
+            running.stop()
+
+    def _target(self, death: Callable[[], str | None]) -> conformance.Target:
+        """Whom to ask, and what it can do: declared, else found by asking.
+
+        :raises Unusable: nothing answers there.
+        """
         where = self.address
         target = conformance.Target(
             name="target",
@@ -94,18 +208,36 @@ class Checker:
             port=where.port,
             host=self.options.host or where.host,
             path=self.options.path,
+            death=death,
         )
+        if conformance.hello(target) is None:
+            raise Unusable(f"{self.options.target}: nothing answers there: is the server running?")
+        declared = self.manifest
+        if declared is None:
+            return msgspec.structs.replace(target, capabilities=discovery.capabilities(target))
+        return msgspec.structs.replace(
+            target,
+            capabilities=declared.capabilities,
+            limits=declared.limits,
+            timeouts=declared.timeouts,
+            answers_1_0_as_1_0=declared.answers_1_0_as_1_0,
+        )
+
+    def _check(self, death: Callable[[], str | None]) -> Run:
+        target = self._target(death)
         started = run.now()
         suites: dict[str, SuiteResult] = {}
         died: str | None = None
         interrupted = True
-        if conformance.hello(target) is None:
-            raise Unusable(f"{self.options.target}: nothing answers there: is the server running?")
         try:
-            for suite in self.options.suites:
+            for suite in self.suites:
                 fired = conformance.Fired()
                 task = f"{suite}: {self.options.target}"
-                total = sum(family.count for family in self.catalogue.of_suite(suite))
+                total = sum(
+                    family.count
+                    for family in self.catalogue.of_suite(suite)
+                    if family.id in self.selected
+                )
                 with Evidence(self.folder / run.EVIDENCE, create=not suites) as evidence:
                     self.events.task(task, total)
                     try:
@@ -116,14 +248,17 @@ class Checker:
                             evidence,
                             fired,
                             progress=lambda by, task=task: self.events.advance(task, by),  # type: ignore[misc]
+                            selected=lambda family: family.id in self.selected,
+                            quick=self.options.quick,
                         )
                     except Unusable as error:
                         died = str(error)
                         raise Unusable(f"{self.options.target} {error}") from None
                     finally:
                         scored = conformance.score_suite(
-                            self.catalogue, suite, target.name, evidence, fired
-                        )
+                            self.catalogue, suite, target.name, evidence, fired,
+                            ruleset=self.options.ruleset,
+                        )  # fmt: skip
                         suites[suite] = (
                             msgspec.structs.replace(
                                 scored, score_percent=None, reason=f"not scored: {died}"
@@ -144,7 +279,7 @@ class Checker:
                 interrupted=interrupted and died is None,
                 quick=self.options.quick,
                 seed=0,
-                suites=self.options.suites,
+                suites=self.suites,
                 profiles=(),
                 environment=environment.capture(),
                 servers=(

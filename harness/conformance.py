@@ -6,23 +6,27 @@ stored run can be scored again for ever.
 
 from __future__ import annotations
 
+import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from httpmark.harness import judge, resources, score, wire
-from httpmark.harness.catalogue import Catalogue
+from httpmark.harness.catalogue import Catalogue, Planned
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     Case,
     Exchange,
+    Facts,
     Family,
     Level,
     Op,
     Outcome,
     ServerDied,
     SuiteResult,
+    Tally,
     Verdict,
     Word,
 )
@@ -32,6 +36,12 @@ from httpmark.harness.probe import IN_FLIGHT, Probe
 _CONFIRMED_MAX = 256
 _CONFIRM_IN_FLIGHT = 4
 _LAST_WORDS_S = 2.0
+_CASES_IN_FLIGHT = 256
+# What fails is asked three times and once alone (cases.md); of a large family the first few.
+_AGAIN_IN_FLIGHT = 16
+_AGAIN_MAX = 32
+_QUICK_STEP = 31
+_QUICK_ABOVE = 50_000
 _SILENT = (Outcome.HUNG, Outcome.REFUSED)
 
 Progress = Callable[[int], None]
@@ -47,6 +57,26 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     path: str = "/hello"
     capabilities: tuple[str, ...] = ("hello",)
     death: Callable[[], str | None] = lambda: None  # why it is dead; None while it lives
+
+    scheme: str = "http"
+    limits: dict[str, int | None] = {}
+    timeouts: dict[str, float | None] = {}
+    answers_1_0_as_1_0: bool = True
+    values: dict[str, str] = {}  # names of planted files and the like
+
+    def facts(self) -> Facts:
+        """What scenario texts and verdicts need to know of it."""
+        return Facts(
+            host=self.host,
+            port=self.port,
+            path=self.path,
+            capabilities=self.capabilities,
+            scheme=self.scheme,
+            limits=self.limits,
+            timeouts=self.timeouts,
+            answers_1_0_as_1_0=self.answers_1_0_as_1_0,
+            values=self.values,
+        )
 
 
 class Fired(msgspec.Struct, kw_only=True):
@@ -72,6 +102,7 @@ def fire(
     *,
     progress: Progress,
     selected: Callable[[Family], bool] = lambda _: True,
+    quick: bool = False,
 ) -> None:
     """Fire a suite; ``fired`` grows as it goes, so an interrupted call leaves what it knows.
 
@@ -82,10 +113,22 @@ def fire(
     :raises Unusable: the probe itself could not go on.
     """
     started = time.monotonic()
+    facts = target.facts()
+    evidence.set_facts(target.name, facts)
+    if suite != "seed":
+        try:
+            _fire_cases(
+                catalogue, suite, target, evidence, fired,
+                progress=progress, selected=selected, quick=quick,
+            )  # fmt: skip
+        finally:
+            fired.wall_seconds += time.monotonic() - started
+            evidence.flush()
+        return
     families = [
         family
         for family in catalogue.of_suite(suite)
-        if set(family.needs) <= set(target.capabilities) and selected(family)
+        if catalogue.inapplicable(family.id, facts) is None and selected(family)
     ]
     controls = [family for family in families if family.level is Level.CTRL]
     # The gate of the whole suite goes alone: a server that is mute costs one deadline.
@@ -128,24 +171,22 @@ class _Shooter:
 
         def cases() -> Iterator[Case]:
             for family in families:
-                yield from self._catalogue.cases(
-                    family, path=self._target.path, host=self._target.host
-                )
+                yield from self._catalogue.cases(family, self._target.facts())
 
         self._evidence.plan((case.id, case.family) for case in cases())
         silent = {
             exchange.case: exchange.machine_dropped
-            for exchange in self._play(cases(), in_flight=IN_FLIGHT, attempt=1)
+            for exchange in self.play(cases(), in_flight=IN_FLIGHT, attempt=1)
         }
         # Thousands of honest silences confirm each other; a sample of them is enough.
         believed = [name for name, dropped in silent.items() if not dropped][_CONFIRMED_MAX:]
         again = silent.keys() - set(believed)
         if again:
             patient = (_patient(case) for case in cases() if case.id in again)
-            for _ in self._play(patient, in_flight=_CONFIRM_IN_FLIGHT, attempt=2):
+            for _ in self.play(patient, in_flight=_CONFIRM_IN_FLIGHT, attempt=2):
                 pass
 
-    def _play(self, cases: Iterable[Case], *, in_flight: int, attempt: int) -> Iterator[Exchange]:
+    def play(self, cases: Iterable[Case], *, in_flight: int, attempt: int) -> Iterator[Exchange]:
         """Play cases into evidence; yields the silent exchanges.
 
         :raises ServerDied: connections are refused and the server is gone.
@@ -186,6 +227,111 @@ class _Shooter:
                 f"{self._target.address}:{self._target.port} refuses connections since "
                 f"case {quiet[0].case}"
             )
+
+
+def _fire_cases(
+    catalogue: Catalogue,
+    suite: str,
+    target: Target,
+    evidence: Evidence,
+    fired: Fired,
+    *,
+    progress: Progress,
+    selected: Callable[[Family], bool],
+    quick: bool,
+) -> None:
+    """Fire a suite of designed cases and generated families; what fails is asked again."""
+    facts = target.facts()
+    families = [
+        family.id
+        for family in catalogue.of_suite(suite)
+        if catalogue.inapplicable(family.id, facts) is None
+        and family.runner is None
+        and selected(family)
+    ]
+    families = [name for name in families if has_octets(catalogue, name)]
+
+    def planned() -> Iterator[Planned]:
+        for name in families:
+            yield from _chosen(catalogue, name, facts, quick=quick)
+
+    evidence.plan((one.case.id, one.case.family) for one in planned())
+    shooter = _Shooter(catalogue, target, evidence, fired, progress)
+    for _ in shooter.play((one.case for one in planned()), in_flight=_CASES_IN_FLIGHT, attempt=1):
+        pass
+    evidence.flush()
+    again, alone, silent = _doubtful(catalogue, families, facts, evidence, target.name, quick=quick)
+    for attempt in (2, 3):
+        cases = (one.case for one in planned() if one.case.id in again)
+        for _ in shooter.play(cases, in_flight=_AGAIN_IN_FLIGHT, attempt=attempt):
+            pass
+    # Alone: nothing else is on the server, so load cannot be why. Silent cases share the wait.
+    cases = (_patient(one.case) for one in planned() if one.case.id in alone)
+    for _ in shooter.play(cases, in_flight=1, attempt=4):
+        pass
+    cases = (_patient(one.case) for one in planned() if one.case.id in silent)
+    for _ in shooter.play(cases, in_flight=_AGAIN_IN_FLIGHT, attempt=4):
+        pass
+
+
+def has_octets(catalogue: Catalogue, family: str) -> bool:
+    """Whether an entry sends anything of its own; a view only looks at what others drew."""
+    rule = catalogue.rules[family]
+    return bool(rule.sends or rule.steps)
+
+
+def _chosen(catalogue: Catalogue, family: str, facts: Facts, *, quick: bool) -> Iterator[Planned]:
+    """The cases of a family; of the largest every 31st where ``quick`` (contract.md)."""
+    step = _QUICK_STEP if quick and catalogue.families[family].count > _QUICK_ABOVE else 1
+    return itertools.islice(catalogue.planned(family, facts), 0, None, step)
+
+
+def _doubtful(
+    catalogue: Catalogue,
+    families: list[str],
+    facts: Facts,
+    evidence: Evidence,
+    server: str,
+    *,
+    quick: bool,
+) -> tuple[set[str], set[str], set[str]]:
+    """What to ask again, what of it alone, and what of it was silent."""
+    again: set[str] = set()
+    alone: set[str] = set()
+    silent: set[str] = set()
+    for name in families:
+        kept = 0
+        for verdict, exchanges in judged(catalogue, name, facts, evidence, server, quick=quick):
+            if verdict.word not in (Word.FAIL, Word.VOID) or kept >= _AGAIN_MAX:
+                continue
+            kept += 1
+            again.add(verdict.case)
+            (silent if exchanges[-1].outcome in _SILENT else alone).add(verdict.case)
+    return again, alone, silent
+
+
+def judged(
+    catalogue: Catalogue,
+    family: str,
+    facts: Facts,
+    evidence: Evidence,
+    server: str,
+    *,
+    quick: bool = False,
+    hardened: bool = False,
+) -> Iterator[tuple[Verdict, list[Exchange]]]:
+    """The settled verdict of each case of a family that has exchanges, and the exchanges."""
+    judging = judge.Judge(hardened=hardened)
+    stored = evidence.attempts(server, family=family)
+    attempts = next(stored, None)
+    for one in _chosen(catalogue, family, facts, quick=quick):
+        if attempts is None:
+            return
+        if attempts[0].case != one.case.id:
+            continue
+        verdicts = [judging.judge(one, exchange) for exchange in attempts]
+        yield judge.settled(verdicts, attempts), attempts
+        attempts = next(stored, None)
 
 
 def _patient(case: Case) -> Case:
@@ -239,10 +385,111 @@ def _failed_gates(
 
 
 def score_suite(
-    catalogue: Catalogue, suite: str, server: str, evidence: Evidence, fired: Fired | None = None
+    catalogue: Catalogue,
+    suite: str,
+    server: str,
+    evidence: Evidence,
+    fired: Fired | None = None,
+    *,
+    ruleset: str = "rfc",
 ) -> SuiteResult:
     """The result of a suite from stored exchanges alone."""
-    families = catalogue.of_suite(suite)
+    result = (
+        _score_seed(catalogue, server, evidence)
+        if suite == "seed"
+        else _score_cases(catalogue, suite, server, evidence, ruleset=ruleset)
+    )
+    return msgspec.structs.replace(
+        result,
+        wall_seconds=fired.wall_seconds if fired else 0.0,
+        probe_cpu_seconds=fired.probe_cpu_seconds if fired else None,
+    )
+
+
+# Families in which the ruleset "hardened" takes what is merely permitted for a failure.
+_HARDENED = frozenset({"CL", "TE", "CLTE", "CHK", "SMUG", "EOL", "FOLD", "HN", "HOST", "TRL"})
+
+
+def _score_cases(
+    catalogue: Catalogue, suite: str, server: str, evidence: Evidence, *, ruleset: str
+) -> SuiteResult:
+    """Fold designed cases and generated families into requirements."""
+    facts = evidence.facts(server)
+    if facts is None:
+        return SuiteResult(score_percent=None, reason="not scored: nothing was fired")
+    observed = evidence.observed(server)
+    stored = set(evidence.families(server))
+    cases: dict[str, Verdict] = {}
+    generated: dict[str, Tally] = {}
+    tallies: dict[str, Tally] = {}
+    families = [
+        family for family in catalogue.of_suite(suite) if ruleset != "realistic" or family.realistic
+    ]
+    requests = 0
+    for family in families:
+        hardened = ruleset == "hardened"
+        if family.id in stored:
+            found = []
+            for verdict, exchanges in judged(
+                catalogue, family.id, facts, evidence, server, hardened=hardened
+            ):
+                requests += len(exchanges)
+                found.append(_strict(verdict, family) if hardened else verdict)
+        elif family.id in observed:
+            found = [observed[family.id]]
+        elif why := catalogue.inapplicable(family.id, facts):
+            found = [Verdict(family.id, Word.NOT_APPLICABLE, "", why, None, family.level)]
+        else:
+            continue
+        tallies[family.id] = score.tally(found)
+        if family.generated:
+            generated[family.id] = tallies[family.id]
+        elif found:
+            cases[family.id] = found[0]
+    rows = score.requirements(catalogue.requirements, families, tallies, {})
+    counts = score.must(rows)
+    reason = _unscored(families, cases)
+    levels: dict[Level, Counter[Word]] = {}
+    for one in tallies.values():
+        for level, words in one.words.items():
+            levels.setdefault(level, Counter()).update(words)
+    return SuiteResult(
+        score_percent=None if reason else score.percent(counts),
+        reason=reason,
+        must=counts,
+        levels={level: dict(words) for level, words in levels.items()},
+        cases=cases,
+        generated=generated,
+        requirements={id: word for id, (_, word, _) in rows.items()},
+        ruleset=ruleset,
+        controls=score.controls(
+            verdict
+            for verdict in cases.values()
+            if verdict.level is Level.CTRL and verdict.word is not Word.NOT_APPLICABLE
+        ),
+        requests=requests,
+    )
+
+
+def _strict(verdict: Verdict, family: Family) -> Verdict:
+    """In the ruleset ``hardened``: what is merely permitted fails where framing is at stake."""
+    if verdict.word is Word.WARN and (family.framing or family.group in _HARDENED):
+        return msgspec.structs.replace(verdict, word=Word.FAIL)
+    return verdict
+
+
+def _unscored(families: list[Family], cases: dict[str, Verdict]) -> str | None:
+    """Why there is no score: the plain request is not answered, or nothing was fired."""
+    if not cases:
+        return "not scored: nothing was fired"
+    for family in families:
+        if "BASE-01" in family.refs and cases[family.id].word not in (Word.PASS, Word.WARN):
+            return f"not scored: a plain request is not accepted ({cases[family.id].actual})"
+    return None
+
+
+def _score_seed(catalogue: Catalogue, server: str, evidence: Evidence) -> SuiteResult:
+    families = catalogue.of_suite("seed")
     controls = [family for family in families if family.level is Level.CTRL]
     stored = set(evidence.families(server))
     failed = _failed(catalogue, controls, evidence, server)
@@ -270,6 +517,4 @@ def score_suite(
         result,
         published=("differs" if differences else "exact") if compared else None,
         differences=tuple(differences),
-        wall_seconds=fired.wall_seconds if fired else 0.0,
-        probe_cpu_seconds=fired.probe_cpu_seconds if fired else None,
     )

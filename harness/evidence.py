@@ -1,7 +1,9 @@
 """The exchanges of a run: one SQLite file (WAL), append-only, octets deduplicated.
 
 Tables: ``server(id, name)``, ``item(id, slug, family)`` (the cases, in their families' order),
-``octets(id, value)`` and ``exchange``, whose ``sent`` and ``received`` are rows of ``octets``.
+``octets(id, value)`` and ``exchange``, whose ``sent`` and ``received`` are rows of ``octets``;
+``facts(server, value)`` is what scenario texts needed to know of a server, ``observed`` what a
+runner saw that no single exchange shows.
 """
 
 from __future__ import annotations
@@ -12,7 +14,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 
-from httpmark.harness.model import End, Exchange, HarnessError, Outcome, Unusable
+import msgspec
+
+from httpmark.harness.model import (
+    End,
+    Exchange,
+    Facts,
+    HarnessError,
+    Outcome,
+    Unusable,
+    Verdict,
+)
 
 _OUTCOMES = tuple(Outcome)
 _ENDS = tuple(End)
@@ -29,8 +41,11 @@ CREATE TABLE IF NOT EXISTS exchange (
   outcome INTEGER NOT NULL, ending INTEGER NOT NULL, flags INTEGER NOT NULL,
   head_only INTEGER NOT NULL, first_us INTEGER, end_us INTEGER NOT NULL,
   sent_octets INTEGER NOT NULL, sent INTEGER NOT NULL, received INTEGER NOT NULL,
-  machine_dropped INTEGER NOT NULL,
+  machine_dropped INTEGER NOT NULL, timeline BLOB NOT NULL DEFAULT x'',
   PRIMARY KEY (server, item, delivery, attempt)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS facts (server INTEGER PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS observed (
+  server INTEGER NOT NULL, slug TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (server, slug));
 """
 
 
@@ -58,13 +73,10 @@ class Evidence:
         self._rows: list[tuple[object, ...]] = []
         self._new_octets: list[tuple[int, bytes]] = []
         self._new_items: list[tuple[int, str, str]] = []
-        if create:
-            self._next_octets = 1
-        else:
-            self._next_octets = (
-                self._base.execute("SELECT coalesce(max(id), 0) FROM octets").fetchone()[0] + 1
-            )
-            self._items = dict(self._base.execute("SELECT slug, id FROM item"))
+        self._next_octets = (
+            self._base.execute("SELECT coalesce(max(id), 0) FROM octets").fetchone()[0] + 1
+        )
+        self._items = dict(self._base.execute("SELECT slug, id FROM item"))
 
     def _trouble(self, error: sqlite3.Error) -> HarnessError:
         if "full" in str(error):
@@ -123,6 +135,7 @@ class Evidence:
                     octets_id(exchange.sent),
                     octets_id(exchange.received),
                     exchange.machine_dropped,
+                    exchange.timeline,
                 )
             )
         if len(rows) >= _ROWS_HELD:
@@ -143,7 +156,7 @@ class Evidence:
             self._base.execute("BEGIN")
             self._base.executemany("INSERT INTO item VALUES (?,?,?)", self._new_items)
             self._base.executemany("INSERT INTO octets VALUES (?,?)", self._new_octets)
-            marks = ",".join("?" * 14)
+            marks = ",".join("?" * 15)
             self._base.executemany(f"INSERT INTO exchange VALUES ({marks})", self._rows)
             self._base.execute("COMMIT")
         except sqlite3.Error as error:
@@ -180,13 +193,64 @@ class Evidence:
             )
         ]
 
+    def set_facts(self, server: str, facts: Facts) -> None:
+        """Keep what scenario texts need to know of a server, so that it can be judged again."""
+        self._base.execute(
+            "INSERT OR REPLACE INTO facts VALUES (?,?)",
+            (self._server_id(server), msgspec.json.encode(facts)),
+        )
+
+    def facts(self, server: str) -> Facts | None:
+        """The same, or None where nothing was kept."""
+        row = self._base.execute(
+            "SELECT value FROM facts WHERE server = (SELECT id FROM server WHERE name = ?)",
+            (server,),
+        ).fetchone()
+        return None if row is None else msgspec.json.decode(row[0], type=Facts)
+
+    def observe(self, server: str, seen: Verdict) -> None:
+        """Keep what a runner saw; of several about one case the last one counts."""
+        self._base.execute(
+            "INSERT OR REPLACE INTO observed VALUES (?,?,?)",
+            (self._server_id(server), seen.case, msgspec.json.encode(seen)),
+        )
+
+    def observed(self, server: str) -> dict[str, Verdict]:
+        """What runners saw, by case."""
+        rows = self._base.execute(
+            "SELECT slug, value FROM observed"
+            " WHERE server = (SELECT id FROM server WHERE name = ?)",
+            (server,),
+        )
+        return {slug: msgspec.json.decode(value, type=Verdict) for slug, value in rows}
+
     def exchanges(
-        self, server: str, *, family: str | None = None, case: str | None = None
+        self,
+        server: str,
+        *,
+        family: str | None = None,
+        case: str | None = None,
+        delivery: str | None = "whole",
     ) -> Iterator[Exchange]:
-        """A server's exchanges in case order; of several attempts the last one, which counts."""
+        """A server's exchanges in case order; of several attempts the last one, which counts.
+
+        :param delivery: of one delivery only; None for all.
+        """
+        for attempts in self.attempts(server, family=family, case=case, delivery=delivery):
+            yield attempts[-1]
+
+    def attempts(
+        self,
+        server: str,
+        *,
+        family: str | None = None,
+        case: str | None = None,
+        delivery: str | None = "whole",
+    ) -> Iterator[list[Exchange]]:
+        """A server's exchanges in case order, all attempts at one case and delivery together."""
         self.flush()
         wheres, words = ["server = (SELECT id FROM server WHERE name = ?)"], [server]
-        for column, wanted in (("family", family), ("slug", case)):
+        for column, wanted in (("family", family), ("slug", case), ("delivery", delivery)):
             if wanted is not None:
                 wheres.append(f"{column} = ?")
                 words.append(wanted)
@@ -200,13 +264,13 @@ class Evidence:
             wheres.append(f"item BETWEEN {int(low)} AND {int(high)}")
         query = (
             "SELECT slug, family, s.value, r.value, outcome, ending, first_us, end_us, sent_octets,"
-            " flags, head_only, attempt, delivery, machine_dropped FROM exchange"
+            " flags, head_only, attempt, delivery, machine_dropped, timeline FROM exchange"
             " JOIN item ON item.id = exchange.item"
             " JOIN octets AS s ON s.id = exchange.sent"
             " JOIN octets AS r ON r.id = exchange.received"
             f" WHERE {' AND '.join(wheres)} ORDER BY item, delivery, attempt"
         )
-        held: Exchange | None = None
+        held: list[Exchange] = []
         try:
             for row in self._base.execute(query, words):
                 exchange = Exchange(
@@ -224,14 +288,13 @@ class Evidence:
                     row[11],
                     row[12],
                     bool(row[13]),
+                    row[14],
                 )
-                if held is not None and (held.case, held.delivery) != (
-                    exchange.case,
-                    exchange.delivery,
-                ):
+                if held and (held[0].case, held[0].delivery) != (exchange.case, exchange.delivery):
                     yield held
-                held = exchange
+                    held = []
+                held.append(exchange)
         except sqlite3.Error as error:
             raise self._trouble(error) from None
-        if held is not None:
+        if held:
             yield held

@@ -7,11 +7,13 @@ import difflib
 import shlex
 from typing import Any
 
-from httpmark.harness import catalogue, check, judge, runtime, servers
-from httpmark.harness.model import Case, Exchange, Family, HarnessError
+from httpmark.harness import catalogue, conformance, judge, runtime, servers
+from httpmark.harness.catalogue import Planned
+from httpmark.harness.model import Exchange, Facts, Family, HarnessError
 from httpmark.harness.probe import Probe
 
 _SHOWN_OCTETS = 2048
+_REPRODUCED_OCTETS = 8192
 
 
 def listing(what: str) -> tuple[list[str], dict[str, Any]]:
@@ -51,13 +53,14 @@ def listing(what: str) -> tuple[list[str], dict[str, Any]]:
         )
     families = list(known.families.values())
     return (
-        [f"{f.id:22} {f.level:6} {f.count:6} {f.title}" for f in families],
+        [f"{f.id:42} {f.ref:9} {f.level:6} {f.count:6} {f.title}" for f in families],
         {
             "cases": [
                 {
                     "id": family.id,
                     "ref": family.ref,
-                    "family": family.id,
+                    "refs": family.refs,
+                    "family": family.group,
                     "level": family.level,
                     "clause": family.clause,
                     "suite": family.suite,
@@ -70,20 +73,26 @@ def listing(what: str) -> tuple[list[str], dict[str, Any]]:
     )
 
 
-def find(name: str, *, path: str = "/hello", host: str = "127.0.0.1") -> tuple[Family, Case]:
+def find(name: str, facts: Facts = catalogue.EVERYTHING) -> tuple[Family, Planned]:
     """A case by its slug; a family's slug or number gives its first case.
 
-    :raises HarnessError: there is none; names the nearest.
+    :param facts: of the target that the case is addressed to.
+    :raises HarnessError: there is none, or it cannot be sent to that target; names the nearest.
     """
     known = catalogue.load()
     for family in known.families.values():
-        if name in (family.id, family.ref):
-            return family, next(known.cases(family.id, path=path, host=host))
-        if name.startswith(family.id + "-"):
-            for case in known.cases(family.id, path=path, host=host):
-                if case.id == name:
-                    return family, case
-    near = difflib.get_close_matches(name, list(known.families), 1)
+        named = name in (family.id, *family.refs)
+        if not named and not (family.generated and name.startswith(family.id + "-")):
+            continue
+        if why := known.inapplicable(family.id, facts):
+            raise HarnessError(f"{family.id} cannot be sent there: {why}")
+        if not conformance.has_octets(known, family.id):
+            raise HarnessError(f"{family.id} sends nothing of its own: it looks at other answers")
+        for planned in known.planned(family.id, facts):
+            if named or planned.case.id == name:
+                return family, planned
+    words = [word for family in known.families.values() for word in (family.id, *family.refs)]
+    near = difflib.get_close_matches(name, words, 1)
     hint = f"did you mean {near[0]}?" if near else "`httpmark list cases` shows all"
     raise HarnessError(f"no case {name!r}: {hint}")
 
@@ -115,44 +124,67 @@ def _plain(octet: int) -> bool:
     return 0x20 <= octet < 0x7F and chr(octet) not in "\\%'"
 
 
-def explain(name: str) -> str:
-    """The rule of a case, its octets and a one-line reproducer.
-
-    :raises HarnessError: there is no such case.
-    """
-    family, case = find(name)
-    return "\n".join(
-        (
-            f"{case.id} ({family.ref}, suite {family.suite})",
-            f"  {family.title}; one of {family.count}",
-            f"  {family.level}: {family.clause}",
-            f"  {family.why}",
-            f"  judged by: {family.judged_by}",
-            "sent:",
-            lines(case.sent),
-            "to send it by hand:",
-            reproducer(case.sent, address="127.0.0.1", port="PORT"),
-        )
+def script(octets: bytes, *, address: str, port: int | str) -> str:
+    """The same with Python alone, for octets a shell cannot hold."""
+    return "python3 -c " + shlex.quote(
+        f"import socket; s = socket.create_connection(({address!r}, {port})); "
+        f"s.sendall({octets!r}); s.settimeout(2); print(s.recv(65536))"
     )
 
 
-def replay(name: str, where: check.Address, *, path: str) -> str:
+def explain(name: str) -> str:
+    """The rule of a case, its octets and one-line reproducers.
+
+    :raises HarnessError: there is no such case.
+    """
+    family, planned = find(name)
+    case = planned.case
+    lines_ = [
+        f"{case.id} ({', '.join(family.refs)}, suite {family.suite})",
+        f"  {family.title}" + (f"; one of {family.count}" if family.generated else ""),
+        f"  {planned.level}: {family.clause}",
+        f"  {family.why}",
+    ]
+    if planned.expectation is None:
+        lines_.append(f"  judged by: {family.judged_by}")
+    else:
+        lines_.append(f"  passes:  {planned.expectation.text}")
+        if planned.expectation.allowed_text:
+            lines_.append(f"  allowed: {planned.expectation.allowed_text}")
+    if family.contested:
+        lines_.append(f"  contested: {family.contested}")
+    if family.advisories:
+        lines_.append(f"  seen in: {', '.join(family.advisories)}")
+    own = case.sent.removesuffix(case.canary) if case.canary and not case.joined else case.sent
+    lines_ += ["sent:", lines(own), "to send it by hand:"]
+    if len(own) <= _REPRODUCED_OCTETS:
+        lines_.append(reproducer(own, address="127.0.0.1", port="PORT"))
+        lines_.append(script(own, address="127.0.0.1", port="PORT"))
+    else:
+        lines_.append(f"httpmark replay {case.id} http://127.0.0.1:PORT/")
+    return "\n".join(lines_)
+
+
+def replay(name: str, target: conformance.Target) -> str:
     """Send one case and show both sides of the wire, the outcome and the verdict.
 
     :raises HarnessError: there is no such case.
     """
-    family, case = find(name, path=path, host=where.host)
+    family, planned = find(name, target.facts())
     found: list[Exchange] = []
-    with Probe(where.address, where.port, in_flight=1) as probe:
-        for batch in probe.fire([case]):
+    with Probe(target.address, target.port, in_flight=1) as probe:
+        for batch in probe.fire([planned.case]):
             found += batch
     exchange = found[0]
-    verdict = judge.judge(family, exchange)
+    if planned.expectation is None:
+        verdict = judge.judge(family, exchange)
+    else:
+        verdict = judge.Judge().judge(planned, exchange)
     return "\n".join(
         (
-            f"{case.id} to {where.address}:{where.port}",
+            f"{planned.case.id} to {target.address}:{target.port}",
             "sent:",
-            lines(exchange.sent),
+            lines(exchange.sent[: exchange.sent_octets]),
             f"received ({exchange.outcome}, connection {exchange.end}, {exchange.end_us} us):",
             lines(exchange.received) or "(nothing)",
             f"expected: {verdict.expected}",

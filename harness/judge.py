@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 
-from httpmark.harness import checks
-from httpmark.harness.model import Exchange, Family, Verdict
+from httpmark.harness import checks, matching, observation
+from httpmark.harness.catalogue import Planned
+from httpmark.harness.expectation import Expectation
+from httpmark.harness.model import Case, End, Exchange, Family, Outcome, Verdict, Word
 
 
 @functools.lru_cache(maxsize=4096)
@@ -38,3 +40,94 @@ def judge(family: Family, exchange: Exchange) -> Verdict:
 def seed_reading(exchange: Exchange) -> tuple[bool, str]:
     """Both readings of a ``seed`` exchange: detected, and our strict word (checks.reading)."""
     return _reading(_seen(exchange))
+
+
+class Judge:
+    """Judges planned cases; equal refusals of one family are judged once.
+
+    :param hardened: by what the ruleset ``hardened`` asks for.
+    """
+
+    def __init__(self, *, hardened: bool = False) -> None:
+        self._hardened = hardened
+        self._known: dict[tuple[object, ...], matching.Judgement] = {}
+        self._alive: list[Expectation] = []
+
+    def judge(self, planned: Planned, exchange: Exchange) -> Verdict:
+        """The verdict on one exchange of a planned case."""
+        case, expectation = planned.case, planned.expectation
+        if expectation is None:
+            raise AssertionError(f"{case.id} is judged by a word of the published suite")
+        key = self._key(expectation, case, exchange)
+        found = self._known.get(key) if key is not None else None
+        if found is None:
+            sight = observation.sight(case, exchange)
+            found = matching.judge(case, exchange, sight, expectation, hardened=self._hardened)
+            if key is not None:
+                self._known[key] = found
+                self._alive.append(expectation)  # the key holds its address
+        return Verdict(
+            case.id,
+            found.word,
+            _expected(expectation, self._hardened),
+            f"{found.actual} ({found.why})" if found.why else found.actual,
+            found.span,
+            planned.level,
+            found.closed_unanswered,
+        )
+
+    def _key(
+        self, expectation: Expectation, case: Case, exchange: Exchange
+    ) -> tuple[object, ...] | None:
+        """What a judgement rests on, where that is little: a refusal and a close, no canary sent.
+
+        The octets sent matter to what was understood and to redirects; a 4xx or 5xx on a
+        connection that ended in time is judged without them.
+        """
+        if exchange.outcome is Outcome.ANSWERED:
+            if not exchange.received.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5")):
+                return None
+        elif exchange.outcome not in (Outcome.CLOSED, Outcome.RESET):
+            return None
+        writes = exchange.timeline[::9].count(observation.SENT)
+        if exchange.end is End.OPEN or writes != 1:
+            return None
+        in_time = observation.closed_in_time(exchange)
+        return (
+            id(expectation), case.methods, case.place, bool(case.canary), case.joined,
+            exchange.received, exchange.outcome, exchange.end, in_time,
+        )  # fmt: skip
+
+
+def _expected(expectation: Expectation, hardened: bool) -> str:
+    if hardened and expectation.hardened is not None:
+        return expectation.text + " (hardened)"
+    if expectation.allowed_text:
+        return f"{expectation.text}; allowed: {expectation.allowed_text}"
+    return expectation.text
+
+
+def settled(verdicts: list[Verdict], attempts: list[Exchange]) -> Verdict:
+    """One verdict from all attempts at a case: *unstable* where they differ.
+
+    Silence at the first attempt, among many others in flight, is only believed where a later and
+    more patient attempt was silent too.
+    """
+    counted = [
+        verdict
+        for verdict, exchange in zip(verdicts, attempts, strict=True)
+        if not (len(attempts) > 1 and exchange.attempt == 1 and _silent(exchange))
+    ]
+    last = counted[-1]
+    words = {verdict.word for verdict in counted}
+    if len(words) == 1 or Word.VOID in words:
+        return last
+    told = ", ".join(f"{verdict.word}: {verdict.actual}" for verdict in counted[:4])
+    return Verdict(last.case, Word.UNSTABLE, last.expected, told, last.span, last.level)
+
+
+def _silent(exchange: Exchange) -> bool:
+    return exchange.outcome in (Outcome.HUNG, Outcome.REFUSED) or bool(exchange.flags & _RAN_OUT)
+
+
+_RAN_OUT = 4  # an AWAIT of the probe ran out

@@ -15,7 +15,7 @@ import msgspec
 
 from httpmark.harness import talks
 from httpmark.harness.expectation import Alternative, Answer, Demand, Expectation
-from httpmark.harness.model import Case, End, Outcome, Word
+from httpmark.harness.model import Case, End, Exchange, Outcome, Word
 from httpmark.harness.observation import Final, Mirror, Sight
 
 REJECTED = frozenset((*range(400, 500), 501, 505))
@@ -26,6 +26,8 @@ PARSED = frozenset(
 
 _REQUEST_LINE = re.compile(rb"(?:\r\n)*([!-~]+) (\S+) HTTP/1\.([0-9])\r?\n")
 _ID = re.compile(rb"[?&]id=([0-9]+)")
+_ID_LINE = re.compile(rb"(?:\A|\n)[!-~]+ [^ \r\n]*[?&]id=([0-9]+)[^ \r\n]* HTTP/1\.")
+_AT_MIRROR = re.compile(rb"(?i)(?:https?://[^/?#]*)?/mirror(?:[?#]|\Z)")
 _FRAMED = re.compile(rb"(?i)\n(?:content-length|transfer-encoding)[ \t]*:")
 _KEEP_ALIVE = re.compile(rb"(?i)\nconnection:[^\r\n]*keep-alive")
 
@@ -61,22 +63,28 @@ class Canary(enum.Enum):
 
 
 def judge(
-    case: Case, sent: bytes, sight: Sight, expectation: Expectation, *, hardened: bool = False
+    case: Case,
+    exchange: Exchange,
+    sight: Sight,
+    expectation: Expectation,
+    *,
+    hardened: bool = False,
 ) -> Judgement:
     """The judgement of one exchange.
 
-    :param sent: the octets that went out.
     :param hardened: judge by what the ruleset ``hardened`` asks for.
     """
     actual = describe(case, sight)
     span = _span(sight)
-    if sight.outcome is Outcome.REFUSED or (sight.outcome is Outcome.HUNG and sight.machine_dropped):
+    if sight.outcome is Outcome.REFUSED or (
+        sight.outcome is Outcome.HUNG and sight.machine_dropped
+    ):
         return Judgement(Word.VOID, actual, span)
     passes = expectation.passes
     permitted = (*expectation.allows, *expectation.noteds)
     if hardened and expectation.hardened is not None:
         passes, permitted = expectation.hardened, ()
-    look = _Look(case, sent, sight)
+    look = _Look(case, exchange, sight)
     fits = [look.fit(alternative) for alternative in passes]
     if Fit.YES in fits:
         return Judgement(Word.PASS, actual, span)
@@ -158,9 +166,10 @@ def _names(final: Final, case: Case) -> bool:
 class _Look:
     """One exchange, asked about alternative after alternative; remembers why none fits."""
 
-    def __init__(self, case: Case, sent: bytes, sight: Sight) -> None:
+    def __init__(self, case: Case, exchange: Exchange, sight: Sight) -> None:
         self.case = case
-        self.sent = sent
+        self.exchange = exchange
+        self.sent = exchange.sent
         self.sight = sight
         self.why = ""
 
@@ -200,7 +209,7 @@ class _Look:
         return self._ended(alternative, finals[-1], worst)
 
     def _own(self, word: str) -> Fit:
-        found, why = talks.TALKS[word.partition(".")[2]](self.case, self.sent, self.sight)
+        found, why = talks.TALKS[word.partition(".")[2]](self.case, self.exchange, self.sight)
         if found is None:
             return Fit.UNPROVEN
         return Fit.YES if found else self.no(why)
@@ -240,8 +249,10 @@ class _Look:
                 return self.no("an answer before the message was complete")
             later = (*sight.answers, *sight.after)
             if not rest:
-                fine = not later or 200 <= later[0].response.status < 300 or (
-                    later[0].response.status in REJECTED
+                fine = (
+                    not later
+                    or 200 <= later[0].response.status < 300
+                    or (later[0].response.status in REJECTED)
                 )
                 return Fit.YES if fine and len(later) <= 2 else self.no("not ACC or REJ at the end")
             return min(self._answer(answer, later, i) for i, answer in enumerate(rest))
@@ -293,18 +304,20 @@ class _Look:
             return Fit.YES
         shown = final.mirror
         method = self.case.methods[min(index, len(self.case.methods) - 1)]
-        if method == b"HEAD" or b"/mirror" not in self.sent:
+        line = _REQUEST_LINE.match(self.sent)
+        if method == b"HEAD" or (index == 0 and line and not _AT_MIRROR.match(line[2])):
             return Fit.YES
         if shown is None:
+            if index > 0:
+                return Fit.YES
             return self.no("the place itself did not answer: no mirror in a 2xx")
         kinds = {demand.kind for demand in answer.demands}
-        ids = _ID.findall(self.sent)
+        ids = _ID_LINE.findall(self.sent)
         if ids and index < len(ids) and shown.target is not None:
             found = _ID.search(shown.target)
             if found is None or found[1] != ids[index]:
                 return self.no("an answer out of order")
         if index == 0:
-            line = _REQUEST_LINE.match(self.sent)
             if line is None:
                 return Fit.YES
             if not kinds & {"method", "any method"} and shown.method not in (None, line[1]):

@@ -587,13 +587,27 @@ class Difference(msgspec.Struct, frozen=True):
     more: int = 0
 
 
+class Tally(msgspec.Struct, frozen=True, kw_only=True):
+    """Verdicts of one generated family: how many of each word at each level, and the first few."""
+
+    words: dict[Level, dict[Word, int]] = {}
+    closed_unanswered: int = 0  # failures that are only a close without an answer
+    failures: tuple[Verdict, ...] = ()  # the first few that are no pass
+
+
 class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):
     """One suite on one server."""
 
     score_percent: float | None
     reason: str | None = None  # why there is no score
     families: dict[str, SeedFamily] = {}
-    must: dict[str, int] | None = None
+    must: dict[str, int] | None = None  # requirements of level MUST and CTRL, by verdict
+    levels: dict[Level, dict[Word, int]] = {}  # cases by level and verdict
+    cases: dict[str, Verdict] = {}  # designed cases
+    generated: dict[str, Tally] = {}  # generated families
+    answers: dict[str, Tally] = {}  # the checks on every answer
+    requirements: dict[str, Word] = {}  # rows of the ledger
+    ruleset: str | None = None
     controls: Controls | None = None
     published: str | None = None  # "exact", "differs", None when nothing was published
     differences: tuple[Difference, ...] = ()

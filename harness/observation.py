@@ -109,7 +109,7 @@ def sight(case: Case, exchange: Exchange) -> Sight:
         cut_at is not None,
         cut_at is not None and canary_at is not None and cut_at >= canary_at,
         cut_status,
-        _closed_in_time(exchange, records),
+        closed_in_time(exchange),
         interims,
         exchange.machine_dropped,
     )
@@ -144,16 +144,17 @@ def _boundaries(
     return canary_at, completed_at
 
 
-def _closed_in_time(exchange: Exchange, records: list[Event]) -> bool:
+def closed_in_time(exchange: Exchange) -> bool:
+    """Whether the server closed within 1.5 s of the last octet either way."""
     if exchange.end is End.OPEN:
         return False
     last = ended = 0
-    for record in records:
-        if record.kind in (FIN, RST) and not ended:
-            ended = record.at_us
-        elif not ended:
-            last = record.at_us
-    return not records or ended - last <= CLOSE_US
+    for kind, at_us, _ in _EVENT.iter_unpack(exchange.timeline):
+        if kind in (FIN, RST):
+            ended = at_us
+            break
+        last = at_us
+    return ended - last <= CLOSE_US
 
 
 def _finals(

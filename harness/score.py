@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from httpmark.harness import judge
 from httpmark.harness.model import (
@@ -12,13 +14,128 @@ from httpmark.harness.model import (
     Exchange,
     Family,
     Level,
+    Requirement,
     SeedFamily,
     SuiteResult,
+    Tally,
     Verdict,
     Word,
 )
 
 FAILURES_KEPT = 10
+BINDING = (Level.MUST, Level.CTRL)
+
+# A requirement is as good as its worst case; what is not applicable proves nothing either way.
+_WORST_FIRST = (Word.FAIL, Word.UNSTABLE, Word.VOID, Word.WARN, Word.PASS, Word.NOT_APPLICABLE)
+_RANGE = re.compile(r"([A-Z]+)-([0-9]+)\.\.([0-9]+)")
+
+
+def tally(verdicts: Iterable[Verdict]) -> Tally:
+    """Fold the verdicts of one family."""
+    words: dict[Level, Counter[Word]] = {}
+    closed = 0
+    failures: list[Verdict] = []
+    for verdict in verdicts:
+        words.setdefault(verdict.level, Counter())[verdict.word] += 1
+        closed += verdict.closed_unanswered
+        if verdict.word in (Word.FAIL, Word.UNSTABLE) and len(failures) < FAILURES_KEPT:
+            failures.append(verdict)
+    return Tally(
+        words={level: dict(count) for level, count in words.items()},
+        closed_unanswered=closed,
+        failures=tuple(failures),
+    )
+
+
+def shows(requirement: Requirement, refs: Iterable[str], group: str) -> bool:
+    """Whether a case of these numbers and this family is among those of a requirement."""
+    words = (*refs, group)
+    for selector in requirement.cases:
+        if match := _RANGE.fullmatch(selector):
+            first, last = int(match[2]), int(match[3])
+            for ref in refs:
+                name, _, number = ref.rpartition("-")
+                if name == match[1] and number.isdigit() and first <= int(number) <= last:
+                    return True
+        elif any(fnmatch.fnmatchcase(word, selector) for word in words):
+            return True
+    return False
+
+
+def _worst(words: Iterable[Word]) -> Word:
+    found = set(words)
+    return next((word for word in _WORST_FIRST if word in found), Word.NOT_APPLICABLE)
+
+
+def requirements(
+    ledger: Iterable[Requirement],
+    families: Iterable[Family],
+    tallies: Mapping[str, Tally],
+    answers: Mapping[str, Tally],
+) -> dict[str, tuple[Level, Word, bool]]:
+    """Each requirement's level, verdict, and whether its failures are only closes unanswered.
+
+    A MUST is judged by its MUST cases and controls, any other by all its cases. Cases that no row
+    of the ledger names make a row of their own, by family and level.
+
+    :param tallies: by entry; entries that were not fired are left out.
+    :param answers: the checks on every answer, by number.
+    """
+    rows: dict[str, tuple[Level, list[Tally]]] = {row.id: (row.level, []) for row in ledger}
+    known = list(ledger)
+    for family in families:
+        named = [row for row in known if shows(row, family.refs or (family.ref,), family.group)]
+        if family.id not in tallies:
+            continue
+        found = tallies[family.id]
+        for row in named:
+            rows[row.id][1].append(found)
+        if not named:
+            for level in found.words:
+                rows.setdefault(f"{family.group}/{level}".lower(), (level, []))[1].append(found)
+    for number, found in answers.items():
+        for row in known:
+            if shows(row, (number,), number):
+                rows[row.id][1].append(found)
+    result = {}
+    for id, (level, members) in rows.items():
+        if not members:
+            continue
+        binding = BINDING if level in BINDING else tuple(Level)
+        own = (level,) if "/" in id else binding
+        counted = [t.words[lv] for t in members for lv in own if lv in t.words]
+        word = _worst(word for words in counted for word in words)
+        failed = sum(words.get(Word.FAIL, 0) for words in counted)
+        closed = sum(t.closed_unanswered for t in members)
+        result[id] = (level, word, word is Word.FAIL and 0 < failed <= closed)
+    return result
+
+
+_KEYS = {
+    Word.PASS: "passed",
+    Word.FAIL: "failed",
+    Word.WARN: "warned",
+    Word.VOID: "void",
+    Word.NOT_APPLICABLE: "not_applicable",
+    Word.UNSTABLE: "unstable",
+}
+
+
+def must(rows: Mapping[str, tuple[Level, Word, bool]]) -> dict[str, int]:
+    """How many requirements of level MUST and CTRL have which verdict (contract.md)."""
+    counts = dict.fromkeys((*_KEYS.values(), "closed_unanswered"), 0)
+    for level, word, only_closed in rows.values():
+        if level in BINDING:
+            counts[_KEYS[word]] += 1
+            counts["closed_unanswered"] += only_closed
+    return counts
+
+
+def percent(counts: Mapping[str, int]) -> float | None:
+    """MUST and control requirements passed (warned ones too) over those applicable."""
+    good = counts["passed"] + counts["warned"]
+    applicable = good + counts["failed"] + counts["unstable"]
+    return 100.0 * good / applicable if applicable else None
 
 
 def controls(judged: Iterable[Verdict]) -> Controls:

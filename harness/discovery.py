@@ -1,0 +1,105 @@
+"""What a target can do, found by asking: the capabilities of contract.md, one question each.
+
+A target that somebody else started declares nothing; a manifest (``--manifest``) replaces asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from httpmark.harness import conformance, observation, reader, wire
+
+_DEADLINE_S = 2.0
+
+
+def capabilities(target: conformance.Target) -> tuple[str, ...]:
+    """The capabilities that a running target shows, ``hello`` first and taken for granted: the
+    positive controls are what judges it."""
+    return ("hello", *(name for name, shows in _QUESTIONS.items() if shows(target)))
+
+
+def _ask(
+    target: conformance.Target, line: str, *fields: str, content: bytes = b""
+) -> reader.Response | None:
+    """The answer to one plain request, or None where there is no strict one."""
+    head = "\r\n".join((f"{line} HTTP/1.1", f"Host: {target.host}", *fields, "Connection: close"))
+    octets = wire.ask(
+        target.address, target.port, head.encode("latin-1") + b"\r\n\r\n" + content,
+        deadline_s=_DEADLINE_S,
+    )  # fmt: skip
+    if not octets:
+        return None
+    method = line.partition(" ")[0].encode("latin-1")
+    try:
+        return reader.read(octets, method=method, ended=True)
+    except (reader.Malformed, reader.Incomplete):
+        return None
+
+
+def _status(target: conformance.Target, line: str) -> int | None:
+    answer = _ask(target, line, *(("Content-Length: 0",) if line.startswith("POST") else ()))
+    return None if answer is None else answer.status
+
+
+def _body(target: conformance.Target) -> bool:
+    content = b"what is sent comes back"
+    answer = _ask(
+        target, "POST /body", f"Content-Length: {len(content)}",
+        "Content-Type: application/octet-stream", content=content,
+    )  # fmt: skip
+    return answer is not None and answer.status == 200 and answer.content == content
+
+
+def _mirror(target: conformance.Target) -> bool:
+    answer = _ask(target, "GET /mirror?a=1", "X-Asked: by httpmark")
+    if answer is None or answer.status != 200:
+        return False
+    shown = observation.mirror(answer.content)
+    return shown is not None and (shown.method, shown.target) == (b"GET", b"/mirror?a=1")
+
+
+def _behave(target: conformance.Target) -> bool:
+    wanted = {
+        "GET /404": 404,
+        "GET /get-only": 200,
+        "POST /get-only": 405,
+        "GET /204": 204,
+        "GET /304": 304,
+        "GET /redirect": 302,
+        "GET /slow": 200,
+        "GET /early": 200,
+    }
+    return all(_status(target, line) == status for line, status in wanted.items())
+
+
+def _echo(target: conformance.Target) -> bool:
+    answer = _ask(target, "GET /echo?a=1&b=2")
+    if answer is None or answer.status != 200:
+        return False
+    try:
+        return bool(msgspec.json.decode(answer.content) == {"a": "1", "b": "2"})
+    except msgspec.DecodeError:
+        return False
+
+
+def _websocket(target: conformance.Target) -> bool:
+    octets = wire.ask(
+        target.address,
+        target.port,
+        f"GET /websocket HTTP/1.1\r\nHost: {target.host}\r\nConnection: Upgrade\r\n"
+        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode("latin-1"),
+        deadline_s=0.5,
+    )
+    return bool(octets) and octets is not None and octets.startswith(b"HTTP/1.1 101 ")
+
+
+_QUESTIONS: dict[str, Callable[[conformance.Target], bool]] = {
+    "body": _body,
+    "mirror": _mirror,
+    "behave": _behave,
+    "echo": _echo,
+    "websocket": _websocket,
+}

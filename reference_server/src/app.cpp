@@ -13,6 +13,7 @@ namespace {
 
 constexpr Field kPlain{"Content-Type", "text/plain"};
 constexpr Field kJson{"Content-Type", "application/json"};
+constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::size_t kParametersMax = 256;
 
 // Writes JSON twice through the same code: first to count, then into the room that was given.
@@ -129,7 +130,7 @@ Reason write_json(ResponseWriter& writer, const Write& write) {
     write(counter);
     char* room = nullptr;
     const std::array<Field, 1> fields{kJson};
-    if (!writer.start(200, fields, counter.size(), room)) return Reason::kNoMemory;
+    if (!writer.start(200, fields, counter.size(), room)) return writer.fault();
     if (room != nullptr) {
         JsonWriter filler(room);
         write(filler);
@@ -229,7 +230,7 @@ Reason answer_echo(const Request& request, ResponseWriter& writer) {
             seen->value = parameter.value;
         } else if (count == parameters.size()) {
             return writer.write(400, {kPlain}, "too many parameters\n") ? Reason::kNone
-                                                                        : Reason::kNoMemory;
+                                                                        : writer.fault();
         } else {
             parameters[count++] = parameter;
         }
@@ -246,13 +247,45 @@ Reason answer_echo(const Request& request, ResponseWriter& writer) {
     });
 }
 
+// RFC 9110 9.3.8: the head as it came, without what is likely to be a secret.
+Reason answer_trace(const Request& request, ResponseWriter& writer) {
+    const RequestHead& head = request.head;
+    const std::string_view line(request.data + head.method_name.begin,
+                                head.fields_begin - head.method_name.begin);
+    const auto each_field = [&](const auto& take) {
+        FieldReader reader(std::string_view(request.data + head.fields_begin,
+                                            request.head_size - head.fields_begin));
+        std::string_view name;
+        std::string_view value;
+        while (reader.next(name, value)) {
+            if (equals_ignoring_case(name, "authorization") ||
+                equals_ignoring_case(name, "proxy-authorization") ||
+                equals_ignoring_case(name, "cookie")) {
+                continue;
+            }
+            for (const std::string_view part : {name, std::string_view(": "), value, kLineEnd}) {
+                take(part);
+            }
+        }
+    };
+    std::size_t size = line.size() + kLineEnd.size();
+    each_field([&](std::string_view part) { size += part.size(); });
+    char* out = nullptr;
+    const std::array<Field, 1> fields{Field{"Content-Type", "message/http"}};
+    if (!writer.start(200, fields, size, out)) return writer.fault();
+    if (out == nullptr) return Reason::kNone;
+    const auto put = [&](std::string_view part) { out = std::copy(part.begin(), part.end(), out); };
+    put(line);
+    each_field(put);
+    put(kLineEnd);
+    return Reason::kNone;
+}
+
 }  // namespace
 
 Reason answer(const Route& route, const Request& request, ResponseWriter& writer) {
-    const auto written = [](bool done) { return done ? Reason::kNone : Reason::kNoMemory; };
-    if (request.head.form == TargetForm::kAsterisk) {
-        return written(writer.write(204, {{"Allow", route.allow}}, {}));
-    }
+    const auto written = [&](bool done) { return done ? Reason::kNone : writer.fault(); };
+    if (request.head.form == TargetForm::kAsterisk) return written(writer.write(204, {}, {}));
     switch (route.handler) {
         case Handler::kHello:
         case Handler::kGetOnly:
@@ -278,6 +311,12 @@ Reason answer(const Route& route, const Request& request, ResponseWriter& writer
         }
         case Handler::kNotFound:
             return Reason::kNotFound;
+        case Handler::kTrace:
+            return answer_trace(request, writer);
+        case Handler::kFunction:
+            return route.function(request, writer);
+        case Handler::kMetrics:
+            break;  // needs the counters of all workers: Connections answers it
     }
     return Reason::kHandlerFailed;
 }

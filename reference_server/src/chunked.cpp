@@ -9,6 +9,19 @@ namespace httpmark {
 
 // One octet of a chunk-size line, its CRLF included.
 Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
+    // What may stand behind a size, an extension's name and an extension's value.
+    const auto ends_part = [&](Phase behind_space) {
+        if (c == '\r') {
+            phase_ = Phase::kLineLf;
+        } else if (c == ';') {
+            phase_ = Phase::kExtensionStart;
+        } else if (is_ows(c)) {
+            phase_ = behind_space;
+        } else {
+            return false;
+        }
+        return true;
+    };
     switch (phase_) {
         case Phase::kSizeStart:
             if (!is_hexdig(c)) return Reason::kChunkSizeSyntax;
@@ -17,7 +30,7 @@ Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
             [[fallthrough]];
         case Phase::kSize:
             if (is_hexdig(c)) {
-                const std::uint64_t room = limits.body_max - content_size_;
+                const std::uint64_t room = std::min(limits.body_max, content_max_) - content_size_;
                 const std::uint64_t digit = hex_value(c);
                 // Overflow-safe: what is there already is within the room, which is under 2^60.
                 if (chunk_left_ > room >> 4 || chunk_left_ * 16 + digit > room) {
@@ -26,16 +39,7 @@ Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
                 chunk_left_ = chunk_left_ * 16 + digit;
                 return Reason::kNone;
             }
-            if (c == '\r') {
-                phase_ = Phase::kLineLf;
-            } else if (c == ';') {
-                phase_ = Phase::kExtensionStart;
-            } else if (is_ows(c)) {
-                phase_ = Phase::kBeforeExtension;
-            } else {
-                return Reason::kChunkSizeSyntax;
-            }
-            return Reason::kNone;
+            return ends_part(Phase::kBeforeExtension) ? Reason::kNone : Reason::kChunkSizeSyntax;
         case Phase::kBeforeExtension:
             if (is_ows(c)) return Reason::kNone;
             if (c != ';') return Reason::kChunkExtensionSyntax;
@@ -48,18 +52,11 @@ Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
             return Reason::kNone;
         case Phase::kExtensionName:
             if (is_tchar(c)) return Reason::kNone;
-            if (c == '\r') {
-                phase_ = Phase::kLineLf;
-            } else if (c == ';') {
-                phase_ = Phase::kExtensionStart;
-            } else if (c == '=') {
+            if (c == '=') {
                 phase_ = Phase::kValueStart;
-            } else if (is_ows(c)) {
-                phase_ = Phase::kAfterName;
-            } else {
-                return Reason::kChunkExtensionSyntax;
+                return Reason::kNone;
             }
-            return Reason::kNone;
+            return ends_part(Phase::kAfterName) ? Reason::kNone : Reason::kChunkExtensionSyntax;
         case Phase::kAfterName:
             if (is_ows(c)) return Reason::kNone;
             if (c == ';') {
@@ -84,16 +81,8 @@ Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
             if (is_tchar(c)) return Reason::kNone;
             [[fallthrough]];
         case Phase::kAfterQuoted:
-            if (c == '\r') {
-                phase_ = Phase::kLineLf;
-            } else if (c == ';') {
-                phase_ = Phase::kExtensionStart;
-            } else if (is_ows(c)) {
-                phase_ = Phase::kBeforeExtension;
-            } else {
-                return Reason::kChunkExtensionSyntax;
-            }
-            return Reason::kNone;
+            return ends_part(Phase::kBeforeExtension) ? Reason::kNone
+                                                      : Reason::kChunkExtensionSyntax;
         case Phase::kQuoted:
             if (c == '"') {
                 phase_ = Phase::kAfterQuoted;
@@ -113,11 +102,34 @@ Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
             phase_ = last_chunk_ ? Phase::kTrailers : Phase::kData;
             content_size_ += chunk_left_;
             line_size_ = 0;
+            extension_size_ = 0;
             return Reason::kNone;
         default:
             break;
     }
     CHECK(false);
+}
+
+// The octet belongs to what stands between the size and the CRLF.
+bool ChunkedDecoder::is_in_extension(unsigned char c) const {
+    if (c == '\r') return false;
+    return phase_ > Phase::kSize ? phase_ < Phase::kLineLf
+                                 : phase_ == Phase::kSize && !is_hexdig(c);
+}
+
+// After a step that fitted: the name is gathered, and looked up at its colon.
+Reason ChunkedDecoder::trailer_name_octet(char c) {
+    if (trailers_.phase == FieldWalker::Phase::kName) {
+        if (trailers_.name_size <= trailer_name_.size()) trailer_name_[trailers_.name_size - 1] = c;
+        return Reason::kNone;
+    }
+    const bool at_colon =
+        trailers_.phase == FieldWalker::Phase::kValue && trailers_.value_size == 0 && c == ':';
+    if (at_colon && trailers_.name_size <= trailer_name_.size() &&
+        is_forbidden_trailer({trailer_name_.data(), trailers_.name_size})) {
+        return Reason::kTrailerForbidden;
+    }
+    return Reason::kNone;
 }
 
 ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Limits& limits,
@@ -157,7 +169,10 @@ ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Lim
             case Phase::kTrailers: {
                 std::size_t taken = 0;
                 while (taken < input.size() && trailers_.phase != FieldWalker::Phase::kDone) {
-                    const Reason reason = trailers_.step(octet(input[taken]), bounds);
+                    Reason reason = trailers_.step(octet(input[taken]), bounds);
+                    if (refuse_framing_trailers_ && reason == Reason::kNone) {
+                        reason = trailer_name_octet(input[taken]);
+                    }
                     if (reason != Reason::kNone) {
                         offset_ += taken;
                         return refuse(reason);
@@ -183,9 +198,17 @@ ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Lim
                 return Status::kDone;
             default: {
                 const bool over = ++line_size_ > limits.chunk_line_max;
+                const bool extends = is_in_extension(c);
                 const Reason reason = line_octet(c, limits);
                 if (reason != Reason::kNone) return refuse(reason);
                 if (over) return refuse(Reason::kChunkLineTooLong);
+                if (!extends) break;
+                if (++extension_size_ > limits.chunk_extension_max) {
+                    return refuse(Reason::kChunkExtensionTooLong);
+                }
+                if (++extensions_size_ > limits.chunk_extensions_max) {
+                    return refuse(Reason::kChunkExtensionsTooLong);
+                }
                 break;
             }
         }

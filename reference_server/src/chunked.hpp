@@ -2,6 +2,7 @@
 // trailers. Octet by octet where it is grammar, in bulk where it is data; one verdict per prefix.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -22,6 +23,10 @@ class ChunkedDecoder {
 
     // Room left of the limit on the whole request; unbounded when never called.
     void set_octets_max(std::uint64_t octets) { octets_max_ = octets; }
+    // A bound on the content, besides that of the limits.
+    void set_content_max(std::uint64_t octets) { content_max_ = octets; }
+    // A trailer that frames, routes or authenticates is refused at its colon.
+    void refuse_framing_trailers() { refuse_framing_trailers_ = true; }
 
     Reason reason() const { return reason_; }
     std::uint64_t content_size() const { return content_size_; }
@@ -50,15 +55,22 @@ class ChunkedDecoder {
         kRejected,
     };
     Reason line_octet(unsigned char c, const Limits& limits);
+    bool is_in_extension(unsigned char c) const;
+    Reason trailer_name_octet(char c);
 
     Phase phase_ = Phase::kSizeStart;
     Reason reason_ = Reason::kNone;
     bool last_chunk_ = false;
+    bool refuse_framing_trailers_ = false;
+    std::array<char, 20> trailer_name_{};  // the longest forbidden name has 19 octets
     std::uint32_t line_size_ = 0;
+    std::uint32_t extension_size_ = 0;
+    std::uint64_t extensions_size_ = 0;
     std::uint64_t chunk_left_ = 0;
     std::uint64_t content_size_ = 0;
     std::uint64_t offset_ = 0;
     std::uint64_t octets_max_ = ~std::uint64_t{0};
+    std::uint64_t content_max_ = ~std::uint64_t{0};
     std::uint64_t trailers_size_ = 0;
     FieldWalker trailers_;
 };

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "check.hpp"
+#include "syntax.hpp"
 
 namespace httpmark {
 
@@ -101,6 +102,7 @@ Connections::Connections(const ServerSettings& settings, Transport& transport, s
       transport_(transport),
       arena_(settings.limits.memory_max),
       wheel_(*this, static_cast<std::uint32_t>(now_ms / kTickMs)),
+      date_(settings.server_name),
       now_ms_(now_ms),
       scratch_(map_scratch(kOutputScratchSize)),
       scratch_at_(scratch_),
@@ -113,6 +115,7 @@ Connections::~Connections() {
 
 void Connections::set_time(std::uint64_t now_ms, std::int64_t unix_seconds) {
     now_ms_ = std::max(now_ms, now_ms_);
+    unix_seconds_ = unix_seconds;
     if (!date_.update(unix_seconds)) return;
     // The whole answer of /hello, made once a second; with its own kind of Sink, so that it comes
     // from the same writer as every other answer.
@@ -127,8 +130,23 @@ void Connections::set_time(std::uint64_t now_ms, std::int64_t unix_seconds) {
         std::size_t size = 0;
     } fixed(hello_);
     ResponseWriter writer(fixed, date_, {});
-    CHECK(writer.write(200, {{"Content-Type", "text/plain"}}, kHelloContent));
-    hello_size_ = fixed.size;
+    // A long Server field leaves no room for it; then it is made each time.
+    const bool fits = writer.write(200, {{"Content-Type", "text/plain"}}, kHelloContent);
+    hello_size_ = fits ? fixed.size : 0;
+    judge_hello();
+}
+
+void Connections::judge_hello() {
+    const std::vector<Route>& own = settings_.routes;
+    hello_is_fixed_ =
+        hello_size_ != 0 && !draining_ && observer_ == nullptr &&
+        settings_.limits.requests_per_connection == 0 &&
+        std::none_of(own.begin(), own.end(), [](const Route& r) { return r.path == kHelloPath; });
+}
+
+void Connections::set_observer(Observer* observer) {
+    observer_ = observer;
+    judge_hello();
 }
 
 std::uint32_t Connections::open(std::int32_t handle, bool tls) {
@@ -329,7 +347,7 @@ const char* Connections::first_octets(Connection& c, const char* p, const char* 
         return head_done(c, parser_.head(), p, result.offset, p + result.offset, end);
     }
     if (result.verdict == Verdict::kRejected) {
-        refuse(c, result.reason, parser_.head().method == Method::kHead);
+        refuse(c, result.reason, parser_.head().method == Method::kHead, result.offset);
         return end;
     }
     Exchange* const x = ensure_exchange(c);
@@ -355,7 +373,7 @@ const char* Connections::more_head(Connection& c, const char* p, const char* end
                                               settings_.strictness, *settings_.kernel);
     if (result.verdict == Verdict::kNeedMore) return p + step;
     if (result.verdict == Verdict::kRejected) {
-        refuse(c, result.reason, x.parser.head().method == Method::kHead);
+        refuse(c, result.reason, x.parser.head().method == Method::kHead, result.offset);
         return end;
     }
     CHECK(result.offset > known);
@@ -377,7 +395,13 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     const Limits& limits = settings_.limits;
     ++c.requests;
     Counters::add(counters_.requests);
-    Reason reason = judge_head(head, limits, settings_.strictness, c.has(Connection::kTls));
+    Reason reason =
+        judge_head(head, limits, settings_.strictness, c.has(Connection::kTls), settings_.choices);
+    if (settings_.choices.refuse_repeated_fields && comes_behind_repeated_fields(reason) &&
+        repeats_a_singleton({data + head.fields_begin, head_size - head.fields_begin}))
+        [[unlikely]] {
+        reason = Reason::kFieldRepeated;
+    }
     if (reason != Reason::kNone && !error_row(reason).connection_lives) {
         refuse(c, reason, head.method == Method::kHead);
         return end;
@@ -388,7 +412,7 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
         head.target.size == kHelloPath.size() &&
         std::memcmp(data + head.target.begin, kHelloPath.data(), kHelloPath.size()) == 0 &&
         reason == Reason::kNone && head.is_http_1_1() && !head.has(kConnectionClose) &&
-        limits.requests_per_connection == 0 && !draining_) [[likely]] {
+        hello_is_fixed_) [[likely]] {
         std::memcpy(scratch_at_, hello_.data(), hello_.size());
         scratch_at_ += hello_size_;
         if (c.exchange != nullptr) release_exchange(c);
@@ -396,14 +420,18 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     }
     const Request request{head, data, head_size, split_target(head.target.in(data), head.form),
                           {},   {},   c.requests};
-    const Route& route = find_route(request.target.path);
-    if (framing.kind == BodyKind::kLength && head_size + framing.length > limits.request_max) {
-        refuse(c, Reason::kRequestTooLarge, head.method == Method::kHead);
-        return end;
+    const Route& route = head.method == Method::kTrace
+                             ? trace_route()
+                             : find_route(request.target.path, settings_.routes);
+    if (framing.kind == BodyKind::kLength) {
+        const bool total = head_size + framing.length > limits.request_max;
+        if (total || framing.length > route.body_max) {
+            refuse(c, total ? Reason::kRequestTooLarge : Reason::kContentTooLarge,
+                   head.method == Method::kHead);
+            return end;
+        }
     }
-    if (reason == Reason::kNone && (route.methods & method_bit(head.method)) == 0) {
-        reason = Reason::kMethodNotAllowed;
-    }
+    if (reason == Reason::kNone) reason = judge_route(route, request, framing);
     const bool here =
         framing.kind == BodyKind::kNone || (framing.kind == BodyKind::kLength &&
                                             static_cast<std::uint64_t>(end - p) >= framing.length);
@@ -412,10 +440,13 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     const bool early = reason != Reason::kNone || route.early;
     if (early) {
         // RFC 9110 10.1.1: who was promised no 100 may or may not send the content; only a close
-        // leaves no doubt about what comes next.
-        if (expects) c.set(Connection::kClosing);
+        // leaves no doubt about what comes next. So it is with content that is too long to be read
+        // for nothing.
+        if (expects || (!here && framing.length > limits.early_drain_max)) {
+            c.set(Connection::kClosing);
+        }
         if (reason != Reason::kNone) {
-            write_error(c, reason, &head, route.allow);
+            write_error(c, reason, request, route.allow, ErrorEvent::kNoOffset);
         } else {
             respond(c, route, request);
         }
@@ -440,7 +471,8 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     }
     if (!was_here) {
         x->parser = parser_;
-        if (route.wants_head && !x->head.append(arena_, {data, head_size})) {
+        const bool keeps_head = route.wants_head || observer_ != nullptr;
+        if (keeps_head && !x->head.append(arena_, {data, head_size})) {
             refuse(c, Reason::kNoMemory);
             return end;
         }
@@ -453,6 +485,8 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     x->body_left = framing.length;
     x->chunked.set_octets_max(limits.request_max -
                               std::min<std::uint64_t>(head_size, limits.request_max));
+    x->chunked.set_content_max(route.body_max);
+    if (settings_.choices.refuse_framing_trailers) x->chunked.refuse_framing_trailers();
     x->started_ms = now_ms_;
     if (framing.kind == BodyKind::kNone) {
         respond_later(c);
@@ -518,7 +552,8 @@ const char* Connections::more_body(Connection& c, const char* p, const char* end
                     c.set(Connection::kClosing);
                     release_exchange(c);
                 } else {
-                    refuse(c, x.chunked.reason(), x.parser.head().method == Method::kHead);
+                    refuse(c, x.chunked.reason(), x.parser.head().method == Method::kHead,
+                           x.head_size + x.chunked.offset());
                 }
                 return end;
             case ChunkedDecoder::Status::kDone:
@@ -549,14 +584,44 @@ void Connections::body_done(Connection& c) {
 }
 
 void Connections::respond(Connection& c, const Route& route, const Request& request) {
-    const ResponseOptions options = options_for(c, request.head);
+    ResponseOptions options = options_for(c, request.head);
+    if (request.head.method == Method::kOptions) options.allow = route.allow;
     ResponseWriter writer(*this, date_, options);
-    const Reason reason = answer(route, request, writer);
+    Reason reason = Reason::kNone;
+    if (route.handler == Handler::kMetrics) [[unlikely]] {
+        answer_metrics(writer);
+        reason = writer.fault();
+    } else {
+        reason = answer(route, request, writer);
+    }
     if (reason != Reason::kNone) {
-        write_error(c, reason, &request.head, route.allow);
+        write_error(c, reason, request, route.allow, ErrorEvent::kNoOffset);
         return;
     }
+    if (observer_ != nullptr) [[unlikely]]
+        tell_answer(c, request, writer, nullptr);
     if (options.close) c.set(Connection::kClosing);
+}
+
+// What a route asks of a request beyond the rules of the protocol.
+Reason Connections::judge_route(const Route& route, const Request& request,
+                                const Framing& framing) const {
+    if ((route.methods & method_bit(request.head.method)) == 0) return Reason::kMethodNotAllowed;
+    if (framing.kind == BodyKind::kNone) return Reason::kNone;
+    if (route.wants_length && framing.kind == BodyKind::kChunked) return Reason::kLengthRequired;
+    if (route.media_type.empty()) return Reason::kNone;
+    FieldReader reader(
+        {request.data + request.head.fields_begin, request.head_size - request.head.fields_begin});
+    std::string_view name;
+    std::string_view value;
+    while (reader.next(name, value)) {
+        // RFC 9110 8.3.1: type and subtype without regard to case, parameters behind ';'.
+        if (equals_ignoring_case(name, "content-type") &&
+            equals_ignoring_case(trim_ows(value.substr(0, value.find(';'))), route.media_type)) {
+            return Reason::kNone;
+        }
+    }
+    return Reason::kMediaType;
 }
 
 void Connections::respond_later(Connection& c) {
@@ -564,45 +629,110 @@ void Connections::respond_later(Connection& c) {
     c.exchange->started_ms = now_ms_;
 }
 
-void Connections::write_error(Connection& c, Reason reason, const RequestHead* head,
-                              std::string_view allow) {
+void Connections::write_error(Connection& c, Reason reason, const Request& request,
+                              std::string_view allow, std::uint64_t offset) {
     const ErrorRow& row = error_row(reason);
-    ResponseOptions options;
-    if (head != nullptr) options = options_for(c, *head);
+    Counters::add(counters_.errors[static_cast<std::size_t>(reason)]);
+    ResponseOptions options = options_for(c, request.head);
     if (!row.connection_lives) options.close = true;
     if (options.close) {
         c.set(Connection::kClosing);
         options.say_keep_alive = false;
     }
-    std::array<char, 64> content{};
-    const std::string_view name(row.name);
-    CHECK(name.size() + 1 <= content.size());
-    std::memcpy(content.data(), name.data(), name.size());
-    content[name.size()] = '\n';
-    const std::string_view text(content.data(), name.size() + 1);
+    if (row.status == 405) options.allow = allow;  // RFC 9110 15.5.6
     ResponseWriter writer(*this, date_, options);
-    constexpr Field kPlain{"Content-Type", "text/plain"};
-    const bool done = row.status == 405 ? writer.write(row.status, {kPlain, {"Allow", allow}}, text)
-                                        : writer.write(row.status, {kPlain}, text);
-    if (!done) c.set(Connection::kBroken);
+    const std::string peer = observer_ == nullptr ? std::string() : transport_.peer(current_id_);
+    const ErrorEvent event{reason, offset, peer};
+    if (observer_ != nullptr) observer_->on_error(event);
+    if (observer_ == nullptr || !observer_->answer_error(event, writer)) {
+        std::array<char, 64> content{};
+        const std::string_view name(row.name);
+        CHECK(name.size() + 1 <= content.size());
+        std::memcpy(content.data(), name.data(), name.size());
+        content[name.size()] = '\n';
+        const std::string_view text(content.data(), name.size() + 1);
+        if (!writer.write(row.status, {{"Content-Type", "text/plain"}}, text)) {
+            c.set(Connection::kBroken);
+            return;
+        }
+    }
+    if (observer_ != nullptr) tell_answer(c, request, writer, &event);
+}
+
+void Connections::tell_answer(Connection&, const Request& request, const ResponseWriter& writer,
+                              const ErrorEvent* error) {
+    const RequestHead& head = request.head;
+    const std::string peer = error == nullptr ? transport_.peer(current_id_) : std::string();
+    AnswerEvent event{};
+    event.error = error;
+    event.peer = error == nullptr ? std::string_view(peer) : error->peer;
+    event.unix_seconds = unix_seconds_;
+    if (request.data != nullptr) {
+        event.method = head.method_name.in(request.data);
+        event.target = head.target.in(request.data);
+        event.version = {request.data + head.target.begin + head.target.size + 1, 8};
+    }
+    event.status = writer.status();
+    event.content_size = writer.content_size();
+    observer_->on_answer(event);
 }
 
 // The stream is of no further use: one answer, then the staged close.
-void Connections::refuse(Connection& c, Reason reason, bool head_request) {
+void Connections::refuse(Connection& c, Reason reason, bool head_request, std::uint64_t offset) {
     Counters::add(counters_.refused);
     CHECK(!error_row(reason).connection_lives);
     RequestHead head;
     head.method = head_request ? Method::kHead : Method::kGet;
     head.version_minor = 1;
-    write_error(c, reason, &head, {});
+    write_error(c, reason, {head, nullptr, 0, {}, {}, {}, c.requests}, {}, offset);
     if (c.exchange != nullptr) release_exchange(c);
+}
+
+// All workers' counters in the text format that Prometheus reads.
+void Connections::answer_metrics(ResponseWriter& writer) {
+    constexpr struct {
+        std::atomic<std::uint64_t> Counters::*counter;
+        const char* name;
+        const char* meaning;
+    } kRows[] = {
+        {&Counters::accepted, "connections_accepted", "Connections accepted"},
+        {&Counters::closed, "connections_closed", "Connections closed"},
+        {&Counters::requests, "requests", "Requests whose head was complete"},
+        {&Counters::refused, "refused", "Refusals that end the connection"},
+        {&Counters::timeouts, "timeouts", "Timeouts of any kind"},
+        {&Counters::bytes_in, "received_bytes", "Octets received"},
+        {&Counters::bytes_out, "sent_bytes", "Octets sent"},
+    };
+    std::string text;
+    for (const auto& row : kRows) {
+        const std::string name = std::string("httpmark_") + row.name + "_total";
+        text += "# HELP " + name + ' ' + row.meaning + "\n# TYPE " + name + " counter\n";
+        for (std::size_t i = 0; i < settings_.metrics->size(); ++i) {
+            text += name + "{worker=\"" + std::to_string(i) + "\"} " +
+                    std::to_string(
+                        ((*settings_.metrics)[i]->*row.counter).load(std::memory_order_relaxed)) +
+                    '\n';
+        }
+    }
+    text +=
+        "# HELP httpmark_errors_total Error answers by reason\n"
+        "# TYPE httpmark_errors_total counter\n";
+    for (std::size_t reason = 1; reason < static_cast<std::size_t>(Reason::kCount); ++reason) {
+        std::uint64_t sum = 0;
+        for (const Counters* counters : *settings_.metrics) {
+            sum += counters->errors[reason].load(std::memory_order_relaxed);
+        }
+        if (sum == 0) continue;
+        text += std::string("httpmark_errors_total{reason=\"") +
+                error_row(static_cast<Reason>(reason)).name + "\"} " + std::to_string(sum) + '\n';
+    }
+    writer.write(200, {{"Content-Type", "text/plain; version=0.0.4"}}, text);
 }
 
 // ---------------------------------------------------------------- output
 
 char* Connections::prepare(std::size_t size) {
-    if (static_cast<std::size_t>(scratch_end_ - scratch_at_) < size ||
-        current_->output != nullptr) {
+    if (static_cast<std::size_t>(scratch_end_ - scratch_at_) < size || blocked(*current_)) {
         flush();
         if (size > kOutputScratchSize || blocked(*current_)) {
             Output* const out = ensure_output(*current_, size);
@@ -635,8 +765,12 @@ void Connections::flush() {
     scratch_at_ = scratch_;
     if (c.has(Connection::kBroken)) return;
     if (size != 0) {
-        if (blocked(c)) {
-            if (!append_output(c, scratch_, size)) c.set(Connection::kBroken);
+        if (c.output != nullptr) {
+            if (!append_output(c, scratch_, size)) {
+                c.set(Connection::kBroken);
+            } else if (!c.has(Connection::kRoomAwaited)) {
+                push_output(c);
+            }
             return;
         }
         if (c.tls != nullptr) {
@@ -751,6 +885,12 @@ void Connections::push_tls(Connection& c) {
     }
 }
 
+bool Connections::is_full(const Output& output) const {
+    const std::size_t unsent = output.end - output.begin + output.cipher.size - output.cipher_begin;
+    // Behind filling nothing can be appended.
+    return output.fill != 0 || unsent > settings_.limits.pending_output_max;
+}
+
 Output* Connections::ensure_output(Connection& c, std::size_t room) {
     Output* const old = c.output;
     if (old != nullptr && old->capacity - old->end >= room) return old;
@@ -850,8 +990,13 @@ void Connections::settle(std::uint32_t id) {
         free_slot(id);
         return;
     }
-    if (blocked(c)) {
-        set_interest(id, false, true);
+    if (c.output != nullptr) {
+        // What waits is little and nothing else is in the way: the next requests may come.
+        const bool reads =
+            !blocked(c) && !c.has(Connection::kClosing | Connection::kPeerClosed) &&
+            (c.exchange == nullptr ||
+             (c.exchange->parked.size == 0 && c.exchange->stage < Exchange::Stage::kWaiting));
+        set_interest(id, reads, true);
         if (c.wait != Connection::Wait::kWrite) {
             set_wait(id, Connection::Wait::kWrite, limits.write_timeout_ms);
         }
@@ -907,7 +1052,11 @@ void Connections::settle(std::uint32_t id) {
         case Exchange::Stage::kWaiting:
             set_interest(id, x->parked.size == 0 && !c.has(Connection::kPeerClosed), false);
             if (c.wait != Connection::Wait::kHandler) {
-                set_wait(id, Connection::Wait::kHandler, kSlowAnswerMs);
+                const std::uint64_t limit = limits.handler_timeout_ms;
+                const std::uint64_t whole =
+                    limit == 0 ? kSlowAnswerMs : std::min<std::uint64_t>(limit, kSlowAnswerMs);
+                const std::uint64_t waited = now_ms_ - x->started_ms;
+                set_wait(id, Connection::Wait::kHandler, waited < whole ? whole - waited : 1);
             }
             break;
         case Exchange::Stage::kParked:
@@ -1017,7 +1166,7 @@ void Connections::on_timer(std::uint32_t id) {
         case Connection::Wait::kHandler: {
             Exchange& x = *c.exchange;
             const RequestHead head = x.parser.head();
-            const Request request{head, nullptr, x.head_size, {}, {}, {}, c.requests};
+            const Request request{head, x.head.data, x.head_size, {}, {}, {}, c.requests};
             c.wait = Connection::Wait::kNothing;
             if (limits.handler_timeout_ms != 0 && limits.handler_timeout_ms < kSlowAnswerMs) {
                 refuse(c, Reason::kHandlerTimeout, head.method == Method::kHead);
@@ -1036,6 +1185,10 @@ void Connections::on_timer(std::uint32_t id) {
         case Connection::Wait::kIdle:
             // Said in TLS by an alert, and staged, so that a request under way to us is no RST.
             Counters::add(counters_.timeouts);
+            if (settings_.choices.answer_idle) {
+                refuse(c, Reason::kIdleTimeout);
+                break;
+            }
             begin_linger(id);
             return;
         case Connection::Wait::kWrite:
@@ -1052,6 +1205,7 @@ void Connections::on_timer(std::uint32_t id) {
 
 void Connections::drain() {
     draining_ = true;
+    judge_hello();
     for (std::uint32_t id = 0; id < capacity_; ++id) {
         Connection& c = slot(id);
         if (c.state == Connection::State::kOpen && c.exchange == nullptr && c.output == nullptr) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +38,8 @@ class Transport {
     virtual void set_interest(std::uint32_t id, bool octets, bool room) = 0;
     virtual void shutdown_write(std::uint32_t id) = 0;
     virtual void close(std::uint32_t id) = 0;
+    // Who is at the other end, as text; "-" where that cannot be told.
+    virtual std::string peer(std::uint32_t) { return "-"; }
 
   protected:
     ~Transport() = default;
@@ -51,6 +54,7 @@ struct Counters {
     std::atomic<std::uint64_t> timeouts{0};
     std::atomic<std::uint64_t> bytes_in{0};
     std::atomic<std::uint64_t> bytes_out{0};
+    std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Reason::kCount)> errors{};
 
     static void add(std::atomic<std::uint64_t>& counter, std::uint64_t n = 1) {
         counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -61,6 +65,48 @@ struct ServerSettings {
     Limits limits;
     Strictness strictness = Strictness::kStrict;
     const ScanKernel* kernel = &kScalarKernel;
+    Choices choices;
+    std::string_view server_name;  // of the Server field, which is left out when empty
+    std::vector<Route> routes;     // looked at before the example's
+    // Over connections_max no more are accepted, instead of a 503 to each.
+    bool wait_over_connections = false;
+    // Where it is given, /metrics tells of all these.
+    const std::vector<const Counters*>* metrics = nullptr;
+};
+
+// Something was refused, or not answered in time. Views live for the call only.
+struct ErrorEvent {
+    static constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
+    Reason reason;
+    std::uint64_t offset;  // of the octet at fault, from the first of its request
+    std::string_view peer;
+};
+
+// A final answer has been written.
+struct AnswerEvent {
+    const ErrorEvent* error;  // nullptr for an answer of a handler
+    std::string_view peer;
+    std::int64_t unix_seconds;
+    std::string_view method;  // empty where the head was never complete, as are the next two
+    std::string_view target;
+    std::string_view version;
+    unsigned status;
+    std::uint64_t content_size;
+};
+
+// Told of what happens in one worker, by its own thread: nothing in it needs a lock. Whatever it
+// does holds up that worker.
+class Observer {
+  public:
+    // Once for each fault, and before its answer.
+    virtual void on_error(const ErrorEvent&) {}
+    // May write the answer to a fault in the server's place; false leaves it to the server. This is
+    // also the handler of what is not found.
+    virtual bool answer_error(const ErrorEvent&, ResponseWriter&) { return false; }
+    virtual void on_answer(const AnswerEvent&) {}
+
+  protected:
+    ~Observer() = default;
 };
 
 struct Exchange;
@@ -118,6 +164,9 @@ class Connections final : private TimerNodes, private Sink {
     // Once per turn of the loop, before any event: a clock that never goes back, and the date.
     void set_time(std::uint64_t now_ms, std::int64_t unix_seconds);
 
+    // Before the first connection; nullptr for none.
+    void set_observer(Observer* observer);
+
     // What new TLS connections are served with; nullptr while there is no TLS.
     void set_tls(std::shared_ptr<const TlsContext> context);
 
@@ -162,11 +211,19 @@ class Connections final : private TimerNodes, private Sink {
     void body_done(Connection& c);
     void respond(Connection& c, const Route& route, const Request& request);
     void respond_later(Connection& c);
-    void refuse(Connection& c, Reason reason, bool head_request = false);
-    void write_error(Connection& c, Reason reason, const RequestHead* head, std::string_view allow);
+    void answer_metrics(ResponseWriter& writer);
+    void refuse(Connection& c, Reason reason, bool head_request = false,
+                std::uint64_t offset = ErrorEvent::kNoOffset);
+    void write_error(Connection& c, Reason reason, const Request& request, std::string_view allow,
+                     std::uint64_t offset);
+    void tell_answer(Connection& c, const Request& request, const ResponseWriter& writer,
+                     const ErrorEvent* error);
+    Reason judge_route(const Route& route, const Request& request, const Framing& framing) const;
     ResponseOptions options_for(Connection& c, const RequestHead& head);
 
-    static bool blocked(const Connection& c) { return c.output != nullptr; }
+    // No more may be answered before some of the output has gone.
+    bool blocked(const Connection& c) const { return c.output != nullptr && is_full(*c.output); }
+    bool is_full(const Output& output) const;
     void park(Connection& c, const char* p, const char* end);
     void flush();
     void push_output(Connection& c);
@@ -202,7 +259,12 @@ class Connections final : private TimerNodes, private Sink {
     std::uint32_t free_head_ = kNoSlot;
     std::uint64_t open_count_ = 0;
     std::uint64_t now_ms_ = 0;
+    std::int64_t unix_seconds_ = 0;
+    Observer* observer_ = nullptr;
     bool draining_ = false;
+    // A plain GET of /hello may be answered from hello_: nobody wants to see it otherwise.
+    bool hello_is_fixed_ = false;
+    void judge_hello();
 
     Connection* current_ = nullptr;
     std::uint32_t current_id_ = kNoSlot;

@@ -53,11 +53,14 @@ constexpr std::array<ErrorRow, static_cast<std::size_t>(Reason::kCount)> kErrors
     {Reason::kTransferCodingParameters, "transfer-coding-parameters", 400, "RFC 9112 7.1", kCloses},
     {Reason::kTransferCodingNotFinal, "transfer-coding-not-final", 400, "RFC 9112 6.3", kCloses},
     {Reason::kTransferCodingEmpty, "transfer-coding-empty", 400, "RFC 9112 6.3", kCloses},
+    {Reason::kTransferCodingEmptyMember, "transfer-coding-empty-member", 400, "RFC 9110 5.6.1",
+     kCloses},
     {Reason::kTransferCodingUnknown, "transfer-coding-unknown", 501, "RFC 9112 6.1", kCloses},
     {Reason::kTransferCodingWithLength, "transfer-coding-with-length", 400, "RFC 9112 6.1",
      kCloses},
     {Reason::kLengthSyntax, "length-syntax", 400, "RFC 9112 6.3", kCloses},
     {Reason::kLengthRepeated, "length-repeated", 400, "RFC 9110 8.6", kCloses},
+    {Reason::kFieldRepeated, "field-repeated", 400, "RFC 9110 5.3", kCloses},
     {Reason::kLengthTooLarge, "length-too-large", 413, "RFC 9110 8.6", kCloses},
     {Reason::kMethodUnknown, "method-unknown", 501, "RFC 9110 9.1", kLives},
     {Reason::kMisdirected, "misdirected", 421, "RFC 9110 7.4", kLives},
@@ -68,6 +71,8 @@ constexpr std::array<ErrorRow, static_cast<std::size_t>(Reason::kCount)> kErrors
     {Reason::kChunkSizeTooLarge, "chunk-size-too-large", 413, "RFC 9112 7.1", kCloses},
     {Reason::kChunkExtensionSyntax, "chunk-extension-syntax", 400, "RFC 9112 7.1.1", kCloses},
     {Reason::kChunkLineTooLong, "chunk-line-too-long", 400, "RFC 9112 7.1.1", kCloses},
+    {Reason::kChunkExtensionTooLong, "chunk-extension-too-long", 400, "RFC 9112 7.1.1", kCloses},
+    {Reason::kChunkExtensionsTooLong, "chunk-extensions-too-long", 400, "RFC 9112 7.1.1", kCloses},
     {Reason::kChunkLineEnd, "chunk-line-end", 400, "RFC 9112 7.1", kCloses},
     {Reason::kChunkDataEnd, "chunk-data-end", 400, "RFC 9112 7.1", kCloses},
     {Reason::kTrailerNameEmpty, "trailer-name-empty", 400, "RFC 9112 7.1.2", kCloses},
@@ -81,13 +86,17 @@ constexpr std::array<ErrorRow, static_cast<std::size_t>(Reason::kCount)> kErrors
     {Reason::kTrailerValueTooLong, "trailer-value-too-long", 431, "RFC 6585 5", kCloses},
     {Reason::kTrailerLinesTooMany, "trailer-lines-too-many", 431, "RFC 6585 5", kCloses},
     {Reason::kTrailersTooLong, "trailers-too-long", 431, "RFC 6585 5", kCloses},
+    {Reason::kTrailerForbidden, "trailer-forbidden", 400, "RFC 9110 6.5.1", kCloses},
     {Reason::kIncomplete, "incomplete", 400, "RFC 9112 8", kCloses},
+    {Reason::kIdleTimeout, "idle-timeout", 408, "RFC 9110 15.5.9", kCloses},
     {Reason::kHeadTimeout, "head-timeout", 408, "RFC 9110 15.5.9", kCloses},
     {Reason::kBodyTimeout, "body-timeout", 408, "RFC 9110 15.5.9", kCloses},
     {Reason::kHandlerTimeout, "handler-timeout", 503, "RFC 9110 15.6.4", kCloses},
     {Reason::kHandlerFailed, "handler-failed", 500, "RFC 9110 15.6.1", kCloses},
     {Reason::kNotFound, "not-found", 404, "RFC 9110 15.5.5", kLives},
     {Reason::kMethodNotAllowed, "method-not-allowed", 405, "RFC 9110 15.5.6", kLives},
+    {Reason::kLengthRequired, "length-required", 411, "RFC 9110 15.5.12", kLives},
+    {Reason::kMediaType, "media-type", 415, "RFC 9110 15.5.16", kLives},
     {Reason::kNoMemory, "no-memory", 503, "RFC 9110 15.6.4", kCloses},
     {Reason::kTooManyConnections, "too-many-connections", 503, "RFC 9110 15.6.4", kCloses},
 }};
@@ -119,6 +128,8 @@ std::string_view status_phrase(unsigned status) {
             return "OK";
         case 204:
             return "No Content";
+        case 205:
+            return "Reset Content";
         case 302:
             return "Found";
         case 304:
@@ -131,10 +142,14 @@ std::string_view status_phrase(unsigned status) {
             return "Method Not Allowed";
         case 408:
             return "Request Timeout";
+        case 411:
+            return "Length Required";
         case 413:
             return "Content Too Large";
         case 414:
             return "URI Too Long";
+        case 415:
+            return "Unsupported Media Type";
         case 417:
             return "Expectation Failed";
         case 421:

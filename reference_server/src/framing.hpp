@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "error.hpp"
 #include "limits.hpp"
@@ -19,7 +20,15 @@ struct Framing {
 
 // kNone, or the first of: 400 Host, 400/501 Transfer-Encoding, 400 Content-Length, 501 method,
 // 421, 413, 417.
-Reason judge_head(const RequestHead& head, const Limits& limits, Strictness strictness, bool tls);
+Reason judge_head(const RequestHead& head, const Limits& limits, Strictness strictness, bool tls,
+                  const Choices& choices = {});
+
+// A field of which a message holds at most one (RFC 9110 5.3, RFC 6265 5.4, RFC 6454 7) stands
+// twice in the section. A refusal for it comes behind those of Content-Length.
+bool repeats_a_singleton(std::string_view section);
+constexpr bool comes_behind_repeated_fields(Reason reason) {
+    return reason == Reason::kNone || reason > Reason::kFieldRepeated;
+}
 
 // For a head that judge_head() has let pass, or refused with a reason that leaves the framing
 // known.

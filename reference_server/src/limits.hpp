@@ -16,6 +16,15 @@ namespace httpmark {
 //             browsers send them.
 enum class Strictness : std::uint8_t { kStrict, kRfc, kBrowser };
 
+// Points that the RFCs leave open and on which strictness says nothing; all off by default.
+struct Choices {
+    bool refuse_empty_codings = false;     // empty members of Transfer-Encoding (RFC 9110 5.6.1)
+    bool refuse_framing_trailers = false;  // instead of dropping them (RFC 9110 6.5.1)
+    bool refuse_repeated_fields = false;   // singletons sent twice (RFC 9110 5.3)
+    bool answer_trace = false;             // TRACE is reflected (RFC 9110 9.3.8), else 501
+    bool answer_idle = false;              // an idle timeout is told by a 408
+};
+
 struct Limits {
     std::uint64_t method_max = 32;
     std::uint64_t target_max = 8192;
@@ -25,7 +34,9 @@ struct Limits {
     std::uint64_t head_max = 32768;
     std::uint64_t body_max = 33554432;
     std::uint64_t request_max = 34603008;
-    std::uint64_t chunk_line_max = 1024;
+    std::uint64_t chunk_line_max = 2048;
+    std::uint64_t chunk_extension_max = 1024;
+    std::uint64_t chunk_extensions_max = 16384;
     std::uint64_t trailer_lines_max = 100;
     std::uint64_t trailers_max = 16384;
     std::uint64_t requests_per_connection = 0;
@@ -59,7 +70,7 @@ struct LimitRow {
 
 inline constexpr std::uint64_t kMilliseconds = 86400000;  // no timeout is longer than a day
 
-inline constexpr std::array<LimitRow, 28> kLimitTable = {{
+inline constexpr std::array<LimitRow, 30> kLimitTable = {{
     {"method-max", &Limits::method_max, 7, 255, "501", "octets of a method"},
     {"target-max", &Limits::target_max, 16, 60000, "414", "octets of a request-target"},
     {"field-name-max", &Limits::field_name_max, 17, 16384, "431", "octets of a field name"},
@@ -72,6 +83,10 @@ inline constexpr std::array<LimitRow, 28> kLimitTable = {{
      "octets of head, content, chunk framing and trailers"},
     {"chunk-line-max", &Limits::chunk_line_max, 16, 16384, "400",
      "octets of a chunk-size line with extensions and CRLF"},
+    {"chunk-extension-max", &Limits::chunk_extension_max, 0, 16384, "400",
+     "octets of extensions in one chunk-size line"},
+    {"chunk-extensions-max", &Limits::chunk_extensions_max, 0, 1ULL << 30, "400",
+     "octets of extensions in all chunk-size lines of a request"},
     {"trailer-lines-max", &Limits::trailer_lines_max, 0, 1000, "431", "trailer lines"},
     {"trailers-max", &Limits::trailers_max, 2, 65535, "431", "octets of the trailer section"},
     {"requests-per-connection", &Limits::requests_per_connection, 0, 1ULL << 31, "close",
@@ -88,8 +103,7 @@ inline constexpr std::array<LimitRow, 28> kLimitTable = {{
      "octets held for incomplete requests and unsent answers"},
     {"backlog", &Limits::backlog, 1, 65535, "-", "length of the listening queue"},
     {"accepts-per-wake", &Limits::accepts_per_wake, 1, 4096, "-", "connections accepted at a time"},
-    {"idle-timeout-ms", &Limits::idle_timeout_ms, 0, kMilliseconds, "close",
-     "between requests, 0 for none"},
+    {"idle-timeout-ms", &Limits::idle_timeout_ms, 0, kMilliseconds, "close", "between requests"},
     {"head-timeout-ms", &Limits::head_timeout_ms, 0, kMilliseconds, "408",
      "from the first octet of a request to the end of its head"},
     {"body-timeout-ms", &Limits::body_timeout_ms, 0, kMilliseconds, "408",
@@ -97,7 +111,7 @@ inline constexpr std::array<LimitRow, 28> kLimitTable = {{
     {"body-rate-min", &Limits::body_rate_min, 0, 1ULL << 30, "408",
      "octets a second that extend body-timeout-ms"},
     {"handler-timeout-ms", &Limits::handler_timeout_ms, 0, kMilliseconds, "503",
-     "for a handler that answers later, 0 for none"},
+     "for a handler that answers later"},
     {"write-timeout-ms", &Limits::write_timeout_ms, 0, kMilliseconds, "close",
      "without progress in sending"},
     {"linger-timeout-ms", &Limits::linger_timeout_ms, 1, kMilliseconds, "close",

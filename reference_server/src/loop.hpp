@@ -44,6 +44,10 @@ class Loop {
     virtual bool start(LoopEvents& events, std::string& error) = 0;
     virtual bool add_listener(int socket, std::uint32_t listener, std::string& error) = 0;
     virtual void remove_listener(int socket) = 0;
+    // Paused, connections stay in the kernel's queue; a few that are under way may still come.
+    virtual void pause_listener(std::uint32_t listener, bool paused) = 0;
+    // "address:port" of the other end, "unix" or, where the kernel does not say, "-".
+    virtual std::string peer(std::int32_t handle) = 0;
 
     // Octets taken, perhaps fewer than `size`: then ask for room. What has been taken goes out in
     // order, and before a later shutdown_write(). kBroken: the connection is gone.
@@ -60,6 +64,9 @@ class Loop {
     // From any thread.
     virtual void wake() = 0;
 };
+
+// What getpeername() tells of a descriptor, as text.
+std::string peer_name(int descriptor);
 
 struct LoopSettings {
     std::size_t receive_size;

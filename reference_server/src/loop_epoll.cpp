@@ -1,4 +1,6 @@
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -58,6 +60,16 @@ class EpollLoop final : public Loop {
 
     void remove_listener(int socket) override { epoll_ctl(epoll_, EPOLL_CTL_DEL, socket, nullptr); }
 
+    void pause_listener(std::uint32_t listener, bool paused) override {
+        epoll_event event{};
+        event.events = paused ? 0U : EPOLLIN;
+        event.data.u64 = kListenerBase | listener;
+        CHECK(epoll_ctl(epoll_, EPOLL_CTL_MOD, listeners_[listener], &event) == 0);
+        paused_ = paused;
+    }
+
+    std::string peer(std::int32_t handle) override { return peer_name(handle); }
+
     std::ptrdiff_t send(std::int32_t handle, LoopToken, const char* data,
                         std::size_t size) override {
         ssize_t taken = 0;
@@ -115,7 +127,7 @@ class EpollLoop final : public Loop {
     }
 
     void accept_from(std::uint32_t listener) {
-        for (unsigned i = 0; i < settings_.accepts_per_wake; ++i) {
+        for (unsigned i = 0; i < settings_.accepts_per_wake && !paused_; ++i) {
             const int fd =
                 accept4(listeners_[listener], nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
             if (fd < 0) {
@@ -170,10 +182,29 @@ class EpollLoop final : public Loop {
     int reserve_ = -1;
     char* receive_ = nullptr;
     std::vector<int> listeners_;
+    bool paused_ = false;
     std::array<epoll_event, 256> ready_{};
 };
 
 }  // namespace
+
+std::string peer_name(int descriptor) {
+    sockaddr_storage storage{};
+    socklen_t size = sizeof storage;
+    char text[INET6_ADDRSTRLEN] = "";
+    if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return "-";
+    if (storage.ss_family == AF_INET) {
+        const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+        inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+        return std::string(text) + ':' + std::to_string(ntohs(v4.sin_port));
+    }
+    if (storage.ss_family == AF_INET6) {
+        const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+        inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+        return '[' + std::string(text) + "]:" + std::to_string(ntohs(v6.sin6_port));
+    }
+    return "unix";
+}
 
 std::unique_ptr<Loop> make_epoll_loop(const LoopSettings& settings) {
     return std::make_unique<EpollLoop>(settings);

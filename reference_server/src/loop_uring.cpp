@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <vector>
 
 #include "check.hpp"
@@ -29,6 +30,7 @@ constexpr unsigned kSendBuffers = 32;
 constexpr std::size_t kSendSize = 64 * 1024;
 constexpr int kBufferGroup = 0;
 constexpr int kLastSendSeconds = 30;
+constexpr std::uint64_t kLookAgainMs = 500;
 constexpr std::uint16_t kNoBuffer = 0xFFFF;
 
 // What a completion is about, in the top octet of its user data; then 24 bits of generation and
@@ -135,6 +137,20 @@ class UringLoop final : public Loop {
         if (enabled_) io_uring_submit(&ring_);  // the descriptor is closed after this call
     }
 
+    void pause_listener(std::uint32_t listener, bool paused) override {
+        accepting_paused_ = paused;
+        if (paused) {
+            cancel(pack(Operation::kAccept, 0, listener));
+        } else if (!accept_armed_[listener]) {
+            arm_accept(listener);
+        }
+    }
+
+    // The ring's own descriptors are not to be asked.
+    std::string peer(std::int32_t handle) override {
+        return settings_.direct_descriptors ? "-" : peer_name(handle);
+    }
+
     std::ptrdiff_t send(std::int32_t handle, LoopToken, const char* data,
                         std::size_t size) override {
         Peer& peer = peer_of(handle);
@@ -210,6 +226,10 @@ class UringLoop final : public Loop {
                           nullptr, 0) == 0);
             enabled_ = true;
         }
+        if (!receivers_.empty()) {
+            const int most = static_cast<int>(kLookAgainMs);
+            timeout_ms = timeout_ms < 0 ? most : std::min(timeout_ms, most);
+        }
         __kernel_timespec timeout{};
         timeout.tv_sec = timeout_ms / 1000;
         timeout.tv_nsec = timeout_ms % 1000 * 1000000LL;
@@ -228,6 +248,7 @@ class UringLoop final : public Loop {
             io_uring_cqe_seen(&ring_, cqe);
             complete(data, result, flags);
         }
+        if (!receivers_.empty()) look_again();
     }
 
   private:
@@ -246,6 +267,8 @@ class UringLoop final : public Loop {
         bool shutting : 1 = false;
         bool closing : 1 = false;
         bool broken : 1 = false;
+        bool listed : 1 = false;   // in receivers_
+        bool stirred : 1 = false;  // octets have come since the last look
     };
 
     static std::uint64_t pack(Operation operation, std::uint32_t generation, std::int64_t handle) {
@@ -284,6 +307,8 @@ class UringLoop final : public Loop {
                                            SOCK_NONBLOCK | SOCK_CLOEXEC);
         }
         io_uring_sqe_set_data64(sqe, pack(Operation::kAccept, 0, listener));
+        if (accept_armed_.size() <= listener) accept_armed_.resize(listener + 1, false);
+        accept_armed_[listener] = true;
     }
 
     void arm_receive(std::int32_t handle, Peer& peer) {
@@ -295,6 +320,41 @@ class UringLoop final : public Loop {
         io_uring_sqe_set_data64(sqe, pack(Operation::kReceive, peer.generation, handle));
         peer.receiving = true;
         peer.receive_cancelled = false;
+    }
+
+    // A kernel (6.18 was caught at it) can lose an end of stream or a reset that comes right behind
+    // octets: both wake-ups meet one run of a multishot receive, which takes the octets and sleeps
+    // again for ever. So a connection that falls silent after octets is looked at once more, by a
+    // receive armed afresh: that one sees the end if it is there. Costs nothing while octets come.
+    void note_octets(std::int32_t handle, Peer& peer) {
+        peer.stirred = true;
+        if (peer.listed) return;
+        peer.listed = true;
+        receivers_.push_back(handle);
+    }
+
+    void look_again() {
+        timespec now{};
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+        const std::uint64_t now_ms = static_cast<std::uint64_t>(now.tv_sec) * 1000 +
+                                     static_cast<std::uint64_t>(now.tv_nsec) / 1000000;
+        if (now_ms < look_again_ms_) return;
+        look_again_ms_ = now_ms + kLookAgainMs;
+        std::size_t kept = 0;
+        for (const std::int32_t handle : receivers_) {
+            Peer& peer = peer_of(handle);
+            if (peer.stirred && !peer.closing) {
+                peer.stirred = false;
+                receivers_[kept++] = handle;
+                continue;
+            }
+            peer.listed = false;
+            if (peer.receiving && !peer.receive_cancelled) {
+                peer.receive_cancelled = true;
+                cancel(pack(Operation::kReceive, peer.generation, handle));
+            }
+        }
+        receivers_.resize(kept);
     }
 
     void arm_send(std::int32_t handle, const Peer& peer) {
@@ -334,10 +394,17 @@ class UringLoop final : public Loop {
         peer.shutting = true;
     }
 
-    void finish_close(std::int32_t handle, Peer& peer) {
+    // As new, for the next owner of the handle; a place in receivers_ stays with the handle.
+    static void forget(Peer& peer) {
         const std::uint32_t generation = peer.generation;
+        const bool listed = peer.listed;
         peer = Peer();
         peer.generation = generation + 1;
+        peer.listed = listed;
+    }
+
+    void finish_close(std::int32_t handle, Peer& peer) {
+        forget(peer);
         io_uring_sqe* const sqe = next_entry();
         if (settings_.direct_descriptors) {
             io_uring_prep_close_direct(sqe, static_cast<unsigned>(handle));
@@ -415,9 +482,7 @@ class UringLoop final : public Loop {
         }
         if (result >= 0) {
             Peer& peer = peer_of(result);
-            const std::uint32_t generation = peer.generation;
-            peer = Peer();
-            peer.generation = generation + 1;
+            forget(peer);
             const std::uint32_t ours = peer.generation;
             peer.wants_octets = true;
             const LoopToken token = events_->on_accept(result, listener);
@@ -433,7 +498,9 @@ class UringLoop final : public Loop {
         } else if (result == -EMFILE || result == -ENFILE) {
             shed_one(listener);
         }
-        if ((flags & IORING_CQE_F_MORE) == 0) arm_accept(listener);
+        if ((flags & IORING_CQE_F_MORE) != 0) return;
+        accept_armed_[listener] = false;
+        if (!accepting_paused_) arm_accept(listener);
     }
 
     void shed_one(std::uint32_t listener) {
@@ -457,6 +524,7 @@ class UringLoop final : public Loop {
         const LoopToken token = peer.token;
         const std::uint32_t generation = peer.generation;
         if (result > 0) {
+            note_octets(handle, peer);
             events_->on_data(token, receive_ + buffer * kReceiveSize,
                              static_cast<std::size_t>(result));
         } else if (result == 0) {
@@ -523,7 +591,11 @@ class UringLoop final : public Loop {
     io_uring_buf_ring* buffer_ring_ = nullptr;
     std::vector<std::uint16_t> free_send_;
     std::vector<int> listeners_;
+    std::vector<bool> accept_armed_;
+    bool accepting_paused_ = false;
     std::vector<Peer> peers_;
+    std::vector<std::int32_t> receivers_;
+    std::uint64_t look_again_ms_ = 0;
     __kernel_timespec last_send_timeout_{kLastSendSeconds, 0};
 };
 

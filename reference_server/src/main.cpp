@@ -1,4 +1,5 @@
 #include <arpa/inet.h>
+#include <linux/filter.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -23,7 +25,9 @@
 
 #include "check.hpp"
 #include "limits.hpp"
+#include "log.hpp"
 #include "scan.hpp"
+#include "syntax.hpp"
 #include "worker.hpp"
 
 #ifndef HTTPMARK_VERSION
@@ -43,6 +47,11 @@ struct Options {
     int port = 8080;
     int tls_port = -1;
     bool pin = false;
+    bool steer = false;
+    bool metrics = false;
+    std::string access_log;
+    std::string server_name;
+    std::deque<std::string> route_texts;  // what the routes' views refer to
     TlsSettings tls;
     unsigned workers = 0;
     Engine engine = Engine::kEpoll;
@@ -101,6 +110,7 @@ void print_help() {
         "  --unix PATH           listen on a Unix socket too, may be repeated\n"
         "  --workers N           threads, each with its own listener (number of CPUs)\n"
         "  --pin                 keep worker N on CPU N\n"
+        "  --steer               worker N takes the connections that arrive on CPU N\n"
         "  --engine epoll|uring|uring-direct\n"
         "                        the event engine (epoll); with uring-direct connections take no\n"
         "                        descriptor of the process\n"
@@ -120,11 +130,27 @@ void print_help() {
         "                        rfc: also empty lines before a request, an empty Host, and\n"
         "                        Content-Length repeated with equal values\n"
         "                        browser: as rfc, and [ ] \\ ^ ` { | } raw in a query\n"
+        "  --refuse WHAT         with 400, what else would pass; may be repeated:\n"
+        "                        empty-codings: empty members of Transfer-Encoding\n"
+        "                        framing-trailers: trailers that frame or route, else dropped\n"
+        "                        repeated-fields: fields that a message holds once, sent twice\n"
+        "  --trace               answer TRACE with the request, else 501\n"
+        "  --idle-408            tell an idle timeout by a 408 before the close\n"
+        "  --connections-over 503|wait\n"
+        "                        what connections above connections-max get: a 503 (default), or\n"
+        "                        their turn when another has closed\n"
+        "  --route PATH,OPTION...\n"
+        "                        what a path asks of content, may be repeated: body-max=N (413),\n"
+        "                        length (411 without Content-Length), type=T (415)\n"
+        "  --server-name NAME    send a Server field\n"
+        "  --access-log FILE     a line for each answer, appended; read again after SIGHUP\n"
+        "  --metrics             counters at /metrics, for Prometheus\n"
         "  --print-limits        print every limit and timeout and leave\n"
         "  --stats               print counters when stopped\n"
         "  --help, --version\n\n"
         "  SIGTERM, SIGINT: answer what is under way, then leave; a second one: leave now\n"
-        "  SIGHUP: read certificates and keys again;  SIGUSR1: print counters\n\n"
+        "  SIGHUP: read certificates and keys again, open the access log again\n"
+        "  SIGUSR1: print counters\n\n"
         "  HTTPMARK_SIMD=scalar|sse42|avx2|avx512 forces a scan kernel\n\n"
         "limits and timeouts, with what exceeding them leads to (0 switches a timeout off):\n",
         HTTPMARK_VERSION);
@@ -144,6 +170,11 @@ constexpr std::string_view kValueFlags[] = {
     "workers",
     "engine",
     "strictness",
+    "refuse",
+    "connections-over",
+    "route",
+    "server-name",
+    "access-log",
     "tls-port",
     "tls-cert",
     "tls-key",
@@ -169,27 +200,82 @@ bool parse_tls_version(const char* flag, std::string_view value, int& version) {
     return true;
 }
 
+// PATH,OPTION...: the example's route of that path, with more to ask of content.
+bool parse_route(std::string_view text, Options& options) {
+    const std::string shown(text);
+    const std::string_view whole = options.route_texts.emplace_back(text);
+    std::string_view rest = whole;
+    const auto next = [&] {
+        const std::size_t comma = std::min(rest.find(','), rest.size());
+        const std::string_view word = rest.substr(0, comma);
+        rest.remove_prefix(std::min(comma + 1, rest.size()));
+        return word;
+    };
+    const std::string_view path = next();
+    if (!path.starts_with('/') || rest.empty()) {
+        return complain("--route takes PATH,OPTION..., not '%s'", shown.c_str());
+    }
+    Route route = find_route(path);
+    route.path = path;
+    while (!rest.empty()) {
+        const std::string_view word = next();
+        std::uint64_t number = 0;
+        if (word == "length") {
+            route.wants_length = true;
+        } else if (word.starts_with("type=") && word.find('/') != std::string_view::npos) {
+            route.media_type = word.substr(5);
+        } else if (word.starts_with("body-max=") && parse_number(word.substr(9), number)) {
+            route.body_max = number;
+        } else {
+            return complain("--route %s: '%s' is none of body-max=N, length, type=T", shown.c_str(),
+                            std::string(word).c_str());
+        }
+    }
+    // Compared without regard to case, against lower case.
+    if (!route.media_type.empty()) {
+        std::string lower(route.media_type);
+        for (char& c : lower) c = to_lower(c);
+        route.media_type = options.route_texts.emplace_back(std::move(lower));
+    }
+    options.settings.routes.push_back(route);
+    return true;
+}
+
+bool parse_refusal(std::string_view what, Choices& choices) {
+    if (what == "empty-codings") {
+        choices.refuse_empty_codings = true;
+    } else if (what == "framing-trailers") {
+        choices.refuse_framing_trailers = true;
+    } else if (what == "repeated-fields") {
+        choices.refuse_repeated_fields = true;
+    } else {
+        return complain("--refuse is empty-codings, framing-trailers or repeated-fields, not '%s'",
+                        std::string(what).c_str());
+    }
+    return true;
+}
+
 bool parse_options(int argc, char** argv, Options& options) {
     for (int i = 1; i < argc; ++i) {
         std::string_view argument(argv[i]);
-        if (argument == "--help") {
-            options.help = true;
-            continue;
-        }
-        if (argument == "--version") {
-            options.version = true;
-            continue;
-        }
-        if (argument == "--print-limits") {
-            options.print_limits = true;
-            continue;
-        }
-        if (argument == "--pin") {
-            options.pin = true;
-            continue;
-        }
-        if (argument == "--stats") {
-            options.stats = true;
+        const struct {
+            std::string_view word;
+            bool& value;
+        } switches[] = {
+            {"--help", options.help},
+            {"--version", options.version},
+            {"--print-limits", options.print_limits},
+            {"--pin", options.pin},
+            {"--steer", options.steer},
+            {"--stats", options.stats},
+            {"--metrics", options.metrics},
+            {"--trace", options.settings.choices.answer_trace},
+            {"--idle-408", options.settings.choices.answer_idle},
+        };
+        const auto* const on = std::find_if(std::begin(switches), std::end(switches),
+                                            [&](const auto& row) { return argument == row.word; });
+        if (on != std::end(switches)) {
+            on->value = true;
             continue;
         }
         if (!argument.starts_with("--")) return complain("unknown argument '%s'", argv[i]);
@@ -283,6 +369,25 @@ bool parse_options(int argc, char** argv, Options& options) {
                 return complain("--strictness is strict, rfc or browser, not '%s'",
                                 std::string(value).c_str());
             }
+        } else if (flag == "refuse") {
+            if (!parse_refusal(value, options.settings.choices)) return false;
+        } else if (flag == "connections-over") {
+            if (value != "503" && value != "wait") {
+                return complain("--connections-over is 503 or wait, not '%s'",
+                                std::string(value).c_str());
+            }
+            options.settings.wait_over_connections = value == "wait";
+        } else if (flag == "route") {
+            if (!parse_route(value, options)) return false;
+        } else if (flag == "server-name") {
+            if (value.empty() || value.size() > DateLine::kServerNameMax ||
+                !field_is_safe({"Server", value})) {
+                return complain("--server-name takes up to %zu visible octets",
+                                DateLine::kServerNameMax);
+            }
+            options.server_name = value;
+        } else if (flag == "access-log") {
+            options.access_log = value;
         } else {
             Limits& limits = options.settings.limits;
             for (const LimitRow& row : kLimitTable) {
@@ -379,6 +484,21 @@ int listen_on(const std::string& text, int port, bool shared, std::uint64_t back
     return -1;
 }
 
+// Which socket of a SO_REUSEPORT group a connection goes to: the one numbered as the CPU it arrives
+// on (counted round where there are fewer workers).
+bool steer_by_cpu(int socket, unsigned workers) {
+    sock_filter program[] = {
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_CPU)},
+        {BPF_ALU | BPF_MOD | BPF_K, 0, 0, workers},
+        {BPF_RET | BPF_A, 0, 0, 0},
+    };
+    const sock_fprog whole{std::size(program), program};
+    if (setsockopt(socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &whole, sizeof whole) == 0) {
+        return true;
+    }
+    return complain("--steer: %s", std::strerror(errno));
+}
+
 int listen_on_unix(const std::string& path, std::uint64_t backlog) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -435,7 +555,8 @@ void raise_descriptor_limit() {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void print_counters(const std::vector<std::unique_ptr<Worker>>& workers) {
+void print_counters(const std::vector<std::unique_ptr<Worker>>& workers,
+                    const std::vector<std::unique_ptr<AccessLog>>& logs) {
     const auto sum = [&](std::atomic<std::uint64_t> Counters::*counter) {
         std::uint64_t total = 0;
         for (const auto& worker : workers) {
@@ -443,12 +564,23 @@ void print_counters(const std::vector<std::unique_ptr<Worker>>& workers) {
         }
         return static_cast<unsigned long long>(total);
     };
+    unsigned long long lost = 0;
+    for (const auto& log : logs) lost += log->lost();
     std::printf(
         "accepted %llu closed %llu requests %llu refused %llu timeouts %llu bytes_in %llu "
-        "bytes_out %llu\n",
+        "bytes_out %llu log_lines_lost %llu\n",
         sum(&Counters::accepted), sum(&Counters::closed), sum(&Counters::requests),
         sum(&Counters::refused), sum(&Counters::timeouts), sum(&Counters::bytes_in),
-        sum(&Counters::bytes_out));
+        sum(&Counters::bytes_out), lost);
+    for (std::size_t reason = 1; reason < static_cast<std::size_t>(Reason::kCount); ++reason) {
+        unsigned long long count = 0;
+        for (const auto& worker : workers) {
+            count += worker->counters().errors[reason].load(std::memory_order_relaxed);
+        }
+        if (count != 0) {
+            std::printf("error %s %llu\n", error_row(static_cast<Reason>(reason)).name, count);
+        }
+    }
     std::fflush(stdout);
 }
 
@@ -482,7 +614,18 @@ int serve(Options& options) {
         if (unix_sockets.back() < 0) return kExitEnvironment;
     }
 
+    options.settings.server_name = options.server_name;
+    std::vector<const Counters*> counters;
+    if (options.metrics) {
+        options.settings.metrics = &counters;
+        options.settings.routes.push_back(
+            {"/metrics", Handler::kMetrics, false, false, false,
+             static_cast<std::uint16_t>(method_bit(Method::kGet) | method_bit(Method::kHead)),
+             "GET, HEAD"});
+    }
+
     SharedState shared;
+    std::vector<std::unique_ptr<AccessLog>> logs;  // outlives the workers
     std::vector<std::unique_ptr<Worker>> workers;
     for (unsigned i = 0; i < options.workers; ++i) {
         std::vector<Worker::Listener> listeners;
@@ -491,6 +634,10 @@ int serve(Options& options) {
                 listen_on(place.address, place.port, true, options.settings.limits.backlog);
             if (fd < 0) return kExitEnvironment;
             listeners.push_back({fd, place.tls});
+            const bool last = i + 1 == options.workers;
+            if (options.steer && last && !steer_by_cpu(fd, options.workers)) {
+                return kExitEnvironment;
+            }
         }
         for (const int fd : unix_sockets) listeners.push_back({dup(fd), false});
         workers.push_back(std::make_unique<Worker>(options.settings, options.engine, shared));
@@ -498,8 +645,23 @@ int serve(Options& options) {
             complain("%s", error.c_str());
             return kExitEnvironment;
         }
+        counters.push_back(&workers.back()->counters());
+        if (!options.access_log.empty()) {
+            logs.push_back(std::make_unique<AccessLog>(i));
+            workers.back()->set_observer(logs.back().get());
+        }
     }
     for (const int fd : unix_sockets) close(fd);
+    std::unique_ptr<LogWriter> log_writer;
+    if (!logs.empty()) {
+        std::vector<AccessLog*> all;
+        for (const auto& log : logs) all.push_back(log.get());
+        log_writer = LogWriter::start(options.access_log, std::move(all), error);
+        if (log_writer == nullptr) {
+            complain("%s", error.c_str());
+            return kExitEnvironment;
+        }
+    }
     std::vector<pthread_t> threads;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -535,8 +697,9 @@ int serve(Options& options) {
         sigwait(&signals, &signal);
         if (signal == SIGUSR1) {
             if (stopping) break;  // sent by the joiner below: all workers have left
-            print_counters(workers);
+            print_counters(workers, logs);
         } else if (signal == SIGHUP) {
+            if (log_writer != nullptr) log_writer->reopen();
             if (context == nullptr || stopping) continue;
             // A new pair that cannot be used leaves the old one in service.
             std::shared_ptr<const TlsContext> fresh = TlsContext::load(options.tls, error);
@@ -560,7 +723,8 @@ int serve(Options& options) {
     }
     joiner.join();
     for (const std::string& path : options.unix_paths) unlink(path.c_str());
-    if (options.stats) print_counters(workers);
+    log_writer = nullptr;  // the last lines first
+    if (options.stats) print_counters(workers, logs);
     return 0;
 }
 

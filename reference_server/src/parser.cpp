@@ -724,13 +724,20 @@ void HeadParser::take_transfer_encoding(std::string_view value) {
         while (i < value.size() && is_tchar(octet(value[i]))) ++i;
         return value.substr(begin, i - begin);
     };
+    bool member_due = true;  // at the start of the value, and behind each comma
     while (true) {
         skip_ows();
-        if (i == value.size()) return;
+        if (i == value.size()) {
+            if (member_due) head_.flags |= kCodingEmptyMember;
+            return;
+        }
         if (value[i] == ',') {
+            if (member_due) head_.flags |= kCodingEmptyMember;
+            member_due = true;
             ++i;
             continue;
         }
+        member_due = false;
         const std::string_view coding = token();
         if (coding.empty()) {
             head_.flags |= kCodingIsInvalid;

@@ -7,7 +7,8 @@
 //   - a fault of syntax is raised at the octet that makes the prefix hopeless, a limit at the octet
 //     that exceeds it;
 //   - the form of a target that does not begin with '/' is judged at the end of the request-line,
-//     after the version (505); its offset is that of the LF;
+//     after the version (505); its offset is that of the LF. Only what stands behind an asterisk is
+//     refused at its octet: no form goes on like that;
 //   - what fields mean is collected here and judged by framing.hpp once the head is complete.
 #pragma once
 
@@ -68,6 +69,7 @@ enum HeadFlag : std::uint32_t {
     kExpectOther = 1U << 21,
     kUpgradeSeen = 1U << 22,
     kTargetHttps = 1U << 23,  // absolute-form with the scheme https
+    kCodingEmptyMember = 1U << 24,
 };
 
 struct RequestHead {

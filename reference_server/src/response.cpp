@@ -41,6 +41,15 @@ Decimal decimal(std::uint64_t number) {
 
 }  // namespace
 
+DateLine::DateLine(std::string_view server_name) {
+    if (server_name.empty()) return;
+    CHECK(server_name.size() <= kServerNameMax);
+    char* out = put(text_.data() + kSize, "Server: ");
+    out = put(out, server_name);
+    out = put(out, "\r\n");
+    size_ = static_cast<std::size_t>(out - text_.data());
+}
+
 bool DateLine::update(std::int64_t unix_seconds) {
     if (unix_seconds == seconds_) return false;
     seconds_ = unix_seconds;
@@ -84,25 +93,35 @@ bool field_is_safe(const Field& field) {
 
 bool ResponseWriter::head(unsigned status, std::span<const Field> fields,
                           std::uint64_t content_length, std::size_t content_here, char*& content) {
-    const bool no_content = status_forbids_content(status);
+    const bool no_length = status_forbids_length(status);
+    if (status_forbids_content(status)) content_length = content_here = 0;
     const std::string_view phrase = status_phrase(status);
     const Decimal length = decimal(content_length);
-    std::size_t size = 9 + 4 + phrase.size() + 2 + DateLine::kSize + 2;
+    std::size_t size = 9 + 4 + phrase.size() + 2 + date_.text().size() + 2;
     for (const Field& field : fields) {
-        if (!field_is_safe(field)) return false;
+        if (!field_is_safe(field)) {
+            fault_ = Reason::kHandlerFailed;
+            return false;
+        }
         size += field.name.size() + 2 + field.value.size() + 2;
     }
     // RFC 9110 8.6: no Content-Length in 1xx and 204; a 304 may leave it out.
-    if (!no_content) size += 16 + length.size + 2;
+    if (!no_length) size += 16 + length.size + 2;
+    if (!options_.allow.empty()) size += 7 + options_.allow.size() + 2;
     constexpr std::string_view kClose = "Connection: close\r\n";
     constexpr std::string_view kKeepAlive = "Connection: keep-alive\r\n";
     const std::string_view connection =
         options_.close ? kClose : (options_.say_keep_alive ? kKeepAlive : std::string_view());
     size += connection.size();
     const std::size_t head_size = size;
-    if (!no_content && !options_.head_request) size += content_here;
+    if (!options_.head_request) size += content_here;
     char* const begin = sink_.prepare(size);
-    if (begin == nullptr) return false;
+    if (begin == nullptr) {
+        fault_ = Reason::kNoMemory;
+        return false;
+    }
+    status_ = status;
+    content_size_ = options_.head_request ? 0 : content_length;
     char* out = put(begin, "HTTP/1.1 ");
     out = put(out, decimal(status).text());
     *out++ = ' ';
@@ -115,7 +134,12 @@ bool ResponseWriter::head(unsigned status, std::span<const Field> fields,
         out = put(out, field.value);
         out = put(out, "\r\n");
     }
-    if (!no_content) {
+    if (!options_.allow.empty()) {
+        out = put(out, "Allow: ");
+        out = put(out, options_.allow);
+        out = put(out, "\r\n");
+    }
+    if (!no_length) {
         out = put(out, "Content-Length: ");
         out = put(out, length.text());
         out = put(out, "\r\n");

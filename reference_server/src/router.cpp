@@ -27,7 +27,15 @@ constexpr Route kHello = {"", Handler::kHello, false, false, false, kAny, kAllow
 
 }  // namespace
 
-const Route& find_route(std::string_view path) {
+const Route& trace_route() {
+    static constexpr Route kTrace = {"", Handler::kTrace, false, true, false, kAny, kAllowAny};
+    return kTrace;
+}
+
+const Route& find_route(std::string_view path, std::span<const Route> own) {
+    for (const Route& route : own) {
+        if (route.path == path) return route;
+    }
     if (path == "/hello") return kHello;
     for (const Route& route : kRoutes) {
         if (route.path == path) return route;

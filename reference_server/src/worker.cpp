@@ -83,8 +83,12 @@ void Worker::run() {
             const int left = static_cast<int>(drain_until_ms_ - now_ms_);
             timeout = timeout < 0 ? left : std::min(timeout, left);
         }
+        // Another worker's close makes room too: looked for every tick.
+        if (accepting_paused_)
+            timeout = timeout < 0 ? int{kTickMs} : std::min(timeout, int{kTickMs});
         loop_->turn(timeout);
         connections_.run_timers();
+        if (accepting_paused_ && !is_over_ceiling()) pause_accepting(false);
     }
 }
 
@@ -107,6 +111,11 @@ void Worker::stop_listening() {
         ::close(listener.socket);
     }
     listeners_.clear();
+}
+
+void Worker::pause_accepting(bool paused) {
+    accepting_paused_ = paused;
+    for (std::uint32_t i = 0; i < listeners_.size(); ++i) loop_->pause_listener(i, paused);
 }
 
 void Worker::on_turn() {
@@ -138,7 +147,9 @@ LoopToken Worker::on_accept(std::int32_t handle, std::uint32_t listener) {
     if (id == Connections::kNoSlot) return kRefused;
     const std::uint64_t open = shared_.open_connections.fetch_add(1, std::memory_order_relaxed) + 1;
     const LoopToken token = token_of(id);
-    if (settings_.limits.connections_max != 0 && open > settings_.limits.connections_max) {
+    if (settings_.wait_over_connections) {
+        if (is_over_ceiling() && !accepting_paused_) pause_accepting(true);
+    } else if (settings_.limits.connections_max != 0 && open > settings_.limits.connections_max) {
         connections_.refuse_open(id);
     }
     return token;

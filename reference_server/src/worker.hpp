@@ -35,6 +35,8 @@ class Worker final : private LoopEvents, private Transport {
     // The worker closes the sockets.
     bool start(std::vector<Listener> listeners, std::shared_ptr<const TlsContext> context,
                std::string& error);
+    // Before run(). The observer outlives the worker.
+    void set_observer(Observer* observer) { connections_.set_observer(observer); }
     void run();  // until it has drained after request_stop()
 
     // From any thread.
@@ -57,11 +59,19 @@ class Worker final : private LoopEvents, private Transport {
     void set_interest(std::uint32_t id, bool octets, bool room) override;
     void shutdown_write(std::uint32_t id) override;
     void close(std::uint32_t id) override;
+    std::string peer(std::uint32_t id) override {
+        return loop_->peer(connections_.slot(id).handle);
+    }
 
     LoopToken token_of(std::uint32_t id) {
         return std::uint64_t{connections_.slot(id).generation} << 32 | id;
     }
     void stop_listening();
+    bool is_over_ceiling() const {
+        const std::uint64_t most = settings_.limits.connections_max;
+        return most != 0 && shared_.open_connections.load(std::memory_order_relaxed) >= most;
+    }
+    void pause_accepting(bool paused);
 
     const ServerSettings& settings_;
     SharedState& shared_;
@@ -71,6 +81,7 @@ class Worker final : private LoopEvents, private Transport {
     std::mutex next_context_lock_;
     std::shared_ptr<const TlsContext> next_context_;
     bool draining_ = false;
+    bool accepting_paused_ = false;
     std::uint64_t drain_until_ms_ = 0;
     std::uint64_t now_ms_ = 0;
     std::atomic<int> stop_{0};

@@ -30,6 +30,41 @@ TEST(App, hello_everywhere) {
     }
 }
 
+TEST(App, options_are_told_what_is_allowed) {
+    for (const char* target : {"/hello", "/mirror", "/x", "/body", "/big", "/redirect", "*"}) {
+        const Talk talk =
+            talk_every_way("OPTIONS " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n\r\n");
+        const std::string allow = "\r\nAllow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n";
+        const std::size_t at = talk.sent.find(allow);
+        LAW(at != std::string::npos && talk.sent.find("Allow:", at + 8) == std::string::npos,
+            << target << visible(talk.sent));
+    }
+    LAW(talk_every_way("GET /mirror HTTP/1.1\r\nHost: h\r\n\r\n").sent.find("Allow") ==
+        std::string::npos);
+}
+
+TEST(App, trace_reflects_only_where_it_is_wanted) {
+    const std::string input =
+        "\r\nTRACE http://h/a?b HTTP/1.1\r\nHost: h\r\nX:  y \r\nCookie: secret\r\n"
+        "Proxy-Authorization: secret\r\nauthorization: secret\r\nMax-Forwards: 0\r\n\r\n";
+    LAW(statuses(talk_every_way(input).sent) == std::vector<int>{501});
+    ServerSettings settings;
+    settings.choices.answer_trace = true;
+    const Talk talk = talk_every_way(input, settings);
+    LAW(statuses(talk.sent) == std::vector<int>{200}, << visible(talk.sent));
+    LAW(talk.sent.find("\r\nContent-Type: message/http\r\n") != std::string::npos);
+    LAW(talk.sent.ends_with("\r\n\r\nTRACE http://h/a?b HTTP/1.1\r\nHost: h\r\nX: y\r\n"
+                            "Max-Forwards: 0\r\n\r\n"),
+        << visible(talk.sent));
+    // Content with it has no meaning, and does not put the connection out of step.
+    const std::string with_content =
+        "TRACE / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabcTRACE / HTTP/1.1\r\nHost: "
+        "h\r\n\r\n";
+    LAW(statuses(talk_every_way(with_content, settings).sent) == (std::vector<int>{200, 200}));
+    LAW(statuses(talk_every_way("CONNECT h:1 HTTP/1.1\r\nHost: h\r\n\r\n", settings).sent) ==
+        std::vector<int>{501});
+}
+
 TEST(App, echo_decodes_a_query_into_json) {
     LAW(content_of("/echo?a=1&b=2") == "{\"a\":\"1\",\"b\":\"2\"}");
     LAW(content_of("/echo") == "{}");

@@ -16,8 +16,10 @@ struct Decoded {
     std::size_t left;
 };
 
-Decoded decode(std::string_view input, std::size_t step, const Limits& limits = {}) {
+Decoded decode(std::string_view input, std::size_t step, const Limits& limits = {},
+               bool refuse_framing_trailers = false) {
     ChunkedDecoder decoder;
+    if (refuse_framing_trailers) decoder.refuse_framing_trailers();
     Decoded out{ChunkedDecoder::Status::kNeedMore, Reason::kNone, 0, {}, {}, 0};
     for (std::size_t at = 0; at < input.size(); at += step) {
         std::string_view part = input.substr(at, step);
@@ -121,6 +123,66 @@ TEST(Chunked, the_limit_on_content_is_exact_and_cannot_overflow) {
         LAW(decode(line, 1, limits).status == ChunkedDecoder::Status::kNeedMore);
         std::snprintf(line, sizeof line, "%llx\r\n", static_cast<unsigned long long>(body_max + 1));
         LAW(decode(line, 1, limits).reason == Reason::kChunkSizeTooLarge);
+    }
+}
+
+TEST(Chunked, extensions_have_a_budget_for_a_line_and_one_for_all) {
+    Limits limits;
+    limits.chunk_extension_max = 10;
+    limits.chunk_extensions_max = 25;
+    // Whatever stands between size and CRLF counts, whitespace too.
+    for (const char* fits : {";123456789", " ;a=\"345\"", ";a;b;c=d;e", "\t\t;a=b;c=d"}) {
+        const std::string line = "5" + std::string(fits);
+        LAW(decode(line + "\r\nhello\r\n0\r\n\r\n", 1, limits).status ==
+                (line.size() <= 11 ? ChunkedDecoder::Status::kDone
+                                   : ChunkedDecoder::Status::kRejected),
+            << line);
+        const Decoded over =
+            decode(line + std::string(12 - std::min<std::size_t>(11, line.size()), 'x') + "\r\n", 3,
+                   limits);
+        LAW(over.reason == Reason::kChunkExtensionTooLong ||
+                over.reason == Reason::kChunkExtensionSyntax,
+            << line << error_row(over.reason).name);
+    }
+    const Decoded line = decode("5;1234567890\r\n", 1, limits);
+    LAW(line.reason == Reason::kChunkExtensionTooLong && line.offset == 11);
+    const std::string chunk = "1;123456789\r\na\r\n";
+    LAW(decode(chunk + chunk + "0;1234\r\n\r\n", 1, limits).status ==
+        ChunkedDecoder::Status::kDone);
+    const Decoded sum = decode(chunk + chunk + "0;12345\r\n\r\n", 1, limits);
+    LAW(sum.reason == Reason::kChunkExtensionsTooLong && sum.offset == 2 * chunk.size() + 6,
+        << sum.offset);
+    // Chunks without extensions cost nothing of it, however many.
+    std::string many;
+    for (unsigned i = 0; i < 100000; ++i) many += "1\r\nx\r\n";
+    LAW(decode(many + "0\r\n\r\n", 4096, limits).content.size() == 100000);
+    // By default, exactly 1 KiB in a line and 16 KiB in all.
+    const std::string kib = "1;" + std::string(1023, 'a') + "\r\nx\r\n";
+    std::string sixteen;
+    for (unsigned i = 0; i < 16; ++i) sixteen += kib;
+    LAW(decode(sixteen + "0\r\n\r\n", 1000).status == ChunkedDecoder::Status::kDone);
+    LAW(decode(sixteen + "0;\r\n\r\n", 1000).reason == Reason::kChunkExtensionsTooLong);
+    LAW(decode("1;" + std::string(1024, 'a') + "\r\n", 1000).reason ==
+        Reason::kChunkExtensionTooLong);
+}
+
+TEST(Chunked, trailers_that_frame_or_route_can_be_refused) {
+    for (const char* name :
+         {"Content-Length", "HOST", "te", "Proxy-Authorization", "If-Unmodified-Since"}) {
+        const std::string before = "0\r\nX: a\r\n" + std::string(name);
+        for (const std::size_t step : {1U, 2U, 7U, 1000U}) {
+            const Decoded kept = decode(before + ": v\r\n\r\n", step);
+            LAW(kept.status == ChunkedDecoder::Status::kDone, << name);
+            const Decoded refused = decode(before + ": v\r\n\r\n", step, {}, true);
+            LAW(refused.reason == Reason::kTrailerForbidden && refused.offset == before.size(),
+                << name << " " << refused.offset);
+        }
+    }
+    for (const char* name : {"X", "Hosts", "Content-Lengt", "Content-Lengthy",
+                             "A-Name-Longer-Than-All-Of-Them", "X: Host"}) {
+        LAW(decode("0\r\n" + std::string(name) + ": Host:\r\n\r\n", 1, {}, true).status ==
+                ChunkedDecoder::Status::kDone,
+            << name);
     }
 }
 

@@ -142,7 +142,9 @@ TEST(Connection, a_mirror_tells_what_was_understood) {
 
 TEST(Connection, what_is_not_taken_waits_and_nothing_more_is_read) {
     for (const std::size_t room : {0U, 1U, 100U, 5000U}) {
-        Wire wire;
+        ServerSettings settings;
+        settings.limits.pending_output_max = 65536;
+        Wire wire(settings);
         const std::uint32_t id = wire.connect();
         wire.give_room(id, room);
         std::string batch;
@@ -157,6 +159,40 @@ TEST(Connection, what_is_not_taken_waits_and_nothing_more_is_read) {
         LAW(wire.reading(id));
         LAW(wire.connections().arena().bytes_in_use() == 0);
     }
+}
+
+TEST(Connection, what_waits_may_grow_to_its_bound_before_reading_stops) {
+    for (const std::uint64_t bound : {65536U, 262144U, 1000000U}) {
+        ServerSettings settings;
+        settings.limits.pending_output_max = bound;
+        Wire wire(settings);
+        const std::uint32_t id = wire.connect();
+        wire.give_room(id, 0);
+        std::size_t answered = 0;
+        while (wire.reading(id)) {
+            LAW(answered * 114 <= bound, << answered);
+            wire.feed(id, kGet);
+            ++answered;
+        }
+        LAW(answered == bound / 114 + 1, << answered);
+        LAW(wire.connections().arena().bytes_in_use() < 2 * bound + 131072);
+        for (unsigned turn = 0; turn < 40 && wire.sent(id).size() < answered * 114; ++turn)
+            wire.give_room(id, 33333);
+        LAW(statuses(wire.sent(id)) == Statuses(answered, 200), << wire.sent(id).size());
+        LAW(wire.reading(id) && wire.connections().arena().bytes_in_use() == 0);
+    }
+    // The time limit on sending holds though requests still come.
+    Wire wire;
+    const std::uint32_t id = wire.connect();
+    wire.give_room(id, 0);
+    wire.feed(id, kGet);
+    for (unsigned i = 0; i < 29; ++i) {
+        wire.pass(1000);
+        LAW(wire.alive(id) && wire.reading(id));
+        wire.feed(id, kGet);
+    }
+    wire.pass(1000 + 2 * kTickMs);
+    LAW(!wire.alive(id));
 }
 
 TEST(Connection, a_generated_answer_takes_no_memory) {
@@ -313,6 +349,260 @@ TEST(Connection, a_late_answer_comes_after_its_time_and_in_order) {
     wire.pass(1 + 2 * kTickMs);
     LAW(statuses(wire.sent(id)) == (Statuses{200, 200, 404}));
     LAW(wire.reading(id));
+}
+
+TEST(Connection, a_handler_has_its_own_limit) {
+    for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{100}, std::uint64_t{499},
+                                      std::uint64_t{500}, std::uint64_t{10000}}) {
+        ServerSettings settings;
+        settings.limits.handler_timeout_ms = limit;
+        Wire wire(settings);
+        const std::uint32_t id = wire.connect();
+        wire.feed(id, request("GET /slow HTTP/1.1") + kGet);
+        const bool late = limit != 0 && limit < 500;
+        wire.pass((late ? limit : 500) - 1);
+        LAW(wire.sent(id).empty(), << limit);
+        wire.pass(1 + 2 * kTickMs);
+        LAW(statuses(wire.sent(id)) == (late ? Statuses{503} : Statuses{200, 200}), << limit);
+        LAW(wire.shut(id) == late);
+    }
+    // Neither does a reader that is slow put off the answer: its time is counted from the request.
+    Wire wire;
+    const std::uint32_t id = wire.connect();
+    wire.give_room(id, 0);
+    wire.feed(id, kGet + request("GET /slow HTTP/1.1"));
+    wire.pass(2000);
+    wire.give_room(id, 1000);
+    wire.pass(1 + 2 * kTickMs);
+    LAW(statuses(wire.sent(id)) == (Statuses{200, 200}));
+}
+
+TEST(Connection, the_rate_that_extends_the_body_timeout) {
+    struct Row {
+        std::uint64_t rate;
+        std::uint64_t until;
+    };
+    for (const Row& row :
+         {Row{0, 30000}, {1, 40030000}, {512, 50000}, {1024, 40000}, {10240, 31000}}) {
+        ServerSettings settings;
+        settings.limits.body_rate_min = row.rate;
+        Wire wire(settings);
+        const std::uint32_t id = wire.connect();
+        const std::size_t taken = row.rate == 1 ? 40000 : 10240;
+        wire.feed(id, request("POST /body HTTP/1.1", "Content-Length: 100000\r\n",
+                              std::string(taken, 'a')));
+        wire.pass(row.until - 1);
+        LAW(wire.alive(id) && wire.sent(id).empty(), << row.rate);
+        wire.pass(1 + 2 * kTickMs);
+        LAW(statuses(wire.sent(id)) == Statuses{408}, << row.rate);
+    }
+}
+
+TEST(Connection, an_idle_timeout_may_be_told) {
+    ServerSettings settings;
+    settings.choices.answer_idle = true;
+    Wire wire(settings);
+    const std::uint32_t id = wire.connect();
+    wire.feed(id, kGet);
+    wire.pass(60000 + 2 * kTickMs);
+    LAW(statuses(wire.sent(id)) == (Statuses{200, 408}) && wire.shut(id));
+}
+
+TEST(Connection, content_that_would_not_be_read_is_not_waited_for) {
+    Wire wire;
+    const std::uint32_t id = wire.connect();
+    wire.feed(id, request("POST /early HTTP/1.1", "Content-Length: 262145\r\n"));
+    LAW(wire.shut(id) && wire.sent(id).find("\r\nConnection: close\r\n") != std::string::npos);
+    const std::uint32_t other = wire.connect();
+    wire.feed(other, request("POST /early HTTP/1.1", "Content-Length: 262144\r\n"));
+    LAW(!wire.shut(other) && wire.sent(other).find("Connection: close") == std::string::npos);
+}
+
+Reason answer_unsafely(const Request&, ResponseWriter& writer) {
+    return writer.write(200, {{"X", "a\r\nSet-Cookie: smuggled=1"}}, "never") ? Reason::kNone
+                                                                              : writer.fault();
+}
+Reason answer_shortly(const Request& asked, ResponseWriter& writer) {
+    return writer.write(200, {}, asked.content) ? Reason::kNone : writer.fault();
+}
+Route own_route(std::string_view path, Reason (*function)(const Request&, ResponseWriter&)) {
+    Route route{path, Handler::kFunction, true, false, false, 0xFFFF, "GET, POST"};
+    route.function = function;
+    return route;
+}
+
+TEST(Connection, a_handler_that_fails_is_a_500_and_breaks_no_framing) {
+    ServerSettings settings;
+    settings.routes = {own_route("/fails", answer_unsafely)};
+    for (const std::string& ask :
+         {request("GET /fails HTTP/1.1"),
+          request("POST /fails HTTP/1.1", "Content-Length: 3\r\n", "abc")}) {
+        const Talk talk = talk_every_way(ask + kGet, settings);
+        LAW(statuses(talk.sent) == Statuses{500} && talk.closed, << visible(talk.sent));
+        LAW(talk.sent.find("smuggled") == std::string::npos);
+        LAW(talk.sent.find("\r\nConnection: close\r\n") != std::string::npos);
+    }
+}
+
+TEST(Connection, what_a_route_asks_of_content) {
+    ServerSettings settings;
+    Route small = own_route("/small", answer_shortly);
+    small.body_max = 5;
+    Route sized = own_route("/sized", answer_shortly);
+    sized.wants_length = true;
+    Route typed = own_route("/typed", answer_shortly);
+    typed.media_type = "application/json";
+    settings.routes = {small, sized, typed};
+    const auto expect = [&](const std::string& path, const std::string& fields,
+                            const std::string& content, Statuses wanted) {
+        const Talk talk =
+            talk_every_way(request("POST " + path + " HTTP/1.1", fields, content) + kGet, settings);
+        LAW(statuses(talk.sent) == wanted, << path << fields << visible(talk.sent));
+    };
+    expect("/small", "Content-Length: 5\r\n", "hello", {200, 200});
+    expect("/small", "Content-Length: 6\r\n", "hello!", {413});
+    expect("/small", "Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\n\r\n", {200, 200});
+    expect("/small", "Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n", {413});
+    expect("/sized", "Content-Length: 6\r\n", "hello!", {200, 200});
+    expect("/sized", "", "", {200, 200});
+    expect("/sized", "Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\n\r\n", {411, 200});
+    for (const char* good : {"application/json", "Application/JSON ; charset=utf-8"}) {
+        expect("/typed", "Content-Length: 2\r\nContent-Type: " + std::string(good) + "\r\n", "{}",
+               {200, 200});
+    }
+    for (const char* bad :
+         {"", "Content-Type: text/plain\r\n", "Content-Type: application/jsonx\r\n"}) {
+        expect("/typed", "Content-Length: 2\r\n" + std::string(bad), "{}", {415, 200});
+    }
+    expect("/typed", "", "", {200, 200});
+    // Refused before a 100 is promised.
+    Wire wire(settings);
+    const std::uint32_t id = wire.connect();
+    wire.feed(id, request("POST /small HTTP/1.1", "Expect: 100-continue\r\nContent-Length: 6\r\n"));
+    LAW(statuses(wire.sent(id)) == Statuses{413});
+}
+
+TEST(Connection, choices_beyond_strictness) {
+    ServerSettings settings;
+    settings.choices.refuse_empty_codings = true;
+    settings.choices.refuse_framing_trailers = true;
+    settings.choices.refuse_repeated_fields = true;
+    const std::string chunks = "1\r\na\r\n0\r\n";
+    for (const auto& [fields, content] : std::vector<std::pair<std::string, std::string>>{
+             {"Transfer-Encoding: ,chunked\r\n", chunks + "\r\n"},
+             {"Transfer-Encoding: chunked\r\n", chunks + "Host: evil\r\n\r\n"},
+             {"Content-Type: a/b\r\nX: y\r\nContent-Type: a/b\r\n", ""}}) {
+        const std::string ask = request("POST /body HTTP/1.1", fields, content) + kGet;
+        LAW(statuses(talk_every_way(ask).sent) == (Statuses{200, 200}), << fields);
+        const Talk talk = talk_every_way(ask, settings);
+        LAW(statuses(talk.sent) == Statuses{400} && talk.closed, << fields);
+    }
+    LAW(statuses(
+            talk_every_way(request("FOO / HTTP/1.1", "From: a\r\nFrom: b\r\n"), settings).sent) ==
+        Statuses{400});
+    LAW(statuses(talk_every_way(request("POST /body HTTP/1.1", "Accept: a\r\nAccept: b\r\n") + kGet,
+                                settings)
+                     .sent) == (Statuses{200, 200}));
+}
+
+TEST(Connection, an_observer_is_told_each_fault_and_each_answer_once) {
+    struct Recorder final : Observer {
+        std::string log;
+        void on_error(const ErrorEvent& event) override {
+            log += std::string("!") + error_row(event.reason).name;
+            if (event.offset != ErrorEvent::kNoOffset) log += "@" + std::to_string(event.offset);
+            log += ' ';
+        }
+        bool answer_error(const ErrorEvent& event, ResponseWriter& writer) override {
+            return event.reason == Reason::kNotFound &&
+                   writer.write(404, {{"Content-Type", "text/html"}}, "<p>nothing here");
+        }
+        void on_answer(const AnswerEvent& event) override {
+            log += std::string(event.method) + "," + std::string(event.target) + "," +
+                   std::string(event.version) + "," + std::to_string(event.status) + "," +
+                   std::to_string(event.content_size) + (event.error != nullptr ? "!" : "") + ' ';
+        }
+    };
+    struct Row {
+        std::string octets;
+        const char* log;
+    };
+    for (const Row& row : std::vector<Row>{
+             {kGet, "GET,/hello,HTTP/1.1,200,12 "},
+             {request("HEAD /hello HTTP/1.1"), "HEAD,/hello,HTTP/1.1,200,0 "},
+             {request("POST /body?q HTTP/1.1", "Content-Length: 3\r\n", "abc"),
+              "POST,/body?q,HTTP/1.1,200,3 "},
+             {"GET / HTTP/1.0\r\n\r\n", "GET,/,HTTP/1.0,200,12 "},
+             {request("GET /404 HTTP/1.1"), "!not-found GET,/404,HTTP/1.1,404,15! "},
+             {request("POST /get-only HTTP/1.1"),
+              "!method-not-allowed POST,/get-only,HTTP/1.1,405,19! "},
+             {kGet + "GET /a%zz HTTP/1.1\r\n",
+              "GET,/hello,HTTP/1.1,200,12 !target-percent@7 ,,,400,15! "},
+             {request("POST /body HTTP/1.1", "Transfer-Encoding: chunked\r\n", "1\r\nab"),
+              "!chunk-data-end@64 ,,,400,15! "},
+             {"GET / HTTP/1.1\r\n\r\n", "!host-missing ,,,400,13! "}}) {
+        for (const std::size_t step : {std::size_t{1}, std::size_t{9}, std::size_t{1000}}) {
+            Recorder recorder;
+            Wire wire;
+            wire.connections().set_observer(&recorder);
+            const std::uint32_t id = wire.connect();
+            for (std::size_t at = 0; at < row.octets.size(); at += step) {
+                wire.feed(id, std::string_view(row.octets).substr(at, step));
+            }
+            LAW(recorder.log == row.log, << visible(row.octets) << " " << recorder.log);
+        }
+    }
+    Recorder recorder;
+    Wire wire;
+    wire.connections().set_observer(&recorder);
+    const std::uint32_t id = wire.connect();
+    wire.feed(id, request("GET /404 HTTP/1.1"));
+    LAW(wire.sent(id).ends_with("Content-Length: 15\r\n\r\n<p>nothing here"));
+    const std::uint32_t slow = wire.connect();
+    wire.feed(slow, request("GET /slow HTTP/1.1"));
+    wire.pass(600);
+    LAW(recorder.log.ends_with(" GET,/slow,HTTP/1.1,200,12 "), << recorder.log);
+    const std::uint32_t late = wire.connect();
+    wire.feed(late, "GET");
+    wire.pass(11000);
+    LAW(recorder.log.ends_with(" !head-timeout ,,,408,13! "), << recorder.log);
+}
+
+TEST(Connection, a_long_name_of_the_server_only_costs_the_made_answer) {
+    for (const std::size_t size : {std::size_t{0}, std::size_t{4}, DateLine::kServerNameMax}) {
+        const std::string name(size, 's');
+        ServerSettings settings;
+        settings.server_name = name;
+        const Talk talk = talk_every_way(kGet + kGet + request("GET /404 HTTP/1.1"), settings);
+        LAW(statuses(talk.sent) == (Statuses{200, 200, 404}));
+        std::size_t said = 0;
+        for (std::size_t at = talk.sent.find("Server: " + name + "\r\n"); at != std::string::npos;
+             at = talk.sent.find("Server: " + name + "\r\n", at + 1)) {
+            ++said;
+        }
+        LAW(said == (size == 0 ? 0U : 3U), << said);
+    }
+}
+
+TEST(Connection, metrics_are_all_workers_counters) {
+    std::vector<const Counters*> all;
+    ServerSettings settings;
+    settings.routes = {{"/metrics", Handler::kMetrics, false, false, false, 0xFFFF, "GET, HEAD"}};
+    settings.metrics = &all;
+    Wire first(settings);
+    Wire second(settings);
+    all = {&first.connections().counters(), &second.connections().counters()};
+    const std::uint32_t id = first.connect();
+    first.feed(id, kGet + kGet);
+    const std::uint32_t other = second.connect();
+    second.feed(other, "GET /%zz HTTP/1.1\r\n");
+    first.feed(id, request("GET /metrics HTTP/1.1"));
+    const std::string& text = first.sent(id);
+    LAW(text.find("\nhttpmark_requests_total{worker=\"0\"} 3\n") != std::string::npos, << text);
+    LAW(text.find("\nhttpmark_requests_total{worker=\"1\"} 0\n") != std::string::npos);
+    LAW(text.find("\nhttpmark_connections_accepted_total{worker=\"1\"} 1\n") != std::string::npos);
+    LAW(text.find("\nhttpmark_errors_total{reason=\"target-percent\"} 1\n") != std::string::npos);
+    LAW(text.find("not-found") == std::string::npos);
 }
 
 TEST(Connection, the_clock_may_jump) {

@@ -34,6 +34,38 @@ TEST(Framing, persistence) {
     LAW(wants_persistence(head_of("Connection: closed\r\n", "1.9")));
 }
 
+TEST(Framing, empty_members_of_transfer_encoding_can_be_refused) {
+    Choices choices;
+    choices.refuse_empty_codings = true;
+    const auto verdict = [&](const std::string& fields, const Choices& with) {
+        return judge_head(head_of(fields), {}, Strictness::kStrict, false, with);
+    };
+    for (const char* value :
+         {",chunked", "chunked,", " , chunked ,", "\r\nTransfer-Encoding: chunked"}) {
+        const std::string fields = "Transfer-Encoding:" + std::string(value) + "\r\n";
+        LAW(verdict(fields, {}) == Reason::kNone, << value);
+        LAW(verdict(fields, choices) == Reason::kTransferCodingEmptyMember, << value);
+    }
+    LAW(verdict("Transfer-Encoding: chunked\r\n", choices) == Reason::kNone);
+    LAW(verdict("Transfer-Encoding: gzip, chunked\r\n", choices) == Reason::kTransferCodingUnknown);
+    LAW(verdict("Transfer-Encoding: ,chunked\r\nContent-Length: 1\r\n", choices) ==
+        Reason::kTransferCodingWithLength);
+}
+
+TEST(Framing, repeated_singletons) {
+    LAW(repeats_a_singleton("Content-Type: a/b\r\nX: y\r\ncontent-type: a/b\r\n\r\n"));
+    LAW(repeats_a_singleton("User-Agent: a\r\nUSER-AGENT:\r\n\r\n"));
+    LAW(repeats_a_singleton("Cookie: a=b\r\nCookie: c=d\r\n\r\n"));
+    LAW(!repeats_a_singleton("Accept: a\r\nAccept: b\r\nX: 1\r\nX: 2\r\n\r\n"));
+    LAW(!repeats_a_singleton("Content-Type: a/b\r\nContent-Types: a/b\r\nFrom: x\r\n\r\n"));
+    LAW(!repeats_a_singleton("\r\n"));
+    LAW(comes_behind_repeated_fields(Reason::kNone));
+    LAW(comes_behind_repeated_fields(Reason::kMethodUnknown));
+    LAW(!comes_behind_repeated_fields(Reason::kHostMissing));
+    LAW(!comes_behind_repeated_fields(Reason::kLengthRepeated));
+    LAW(!comes_behind_repeated_fields(Reason::kTransferCodingUnknown));
+}
+
 TEST(Framing, limits_on_announced_content) {
     Limits limits;
     limits.body_max = 10;

@@ -242,6 +242,25 @@ TEST_P(EveryEngine, resets_in_every_state_leave_nothing_behind) {
         << server_->counters().accepted << " " << server_->counters().closed);
 }
 
+// An end of stream that comes so close behind octets that one wake-up stands for both.
+TEST_P(EveryEngine, an_end_right_behind_octets_is_seen) {
+    START();
+    constexpr unsigned kRounds = 3000;
+    for (unsigned i = 0; i < kRounds; ++i) {
+        const int fd = server_->connect();
+        write_all(fd, "POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab");
+        if (i % 2 == 0) {
+            const linger abrupt{1, 0};
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt);
+        }
+        close(fd);
+    }
+    // Far sooner than any timeout would end them.
+    for (unsigned i = 0; i < 250 && server_->counters().closed < kRounds; ++i) usleep(20000);
+    LAW(server_->counters().closed == kRounds, << server_->counters().closed);
+    LAW(server_->counters().timeouts == 0);
+}
+
 TEST_P(EveryEngine, over_the_connection_ceiling_there_is_503) {
     ServerSettings settings;
     settings.limits.connections_max = 2;
@@ -255,6 +274,37 @@ TEST_P(EveryEngine, over_the_connection_ceiling_there_is_503) {
     const int third = server_->connect();
     LAW(statuses(read_some(third, kToTheEnd).octets) == Statuses{503});
     for (const int fd : {first, second, third}) close(fd);
+}
+
+TEST_P(EveryEngine, over_the_connection_ceiling_they_may_wait_their_turn) {
+    ServerSettings settings;
+    settings.limits.connections_max = 2;
+    settings.wait_over_connections = true;
+    START(settings);
+    std::vector<int> fds;
+    for (unsigned i = 0; i < 4; ++i) {
+        fds.push_back(server_->connect());
+        write_all(fds.back(), kGet);
+    }
+    // Two are served; io_uring may have taken more before it was told to stop.
+    LAW(statuses(read_some(fds[0], 114).octets) == Statuses{200});
+    LAW(statuses(read_some(fds[1], 114).octets) == Statuses{200});
+    if (GetParam() == Engine::kEpoll) {
+        pollfd waiting{fds[2], POLLIN, 0};
+        LAW(poll(&waiting, 1, 200) == 0);
+        LAW(server_->counters().accepted == 2);
+    }
+    close(fds[0]);
+    close(fds[1]);
+    for (const int fd : {fds[2], fds[3]}) {
+        LAW(statuses(read_some(fd, 114).octets) == Statuses{200});
+        close(fd);
+    }
+    // And again, after both have gone.
+    const int late = server_->connect();
+    write_all(late, kGet);
+    LAW(statuses(read_some(late, 114).octets) == Statuses{200});
+    close(late);
 }
 
 TEST_P(EveryEngine, a_drain_finishes_what_is_under_way) {

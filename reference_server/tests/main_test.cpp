@@ -2,15 +2,19 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -118,6 +122,16 @@ TEST(Main, a_wrong_word_is_one_line_and_exit_2) {
                                                {"--tls-key", "a"},
                                                {"--tls-min", "1.1"},
                                                {"--head-max", "1"},
+                                               {"--refuse", "everything"},
+                                               {"--connections-over", "500"},
+                                               {"--route", "body-max=5"},
+                                               {"--route", "/body"},
+                                               {"--route", "/body,body-max=x"},
+                                               {"--route", "/body,type=json"},
+                                               {"--server-name", ""},
+                                               {"--server-name", "a\r\nX: y"},
+                                               {"--server-name", std::string(65, 'a')},
+                                               {"--trace=1"},
                                                {"--body-max", "99999999999999999999"},
                                                {"--idle-timeout-s", "1.5"},
                                                {"--port", "0", "--tls-port", "0", "--tls-cert",
@@ -144,7 +158,172 @@ TEST(Main, help_version_and_limits) {
     LAW(text.find("target-max               9000\n") != std::string::npos);
     LAW(text.find("head-timeout-ms          3000\n") != std::string::npos);
     LAW(text.find("body-timeout-ms          3000\n") != std::string::npos);
-    LAW(std::count(text.begin(), text.end(), '\n') >= 28);
+    LAW(std::count(text.begin(), text.end(), '\n') >= 30);
+}
+
+// From the answer of `port`, or of a Unix socket.
+int status_of(const std::string& answer) {
+    return answer.starts_with("HTTP/1.1 ") ? std::atoi(answer.substr(9, 3).c_str()) : -1;
+}
+std::string request_of(const std::string& line, const std::string& fields = "",
+                       const std::string& content = "") {
+    return line + " HTTP/1.1\r\nHost: h\r\nConnection: close\r\n" + fields + "\r\n" + content;
+}
+
+TEST(Main, each_switch_does_what_it_says) {
+    struct Row {
+        std::vector<std::string> words;
+        std::string ask;
+        int without;
+        int with;
+    };
+    const std::string chunks = "1\r\na\r\n0\r\n";
+    for (const Row& row : std::vector<Row>{
+             {{"--refuse", "empty-codings"},
+              request_of("POST /", "Transfer-Encoding: ,chunked\r\n", chunks + "\r\n"),
+              200,
+              400},
+             {{"--refuse", "framing-trailers"},
+              request_of("POST /", "Transfer-Encoding: chunked\r\n", chunks + "Host: x\r\n\r\n"),
+              200,
+              400},
+             {{"--refuse", "repeated-fields"},
+              request_of("GET /", "From: a\r\nFrom: a\r\n"),
+              200,
+              400},
+             {{"--strictness", "rfc"},
+              "GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n",
+              400,
+              200},
+             {{"--strictness", "rfc"}, "\r\n\r\n" + request_of("GET /"), 400, 200},
+             {{"--strictness", "rfc"},
+              request_of("POST /", "Content-Length: 1, 1\r\n", "a"),
+              400,
+              200},
+             {{"--strictness", "rfc"}, request_of("GET /?a=[1]|{2}"), 400, 400},
+             {{"--strictness", "browser"}, request_of("GET /?a=[1]|{2}^`\\"), 400, 200},
+             {{"--strictness", "browser"}, request_of("GET /[1]"), 400, 400},
+             {{"--trace"}, request_of("TRACE /"), 501, 200},
+             {{"--route", "/body,body-max=2"},
+              request_of("POST /body", "Content-Length: 3\r\n", "abc"),
+              200,
+              413},
+             {{"--route", "/body,length"},
+              request_of("POST /body", "Transfer-Encoding: chunked\r\n", chunks + "\r\n"),
+              200,
+              411},
+             {{"--route", "/body,type=Text/Plain,body-max=9"},
+              request_of("POST /body", "Content-Length: 1\r\nContent-Type: a/b\r\n", "a"),
+              200,
+              415},
+             {{"--route", "/body,type=Text/Plain,body-max=9"},
+              request_of("POST /body", "Content-Length: 1\r\nContent-Type: text/PLAIN\r\n", "a"),
+              200,
+              200},
+         }) {
+        for (const bool with : {false, true}) {
+            std::vector<std::string> words{"--port", "0", "--workers", "1"};
+            if (with) words.insert(words.end(), row.words.begin(), row.words.end());
+            Child child(words);
+            const std::string answer = ask(child.port(), row.ask);
+            LAW(status_of(answer) == (with ? row.with : row.without),
+                << row.words.front() << with << visible(row.ask) << visible(answer));
+        }
+    }
+    Child named({"--port", "0", "--workers", "1", "--server-name", "httpmark/0"});
+    LAW(ask(named.port(), kLastGet).find("\r\nServer: httpmark/0\r\n") != std::string::npos);
+    Child idle({"--port", "0", "--workers", "1", "--idle-408", "--idle-timeout-ms", "100"});
+    LAW(status_of(ask(idle.port(), "")) == 408);
+}
+
+TEST(Main, metrics_and_an_access_log) {
+    const std::string path = testing::TempDir() + "httpmark-access-" + std::to_string(getpid());
+    const auto text_of = [](const std::string& name) {
+        std::ifstream file(name);
+        return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    const auto text_with = [&](const std::string& name, const char* wanted) {
+        for (unsigned i = 0; i < 300 && text_of(name).find(wanted) == std::string::npos; ++i) {
+            usleep(10000);
+        }
+        return text_of(name);
+    };
+    for (const char* engine : {"epoll", "uring", "uring-direct"}) {
+        Child child({"--port", "0", "--workers", "2", "--metrics", "--access-log", path, "--stats",
+                     "--engine", engine});
+        const std::string first = child.line();
+        if (!first.starts_with("listening on ")) continue;  // no io_uring here
+        const int port = std::atoi(first.substr(first.rfind(':') + 1).c_str());
+        LAW(status_of(ask(port, kLastGet)) == 200);
+        LAW(status_of(ask(port, request_of("POST /body?x", "Content-Length: 3\r\n", "abc"))) ==
+            200);
+        LAW(status_of(ask(port, "GET /a%zz HTTP/1.1\r\n")) == 400);
+        const std::string metrics = ask(port, request_of("GET /metrics"));
+        LAW(metrics.find("\nhttpmark_errors_total{reason=\"target-percent\"} 1\n") !=
+                std::string::npos,
+            << metrics);
+        LAW(metrics.find("\nhttpmark_requests_total{worker=\"1\"} ") != std::string::npos);
+        LAW(status_of(ask(port, request_of("POST /metrics"))) == 405);
+        const std::string log = text_with(path, "POST /metrics");
+        const std::string peer = std::string(engine) == "uring-direct" ? " - " : " 127.0.0.1:";
+        LAW(log.find(peer) != std::string::npos, << log);
+        LAW(log.find("\"GET /hello HTTP/1.1\" 200 12 -\n") != std::string::npos, << log);
+        LAW(log.find("\"POST /body?x HTTP/1.1\" 200 3 -\n") != std::string::npos, << log);
+        LAW(log.find("\"-\" 400 15 target-percent@7\n") != std::string::npos, << log);
+        LAW(log.find("\"POST /metrics HTTP/1.1\" 405 19 method-not-allowed\n") !=
+            std::string::npos);
+        CHECK(rename(path.c_str(), (path + ".1").c_str()) == 0);
+        kill(child.pid, SIGHUP);
+        for (unsigned i = 0; i < 300 && access(path.c_str(), F_OK) != 0; ++i) usleep(10000);
+        LAW(status_of(ask(port, request_of("GET /after"))) == 200);
+        kill(child.pid, SIGTERM);
+        const std::string end = child.rest();
+        LAW(end.find("accepted 6 closed 6") != std::string::npos &&
+                end.find("log_lines_lost 0\n") != std::string::npos &&
+                end.find("error target-percent 1\n") != std::string::npos,
+            << end);
+        LAW(child.wait() == 0);
+        LAW(text_of(path).find("GET /after ") != std::string::npos);
+        unlink(path.c_str());
+        unlink((path + ".1").c_str());
+    }
+    Child bad({"--port", "0", "--access-log", "/nowhere/log"});
+    LAW(bad.rest().find("/nowhere/log") != std::string::npos && bad.wait() == 3);
+}
+
+TEST(Main, connections_are_steered_to_the_worker_of_their_cpu) {
+    cpu_set_t before;
+    CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
+    for (unsigned cpu = 0; cpu < 2; ++cpu) {
+        if (!CPU_ISSET(cpu, &before)) GTEST_SKIP() << "needs CPUs 0 and 1";
+    }
+    const std::string path = testing::TempDir() + "httpmark-steer-" + std::to_string(getpid());
+    Child child({"--port", "0", "--workers", "2", "--steer", "--pin", "--access-log", path});
+    const int port = child.port();
+    unsigned total = 0;
+    for (unsigned cpu = 0; cpu < 2; ++cpu) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+        for (unsigned i = 0; i < 20; ++i) {
+            total += status_of(ask(port, request_of("GET /cpu" + std::to_string(cpu)))) == 200;
+        }
+    }
+    CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
+    LAW(total == 40);
+    kill(child.pid, SIGTERM);
+    LAW(child.wait() == 0);
+    std::ifstream file(path);
+    std::string line;
+    unsigned lines = 0;
+    while (std::getline(file, line)) {
+        ++lines;
+        const char worker = line[line.find(' ') + 1];
+        LAW(line.find(std::string("/cpu") + worker) != std::string::npos, << line);
+    }
+    LAW(lines == 40);
+    unlink(path.c_str());
 }
 
 TEST(Main, a_port_that_is_taken_is_exit_3) {
@@ -168,8 +347,11 @@ TEST(Main, it_serves_with_every_kernel_and_leaves_on_a_signal) {
             LAW(ask(port, "GET /%zz HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400 Bad Request\r\n"));
             kill(child.pid, SIGUSR1);
             LAW(child.line().find("requests 1 ") != std::string::npos);
+            LAW(child.line() == "error target-percent 1");
             kill(child.pid, signal);
-            LAW(child.rest().find("accepted 2 closed 2 requests 1 refused 1") != std::string::npos);
+            const std::string end = child.rest();
+            LAW(end.find("accepted 2 closed 2 requests 1 refused 1") != std::string::npos);
+            LAW(end.find("\nerror target-percent 1\n") != std::string::npos);
             LAW(child.wait() == 0);
         }
     }
@@ -214,6 +396,17 @@ TEST(Main, ipv6_and_a_unix_socket) {
     LAW(first.starts_with("listening on [::1]:"), << first);
     LAW(child.line() == "listening on unix:" + path);
     LAW(access(path.c_str(), F_OK) == 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::copy(path.begin(), path.end(), address.sun_path);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    CHECK(write(fd, kLastGet.data(), kLastGet.size()) == static_cast<ssize_t>(kLastGet.size()));
+    std::string answer;
+    char c = 0;
+    while (read(fd, &c, 1) == 1) answer += c;
+    close(fd);
+    LAW(status_of(answer) == 200);
     kill(child.pid, SIGTERM);
     LAW(child.wait() == 0);
     LAW(access(path.c_str(), F_OK) != 0);

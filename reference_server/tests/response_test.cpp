@@ -46,7 +46,7 @@ TEST(Response, a_plain_answer) {
 }
 
 TEST(Response, head_gets_the_fields_and_no_content) {
-    LAW(written(200, {}, "Hello World!", {true, false, false}) ==
+    LAW(written(200, {}, "Hello World!", {true, false, false, {}}) ==
         "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 12\r\n\r\n");
 }
 
@@ -58,10 +58,38 @@ TEST(Response, statuses_without_content_have_neither_content_nor_length) {
     }
 }
 
-TEST(Response, persistence_is_said) {
-    LAW(written(200, {}, "", {false, true, false}).find("\r\nConnection: close\r\n") !=
+TEST(Response, a_205_has_a_length_of_nothing) {
+    const std::string text = written(205, {}, "not to be sent");
+    LAW(text.starts_with("HTTP/1.1 205 Reset Content\r\n"));
+    LAW(text.ends_with("\r\nContent-Length: 0\r\n\r\n"));
+    StringSink sink;
+    const DateLine date = date_of(0);
+    ResponseWriter writer(sink, date, {});
+    LAW(writer.write_fill(205, {}, 100) && sink.fill == 0);
+    LAW(sink.text.ends_with("\r\nContent-Length: 0\r\n\r\n"));
+    LAW(writer.status() == 205 && writer.content_size() == 0);
+}
+
+TEST(Response, a_server_may_be_named_and_methods_be_told) {
+    const std::string longest(DateLine::kServerNameMax, 's');
+    for (const std::string& name : {std::string("httpmark"), longest}) {
+        DateLine date(name);
+        date.update(784111777);
+        StringSink sink;
+        ResponseWriter writer(sink, date, {});
+        LAW(writer.write(200, {}, "abc"));
+        LAW(sink.text == "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: " +
+                             name + "\r\nContent-Length: 3\r\n\r\nabc");
+        LAW(writer.status() == 200 && writer.content_size() == 3);
+    }
+    LAW(written(200, {}, "", {false, false, false, "GET, HEAD"}).find("\r\nAllow: GET, HEAD\r\n") !=
         std::string::npos);
-    LAW(written(200, {}, "", {false, false, true}).find("\r\nConnection: keep-alive\r\n") !=
+}
+
+TEST(Response, persistence_is_said) {
+    LAW(written(200, {}, "", {false, true, false, {}}).find("\r\nConnection: close\r\n") !=
+        std::string::npos);
+    LAW(written(200, {}, "", {false, false, true, {}}).find("\r\nConnection: keep-alive\r\n") !=
         std::string::npos);
     LAW(written(200, {}, "").find("Connection") == std::string::npos);
 }
@@ -85,6 +113,7 @@ TEST(Response, no_field_can_break_the_framing) {
         StringSink sink;
         ResponseWriter writer(sink, date, {});
         LAW(!writer.write(200, {{name, "5"}}, "hello") && sink.text.empty(), << name);
+        LAW(writer.fault() == Reason::kHandlerFailed && writer.status() == 0);
     }
 }
 
@@ -94,7 +123,7 @@ TEST(Response, without_memory_nothing_is_written) {
     const DateLine date = date_of(0);
     ResponseWriter writer(sink, date, {});
     LAW(!writer.write(200, {}, "a"));
-    LAW(sink.text.empty());
+    LAW(sink.text.empty() && writer.fault() == Reason::kNoMemory);
 }
 
 TEST(Response, filling_is_announced_and_left_to_the_sink) {
@@ -104,7 +133,7 @@ TEST(Response, filling_is_announced_and_left_to_the_sink) {
     LAW(writer.write_fill(200, {}, 1048576));
     LAW(sink.fill == 1048576 && sink.text.find("Content-Length: 1048576\r\n") != std::string::npos);
     StringSink head;
-    ResponseWriter head_writer(head, date, {true, false, false});
+    ResponseWriter head_writer(head, date, {true, false, false, {}});
     LAW(head_writer.write_fill(200, {}, 1048576) && head.fill == 0);
 }
 

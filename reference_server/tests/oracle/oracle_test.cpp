@@ -154,6 +154,7 @@ Subject subject_of(Reason reason) {
         case Reason::kTransferCodingParameters:
         case Reason::kTransferCodingNotFinal:
         case Reason::kTransferCodingEmpty:
+        case Reason::kTransferCodingEmptyMember:
         case Reason::kTransferCodingUnknown:
         case Reason::kTransferCodingWithLength:
             return Subject::kTransferEncoding;
@@ -171,6 +172,8 @@ Subject subject_of(Reason reason) {
         case Reason::kChunkSizeTooLarge:
         case Reason::kChunkExtensionSyntax:
         case Reason::kChunkLineTooLong:
+        case Reason::kChunkExtensionTooLong:
+        case Reason::kChunkExtensionsTooLong:
         case Reason::kChunkLineEnd:
         case Reason::kChunkDataEnd:
             return Subject::kChunk;
@@ -185,17 +188,22 @@ Subject subject_of(Reason reason) {
         case Reason::kTrailerValueTooLong:
         case Reason::kTrailerLinesTooMany:
         case Reason::kTrailersTooLong:
+        case Reason::kTrailerForbidden:
             return Subject::kTrailer;
         case Reason::kNone:
         case Reason::kRequestTooLarge:  // needs to know of the head and the content: the
                                         // connection's
+        case Reason::kFieldRepeated:    // a choice of the connection's, off by default
         case Reason::kIncomplete:
+        case Reason::kIdleTimeout:
         case Reason::kHeadTimeout:
         case Reason::kBodyTimeout:
         case Reason::kHandlerTimeout:
         case Reason::kHandlerFailed:
         case Reason::kNotFound:
         case Reason::kMethodNotAllowed:
+        case Reason::kLengthRequired:
+        case Reason::kMediaType:
         case Reason::kNoMemory:
         case Reason::kTooManyConnections:
         case Reason::kCount:

@@ -137,7 +137,7 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
                 depth=1,
                 warmup_s=0.0,
                 duration_s=_HOLD_S,
-                bind=_sources(plan.bind, number),
+                bind=sources(plan.bind, number),
             )
             generator = held.enter_context(_holding(step, ground, cpus))
             generator.established(_GRACE_S + step.connections / step.connect_rate * 4)
@@ -149,12 +149,12 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
         memory = _memory(ground)
     _rest(ground)
     after = resources.memory(ground.pids(), cgroup=ground.cgroup)
-    slopes, reason = _slopes(rungs)
+    per_connection, reason = slopes(rungs)
     return msgspec.structs.replace(
         memory,
         connections_held=max(rung.held for rung in rungs),
         ladder=tuple(rungs),
-        bytes_per_connection=slopes,
+        bytes_per_connection=per_connection,
         reason=reason,
         after_close_pss_kb=after.pss_kb if after else None,
     )
@@ -167,7 +167,8 @@ def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memo
     """
     before = _memory(ground)
     peak = before.pss_kb
-    with _holding(plan, ground, cpus) as generator:
+    whole = msgspec.structs.replace(plan, warmup_s=0.0)  # what is sent counts from the first octet
+    with _holding(whole, ground, cpus) as generator:
         generator.established(_GRACE_S)
         while generator.running():
             now = resources.memory(ground.pids())
@@ -192,7 +193,7 @@ def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memo
     )
 
 
-def _sources(bind: str | None, number: int) -> str | None:
+def sources(bind: str | None, number: int) -> str | None:
     """Each rung its own part of the source addresses, as each counts its ports by itself."""
     if bind is None:
         return None
@@ -215,7 +216,7 @@ def _rung(height: int, ground: Ground, base_kernel: int | None) -> Rung:
     memory, kernel = _memory(ground), resources.kernel_socket_bytes()
     return Rung(
         connections=height,
-        held=resources.accepted_connections(port),
+        held=resources.accepted_connections(port, ground.pids()),
         vmpeak_kb=memory.vmpeak_kb,
         pss_kb=memory.pss_kb,
         kernel_kb=None
@@ -248,7 +249,7 @@ def _looks(seconds: float) -> Iterator[None]:
         time.sleep(_POLL_S)
 
 
-def _slopes(rungs: list[Rung]) -> tuple[BytesPerConnection | None, str | None]:
+def slopes(rungs: list[Rung]) -> tuple[BytesPerConnection | None, str | None]:
     short = next((rung for rung in rungs if rung.held < HELD_MIN * rung.connections), None)
     if short is not None:
         return None, f"the server held {short.held:,} of {short.connections:,} connections"

@@ -151,11 +151,14 @@ def cgroup_peak_kb(path: str) -> int | None:
     return None
 
 
-def accepted_connections(port: int) -> int:
+def accepted_connections(port: int, pids: Iterable[int]) -> int:
     """Connections that a server on this machine holds on a port: established and accepted.
 
-    Counted on the server's side; one that nobody has accepted yet has no inode (proc(5)).
+    Counted on the server's side, among the sockets its processes have open. Where we may not look
+    into them, all accepted ones of that port count, and somebody else's connection that happens to
+    come from a port of that number counts, too.
     """
+    own = _socket_inodes(pids)
     held = 0
     suffix = f":{port:04X}"
     for name in ("tcp", "tcp6"):
@@ -163,8 +166,27 @@ def accepted_connections(port: int) -> int:
             next(table, None)
             for row in table:
                 words = row.split()
-                held += words[1].endswith(suffix) and words[3] == "01" and words[9] != "0"
+                if words[1].endswith(suffix) and words[3] == "01":
+                    # One that nobody has accepted yet has no inode (proc(5)).
+                    held += words[9] != "0" and (own is None or words[9] in own)
     return held
+
+
+def _socket_inodes(pids: Iterable[int]) -> set[str] | None:
+    """The inodes of all sockets that processes have open; None where that may not be seen."""
+    found = set()
+    for pid in pids:
+        try:
+            for link in (_PROC / str(pid) / "fd").iterdir():
+                with contextlib.suppress(OSError):  # closed meanwhile
+                    what = os.readlink(link)
+                    if what.startswith("socket:["):
+                        found.add(what[len("socket:[") : -1])
+        except PermissionError:
+            return None
+        except OSError:
+            continue
+    return found
 
 
 def listeners(port: int) -> list[int]:

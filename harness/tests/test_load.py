@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterator
 
 import msgspec
+import pytest
 
 from httpmark.harness import engines, load
-from httpmark.harness.model import Bottleneck, LoadPlan, LoadResult, Unusable
+from httpmark.harness.model import Bottleneck, LoadMode, LoadPlan, LoadResult, Unusable
 
 PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
 
@@ -44,6 +45,7 @@ class Scripted:
         self.changes = changes
         self.up: str = ""
         self.order: list[str] = []
+        self.rates: list[float | None] = []
 
     def version(self) -> str:
         return "1"
@@ -56,6 +58,7 @@ class Scripted:
         cpus: frozenset[int] | None,
     ) -> engines.Measured:  # fmt: skip
         self.order.append(self.up)
+        self.rates.append(plan.rate)
         cost = next(self.costs[self.up])
         requests = round(1e9 / cost)
         measured = engines.Measured(
@@ -199,3 +202,126 @@ def test_both_ends_never_share_a_processor() -> None:
         assert place.server.isdisjoint(place.client)
     wide = msgspec.structs.replace(PLAN, workers=4096)
     assert load.placement(wide) == load.Placement(None, None)
+
+
+def test_an_open_loop_offers_each_server_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = msgspec.structs.replace(PLAN, mode=LoadMode.OPEN, rate_of_capacity=0.5)
+    made, engine = race(
+        {"a": [100.0] * 4, "null": [50.0] * 4}, a={"saturated": False}, null={"saturated": False}
+    )
+    made.plan = plan
+    monkeypatch.setattr(load, "Native", lambda: engine)
+    result = run(made)["a"]
+    assert engine.rates[:2] == [None, None]  # capacity, in a closed loop
+    offered = dict(zip(engine.order[2:], engine.rates[2:], strict=True))
+    assert offered == {"a": 5e6, "null": 1e7}
+    assert result.bottleneck is Bottleneck.NONE
+    assert not result.ranked
+    assert result.ranked_reason == "an offered rate is no throughput"
+    assert made.steps == 8
+
+
+def test_a_generator_that_is_late_says_so() -> None:
+    times = {"mean": 1.0, "p50": 1.0, "p99": 250.0}
+    made, _ = race(
+        {"a": [100.0] * 3, "null": [50.0] * 3},
+        a={"saturated": False, "lag_us": times, "latency_us": times},
+    )
+    made.plan = msgspec.structs.replace(PLAN, mode=LoadMode.OPEN, rate=10.0)
+    result = run(made)["a"]
+    assert result.latency_us == times
+    assert "late" in (result.latency_reason or "")
+    assert "250 us" in (result.latency_reason or "")
+
+
+def test_a_closed_loop_has_no_latency_of_the_server() -> None:
+    made, _ = race({"a": [100.0] * 3, "null": [50.0] * 3}, a={"latency_us": {"p50": 3.0}})
+    result = run(made)["a"]
+    assert result.latency_us is None
+    assert "saturated closed loop" in (result.latency_reason or "")
+
+
+def test_a_race_goes_on_in_another_order_with_blocks_that_count_on() -> None:
+    made, engine = race({"a": [80.0] * 8, "b": [90.0] * 8, "null": [35.0] * 8}, rounds=4)
+    list(made.run())
+    list(made.run())
+    assert made.blocks == 8
+    assert [sample.round for sample in made.samples["a"]] == list(range(1, 9))
+    assert engine.order[:12] != engine.order[12:]
+
+
+def test_only_the_sample_that_was_taken_again_is_called_so() -> None:
+    made, _ = race({"a": [80.0] * 5, "null": [35.0] * 3})
+    starving = iter([True, False, False, False])
+    real = load._starved
+    load._starved = lambda measured, steal: (  # type: ignore[assignment]
+        measured.server_ns_per_request == 80.0 and next(starving)
+    )
+    try:
+        list(made.run())
+    finally:
+        load._starved = real
+    assert [sample.redo for sample in made.samples["a"]].count(True) == 1
+
+
+ROOM = {"descriptors": 19_744, "ports": 28_232, "memory": 600_000}
+
+
+def test_a_plan_that_fits_is_left_alone() -> None:
+    plan = msgspec.structs.replace(PLAN, connections=19_744)
+    assert load.scaled(plan, ROOM, cpus=2) == (plan, None)
+
+
+def test_a_plan_that_is_too_large_is_cut_and_says_why() -> None:
+    plan = msgspec.structs.replace(
+        PLAN, connections=500_000, bind="127.0.0.0/8", threads=6, workers=6
+    )
+    fits, why = load.scaled(plan, ROOM, cpus=2)
+    assert (fits.connections, fits.workers, fits.threads) == (19_744, 1, 1)
+    assert why is not None
+    assert "19,744 instead of 500,000 connections: the hard limit of descriptors" in why
+    assert "1 + 1 threads instead of 6 + 6" in why
+    rich = {"descriptors": 10**6, "ports": 28_232, "memory": 10**6}
+    assert load.scaled(plan, rich, cpus=64)[1] is None, "source addresses make room for ports"
+    one_source = msgspec.structs.replace(plan, bind=None)
+    assert load.scaled(one_source, rich, cpus=64)[0].connections == 28_232
+
+
+def test_threads_are_shared_out_as_they_were_asked_for() -> None:
+    plan = msgspec.structs.replace(PLAN, threads=2, workers=6)
+    fits, _ = load.scaled(plan, ROOM, cpus=4)
+    assert (fits.workers, fits.threads) == (3, 1)
+
+
+def test_a_ladder_loses_its_upper_rungs_or_shrinks() -> None:
+    ladder = (1_000, 10_000, 100_000)
+    plan = msgspec.structs.replace(PLAN, ladder=ladder)
+    assert load.scaled(plan, ROOM, cpus=2)[0].ladder == (1_000, 10_000)
+    high = msgspec.structs.replace(PLAN, ladder=(50_000, 250_000, 500_000))
+    assert load.scaled(high, ROOM, cpus=2)[0].ladder == (1974, 9872, 19_744)
+
+
+def test_pairs_are_compared_within_their_blocks() -> None:
+    made, _ = race({"a": [70.0, 140.0, 35.0], "b": [77.0, 154.0, 38.5], "null": [20.0, 40.0, 10.0]})
+    pairs = {
+        (pair.head, pair.metric): pair
+        for pair in load.paired(run(made), base="a", leave_out={"null"}, seed=1)
+    }
+    cost = pairs["b", "cpu_ns_per_request"]
+    assert cost.ratio == pytest.approx(1.1, rel=1e-6)  # the drift falls on both
+    assert cost.interval_95 == pytest.approx((1.1, 1.1), rel=1e-6)
+    assert cost.pairs == 3
+    assert ("null", "cpu_ns_per_request") not in pairs
+
+
+def test_throughput_is_paired_only_where_the_server_was_the_limit() -> None:
+    made, _ = race({"a": [80.0] * 3, "b": [36.0] * 3, "null": [35.0] * 3})
+    results = run(made)
+    found = load.paired(results, base="a", leave_out={"null"}, seed=1)
+    rates = [pair for pair in found if pair.metric == "requests_per_second"]
+    assert rates[0].ratio is None
+    assert rates[0].reason == "not both were limited by the server"
+    lines = load.paired_lines(found)
+    assert any("not compared" in line for line in lines)
+    assert any("0.450" in line for line in lines)
+    assert load.paired(results, base="z", seed=1) == ()

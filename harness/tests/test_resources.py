@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -79,3 +80,32 @@ def test_the_clock_of_all_cpus_moves_on() -> None:
     assert ratio is not None
     assert 0 <= ratio <= 1
     assert resources.steal_ratio(before, before) is None
+
+
+def test_context_switches_grow_with_sleeping() -> None:
+    before = resources.context_switches([os.getpid()])
+    for _ in range(20):
+        time.sleep(0.001)
+    after = resources.context_switches([os.getpid()])
+    assert before is not None
+    assert after is not None
+    assert after - before >= 20
+
+
+def test_the_room_for_connections_is_told_by_what_limits_it() -> None:
+    room = resources.connection_room()
+    assert room["ports"] > 1000
+    assert room["memory"] > 0
+    assert all(most >= 0 for most in room.values())
+
+
+def test_listeners_are_found_by_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert os.getpid() in resources.listeners(listener.getsockname()[1])
+    assert resources.listeners(1) == []
+
+
+def test_sockets_cost_the_kernel_something() -> None:
+    cost = resources.kernel_socket_bytes()
+    assert cost is None or cost > 0
+    assert (cost is None) is not os.access("/proc/slabinfo", os.R_OK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import msgspec
@@ -124,3 +125,75 @@ def test_littles_law() -> None:
     assert (
         statistics.littles_law_ratio(requests_per_second=0, mean_latency_s=1, in_flight=1) is None
     )
+
+
+def test_theil_sen_is_exact_on_a_line_and_deaf_to_one_wild_point_in_five() -> None:
+    line = [(float(x), 3.0 * x + 7.0) for x in (1, 2, 5, 10, 18)]
+    assert statistics.theil_sen(line) == pytest.approx((3.0, 7.0))
+    wild = [*line[:2], (5.0, 900.0), *line[3:]]
+    found = statistics.theil_sen(wild)
+    assert found is not None
+    assert found[0] == pytest.approx(3.0, rel=0.05)
+    assert statistics.theil_sen([(1.0, 1.0)]) is None
+    assert statistics.theil_sen([(1.0, 1.0), (1.0, 2.0)]) is None
+
+
+def test_the_trimmed_mean_drops_both_ends() -> None:
+    assert statistics.trimmed_mean([1e9, *[5.0] * 8, -1e9]) == 5.0
+    assert statistics.trimmed_mean([1.0, 2.0]) == 1.5
+
+
+def test_log_ratios_leave_out_what_has_no_logarithm() -> None:
+    assert statistics.log_ratios([2.0, 0.0, 3.0], [1.0, 1.0, 0.0]) == [pytest.approx(math.log(2))]
+
+
+def test_what_can_be_detected_shrinks_with_pairs_and_grows_with_noise() -> None:
+    assert statistics.detectable_ratio(0.04, 1) is None
+    twelve, thirty = (statistics.detectable_ratio(0.04, n) for n in (12, 30))
+    assert twelve is not None
+    assert thirty is not None
+    assert thirty < twelve
+    assert twelve == pytest.approx(1.0339, abs=1e-3)
+
+
+def test_what_is_called_detectable_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 1000)
+    draw, hits, pairs, sd = random.Random(5), 0, 20, 0.04
+    shift = math.log(statistics.detectable_ratio(sd, pairs) or 0)
+    for trial in range(200):
+        logs = [draw.gauss(shift, sd) for _ in range(pairs)]
+        low, _ = statistics.bootstrap(logs, statistic=statistics.trimmed_mean, seed=trial) or (0, 0)
+        hits += low > 0
+    assert 144 <= hits <= 176  # 80 in 100, and four standard errors less, or three more
+
+
+def test_drift_is_found_and_noise_is_not_drift() -> None:
+    draw = random.Random(11)
+    drifting = [80.0 * 1.01**i * draw.gauss(1, 0.02) for i in range(24)]
+    found = statistics.drift(drifting)
+    assert found is not None
+    assert found.is_clear
+    assert found.ratio == pytest.approx(1.01**23, rel=0.05)
+    false_alarms = 0
+    for _ in range(200):
+        still = statistics.drift([draw.gauss(80, 3) for _ in range(24)])
+        assert still is not None
+        false_alarms += still.is_clear
+    assert false_alarms <= 7
+    assert statistics.drift([1.0] * 7) is None
+    equal = statistics.drift([1.0] * 9)
+    assert equal is not None
+    assert not equal.is_clear
+
+
+def test_an_offered_rate_that_is_served_has_no_bottleneck() -> None:
+    assert verdict(saturated=False, server_on_cpu_ratio=0.5) is Bottleneck.NONE
+    assert verdict(saturated=False, client_on_cpu_ratio=0.99) is Bottleneck.CLIENT
+    assert verdict(saturated=True) is Bottleneck.SERVER
+    assert verdict(saturated=True, server_on_cpu_ratio=0.5) is Bottleneck.UNKNOWN
+    assert verdict(saturated=False, errors=1) is Bottleneck.BROKEN
+    assert verdict(saturated=True, run_delay_ratio=0.3) is Bottleneck.STARVED
+
+
+def test_connections_that_an_engine_cannot_count_are_not_held_against_it() -> None:
+    assert verdict(connections_established=None) is Bottleneck.SERVER

@@ -1,0 +1,172 @@
+"""The ladder against servers of known appetite, and what is said where nothing can be measured."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from httpmark.harness import binaries, engines, ladder, resources
+from httpmark.harness.model import LoadMode, LoadPlan, Rung, Unusable
+
+from . import peers
+
+PLAN = LoadPlan(
+    name="p", title="t", why="w", connections=60, depth=1, duration_s=1.0, mode=LoadMode.IDLE,
+    ladder=(20, 40, 60),
+)  # fmt: skip
+
+# Keeps 64 KiB for each connection, as long as it lives; accepts at most what it is told.
+GREEDY = """
+import selectors, socket, sys
+most = int(sys.argv[1])
+listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+print(listener.getsockname()[1], flush=True)
+choose = selectors.DefaultSelector()
+choose.register(listener, selectors.EVENT_READ)
+held = {}
+while True:
+    for key, _ in choose.select():
+        if key.fileobj is listener:
+            if len(held) >= most:
+                choose.unregister(listener)
+                continue
+            connection, _ = listener.accept()
+            held[connection] = bytearray(b"x" * 65536)
+            choose.register(connection, selectors.EVENT_READ)
+        elif not key.fileobj.recv(65536):
+            choose.unregister(key.fileobj)
+            held.pop(key.fileobj)
+            key.fileobj.close()
+        else:
+            key.fileobj.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+"""
+
+
+@contextlib.contextmanager
+def greedy(most: int = 10_000) -> Iterator[ladder.Ground]:
+    with subprocess.Popen(
+        [sys.executable, "-c", GREEDY, str(most)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        target = engines.Target("127.0.0.1", int(process.stdout.readline()))
+        try:
+            yield ladder.Ground(
+                target,
+                lambda: [process.pid],
+                lambda: process.poll() is None,
+                lambda: f"exit code {process.poll()}",
+            )
+        finally:
+            process.kill()
+
+
+def test_the_slope_is_what_a_connection_costs() -> None:
+    with greedy() as ground:
+        memory = ladder.climb(PLAN, ground, cpus=None)
+    assert [(rung.connections, rung.held) for rung in memory.ladder] == [
+        (20, 20), (40, 40), (60, 60),
+    ]  # fmt: skip
+    assert memory.connections_held == 60
+    slope = memory.bytes_per_connection
+    assert slope is not None
+    assert slope.resident is not None
+    assert 60_000 < slope.resident < 90_000
+    assert memory.after_close_pss_kb is not None
+    if os.geteuid() == 0:
+        assert slope.kernel is not None
+
+
+def test_what_the_server_does_not_hold_is_no_slope() -> None:
+    with greedy(30) as ground:
+        memory = ladder.climb(PLAN, ground, cpus=None)
+    assert memory.ladder[-1].held == 30
+    assert memory.bytes_per_connection is None
+    assert memory.reason == "the server held 30 of 40 connections"
+
+
+def test_nobody_there_is_said() -> None:
+    with peers.peer(peers.mute) as peer:
+        pass
+    ground = ladder.Ground(
+        engines.Target("127.0.0.1", peer.port), lambda: [os.getpid()], lambda: True, lambda: "gone"
+    )
+    with pytest.raises(Unusable, match="cannot connect"):
+        ladder.climb(PLAN, ground, cpus=None)
+
+
+def test_a_server_that_dies_on_the_ladder_is_said() -> None:
+    with greedy() as ground:
+        dead = msgspec.structs.replace(ground, alive=lambda: False, exit_reason=lambda: "signal 9")
+        with pytest.raises(Unusable, match="signal 9"):
+            ladder.climb(PLAN, dead, cpus=None)
+
+
+def test_null_does_not_pile_up_for_those_who_never_read() -> None:
+    null = [binaries.need("null"), "--port", "0"]
+    with subprocess.Popen(null, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rpartition(":")[2])
+        ground = ladder.Ground(
+            engines.Target("127.0.0.1", port), lambda: [process.pid], lambda: True, lambda: ""
+        )
+        plan = msgspec.structs.replace(
+            PLAN, mode=LoadMode.SLOW, connections=4, depth=64, ladder=(), duration_s=0.5
+        )
+        try:
+            memory = ladder.sample(plan, ground, cpus=None)
+        finally:
+            process.terminate()
+    poured = memory.slow_readers
+    assert poured is not None
+    assert poured.sent_kb > 100
+    assert poured.pss_peak_kb is not None
+    assert poured.pss_before_kb is not None
+    assert poured.pss_peak_kb - poured.pss_before_kb < 1024
+
+
+def test_only_accepted_connections_of_the_server_count() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)):
+            assert resources.accepted_connections(port, [os.getpid()]) == 0
+            accepted, _ = listener.accept()
+            with accepted:
+                assert resources.accepted_connections(port, [os.getpid()]) == 1
+                with subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) as other:
+                    assert resources.accepted_connections(port, [other.pid]) == 0
+                    other.communicate(b"\n")
+
+
+def test_each_rung_has_source_addresses_of_its_own() -> None:
+    parts = {ladder.sources("127.0.0.0/8", number) for number in range(5)}
+    assert len(parts) == 5
+    assert all(part is not None and part.endswith("/14") for part in parts)
+    assert ladder.sources("127.0.0.8/29", 3) == "127.0.0.8/29"
+    assert ladder.sources(None, 3) is None
+
+
+def test_a_figure_that_is_missing_leaves_its_own_slope_out() -> None:
+    rungs = [
+        Rung(connections=n, held=n, vmpeak_kb=1000 + n, pss_kb=None, kernel_kb=4 * n)
+        for n in (10, 20, 30)
+    ]
+    slopes, _ = ladder.slopes(rungs)
+    assert slopes is not None
+    assert (slopes.virtual, slopes.resident, slopes.kernel) == (1024.0, None, 4096.0)
+
+
+def test_the_generator_is_gone_after_the_ladder() -> None:
+    with greedy() as ground:
+        ladder.climb(PLAN, ground, cpus=None)
+        end = time.monotonic() + 10
+        while resources.accepted_connections(ground.target.port, ground.pids()):
+            assert time.monotonic() < end, "connections are still held"
+            time.sleep(0.05)

@@ -433,6 +433,7 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     handshake_us: dict[str, float] | None = None  # TLS: without the connect
     tls: str | None = None  # version and cipher that were agreed on
     context_switches_per_request: Cost | None = None
+    null_cpu_ns_per_request: float | None = None  # what null cost in the same block
 
 
 class LoadResult(msgspec.Struct, frozen=True, kw_only=True):

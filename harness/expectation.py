@@ -21,7 +21,7 @@ _BARE = frozenset(
     {"empty", "nobody", "keeps", "says close", "with 100", "no 100", "any target", "any method"}
 )
 _TEXT = ("content", "method", "target", "authority", "version")
-_FIELDS = ("no field", "no trailer", "field", "trailer", "has", "lacks")
+_FIELDS = ("no field", "no trailer", "field?", "field", "trailer", "has", "lacks")
 _STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)(?:,[1-5](?:[0-9]{2}|xx))*")
 _OWN = re.compile(r"(?:views|talk)\.[a-z0-9_]+")
 _FIELD = re.compile(r"(\S+)(?:\s+([=~])(?: (.*))?)?", re.DOTALL)

@@ -465,7 +465,7 @@ def _mirrored(look: _Look, demand: Demand, final: Final) -> bool | None:
     if shown is not None:
         pairs = shown.trailers if "trailer" in demand.kind else shown.fields
     if pairs is None:
-        return None
+        return True if demand.kind == "field?" else None
     found = _values(pairs, demand.name)
     if demand.kind.startswith("no "):
         return not (_held(demand, found) if demand.how else found)
@@ -497,6 +497,7 @@ def _has(look: _Look, demand: Demand, final: Final) -> bool:
 _DEMANDS: dict[str, Callable[[_Look, Demand, Final], bool | None]] = {
     "content": _content,
     "field": _mirrored,
+    "field?": _mirrored,
     "no field": _mirrored,
     "trailer": _mirrored,
     "no trailer": _mirrored,

@@ -412,7 +412,7 @@ def check_command(
         finally:
             if checker.last is not None:
                 raw = gates.findings(checker.last, gate=gate, families=checker.catalogue.families)
-                raw = proof.of_run(raw, checker.folder, target=target)
+                raw = proof.of_run(raw, checker.folder, target=None if serve else target)
                 if held is not None:
                     held, changes = baseline.changed(
                         held, raw, update=update, growth=growth, known=known,

@@ -7,11 +7,13 @@ holds its counts, and each of its requests stands in ``evidence.sqlite``.
 
 from __future__ import annotations
 
+import collections
 import enum
 import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypedDict
 
 import msgspec
 
@@ -23,10 +25,17 @@ from httpmark.harness.model import (
     SeedFamily,
     ServerResult,
     SuiteResult,
+    Tally,
+    Verdict,
+    Word,
 )
 
-RULESETS = ("rfc", "seed")
+RULESETS = ("rfc", "hardened", "seed", "realistic")
 INCONCLUSIVE = ("warn", "fail", "pass")
+
+_BINDING = (Level.MUST, Level.CTRL)
+
+_SPOKEN_MAX = 12  # findings of one kind on a terminal
 
 PASSED, FAILED, UNUSABLE, UNDECIDED, NOTHING = 0, 1, 3, 4, 5
 
@@ -73,6 +82,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     contested: bool = False  # the text can be read otherwise; both readings are shown
     reproducers: tuple[str, ...] = ()  # shell lines
     wire: str = ""  # both sides of the wire, escaped
+    witness: str = ""  # the case whose exchange shows the failure, where it is known
     excuse: Excuse | None = None  # None where no baseline was asked
 
     @property
@@ -110,14 +120,11 @@ def findings(
     *,
     gate: Gate | None = None,
     families: Mapping[str, Family] | None = None,
-    cases: Sequence[Finding] = (),
 ) -> tuple[Finding, ...]:
     """Everything the run lets a gate say, in the run's order.
 
-    :param families: titles, levels and clauses by family id, from the catalogue; a family it does
+    :param families: titles, levels and clauses by entry id, from the catalogue; a family it does
         not know is a SHOULD without a clause.
-    :param cases: findings of single cases (see :func:`of_verdict`); a suite that has them needs no
-        sum of its MUSTs.
     """
     gate = gate or Gate()
     known = families or {}
@@ -129,65 +136,108 @@ def findings(
         if trouble is not None:
             found.append(_of_server(server, trouble))
         for name, suite in server.compliance.suites.items():
-            own = [case for case in cases if (case.server, case.suite) == (server.name, name)]
-            found += _of_suite(server, name, suite, gate, known, own)
+            found += _of_suite(server, name, suite, gate, known)
     return tuple(found)
 
 
-def of_verdict(
-    *,
-    server: str,
-    suite: str,
-    id: str,
-    title: str,
-    level: Level,
-    clause: str,
-    verdict: str,
-    ref: str = "",
-    family: str = "",
-    outcome: str = "",
-    note: str = "",
-    contested: bool = False,
-    reproducers: tuple[str, ...] = (),
-    wire: str = "",
-) -> Finding:
-    """The finding of one judged case.
+def _of_case(server: str, suite: str, id: str, verdict: Verdict, family: Family | None) -> Finding:
+    """The finding of one designed case: a failed MUST or control fails the gate.
 
-    :param verdict: pass, warn, fail, void, not_applicable or unstable. A failed MUST or control
-        fails the gate; a failure at any other level is reported only.
-    :param outcome: what was seen, in the words a baseline would list.
-    :raises HarnessError: a verdict of another name.
+    A failure at any other level is reported only; what is void, or not the same twice, is
+    undecided.
     """
-    binding = level in (Level.MUST, Level.CTRL)
     said = {
-        "pass": Said.PASSED,
-        "warn": Said.WARNED,
-        "fail": Said.FAILED if binding else Said.WARNED,
-        "void": Said.UNDECIDED,
-        "unstable": Said.UNDECIDED,
-        "not_applicable": Said.NOT_APPLICABLE,
-    }.get(verdict)
-    if said is None:
-        raise HarnessError(f"case {id}: no verdict is called {verdict!r}")
-    notes = (*((note,) if note else ()), *(("contested: see `httpmark explain`",) * contested))
+        Word.PASS: Said.PASSED,
+        Word.WARN: Said.WARNED,
+        Word.FAIL: Said.FAILED if verdict.level in _BINDING else Said.WARNED,
+        Word.VOID: Said.UNDECIDED,
+        Word.UNSTABLE: Said.UNDECIDED,
+        Word.NOT_APPLICABLE: Said.NOT_APPLICABLE,
+    }[verdict.word]
+    fails = verdict.word in (Word.FAIL, Word.WARN)
     return Finding(
         server=server,
         suite=suite,
         id=id,
-        ref=ref,
-        family=family,
-        title=title,
-        level=level,
-        clause=clause,
+        **_about(id, family),
+        level=verdict.level,
         said=said,
-        message=f"{verdict.replace('_', ' ')}: {outcome}" if outcome else verdict,
-        details=notes,
-        outcome=outcome,
-        failures=int(verdict in ("fail", "warn")),
+        message=f"wanted {verdict.expected}, got {verdict.actual}"
+        if verdict.expected
+        else verdict.actual,
+        details=(
+            *((family.why,) if family and family.why else ()),
+            *((f"contested: {family.contested}",) if family and family.contested else ()),
+            *(("it only closes, and answers nothing",) if verdict.closed_unanswered else ()),
+        ),
+        outcome=outcome(verdict) if fails else "",
+        failures=int(fails),
         requests=1,
-        contested=contested,
-        reproducers=reproducers,
-        wire=wire,
+        witness=verdict.case if fails else "",
+    )
+
+
+def outcome(verdict: Verdict) -> str:
+    """How a case fails, in few words that stay the same: what a baseline lists."""
+    return verdict.actual.partition(";")[0].partition(" (")[0].strip()
+
+
+def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | None) -> Finding:
+    """The finding of a generated family, or of a check on every answer."""
+    counts: collections.Counter[Word] = collections.Counter()
+    binding = 0
+    for level, words in tally.words.items():
+        counts.update(words)
+        binding += words.get(Word.FAIL, 0) if level in _BINDING else 0
+    total, failed = counts.total(), counts[Word.FAIL]
+    applicable = total - counts[Word.NOT_APPLICABLE]
+    if not applicable:
+        said = Said.NOT_APPLICABLE if total else Said.UNDECIDED
+    elif binding:
+        said = Said.FAILED
+    elif counts[Word.VOID] or counts[Word.UNSTABLE]:
+        said = Said.UNDECIDED
+    else:
+        said = Said.WARNED if failed else Said.PASSED
+    level = min(tally.words, key=list(Level).index) if tally.words else Level.MUST
+    return Finding(
+        server=server,
+        suite=suite,
+        id=id,
+        **_about(id, family),
+        level=family.level if family else level,
+        said=said,
+        message=f"{failed} of {applicable} fail: "
+        + ", ".join(f"{counts[word]} {word.value.replace('_', ' ')}" for word in counts),
+        details=(
+            *((family.why,) if family and family.why else ()),
+            *(f"{v.case}: wanted {v.expected}, got {v.actual}" for v in tally.failures),
+        ),
+        outcome="fail" if failed else "",
+        failures=failed,
+        requests=total,
+        witness=tally.failures[0].case if tally.failures else "",
+    )
+
+
+class _About(TypedDict):
+    title: str
+    clause: str
+    ref: str
+    family: str
+    contested: bool
+
+
+def _about(id: str, family: Family | None) -> _About:
+    """What the catalogue says of an entry."""
+    if family is None:
+        return _About(title=id, clause="", ref="", family=id, contested=False)
+    return _About(
+        title=family.title,
+        clause=family.clause,
+        ref=family.ref,
+        family=id,
+        contested=family.contested is not None,
     )
 
 
@@ -211,12 +261,11 @@ def _of_suite(
     suite: SuiteResult,
     gate: Gate,
     known: Mapping[str, Family],
-    cases: Sequence[Finding],
 ) -> list[Finding]:
     found: list[Finding] = []
 
     def add(
-        id: str, title: str, level: Level, said: Said, message: str, *details: str
+        id: str, title: str, level: Level, said: Said, message: str, *details: str, shown: str = ""
     ) -> None:  # fmt: skip
         found.append(
             Finding(
@@ -229,11 +278,14 @@ def _of_suite(
                 said=said,
                 message=message,
                 details=details,
+                witness=shown,
             )
         )
 
     controls = suite.controls
-    if controls is not None and controls.passed + controls.failed:
+    # Where cases have verdicts of their own, controls and MUSTs need no sum.
+    single = bool(suite.cases or suite.generated)
+    if controls is not None and controls.passed + controls.failed and not single:
         total = controls.passed + controls.failed
         add(
             "controls",
@@ -245,10 +297,9 @@ def _of_suite(
                 f"{verdict.case}: wanted {verdict.expected}, got {verdict.actual}"
                 for verdict in controls.failures
             ),
+            shown=controls.failures[0].case if controls.failures else "",
         )
-    if cases:
-        found += cases
-    elif suite.must is not None:
+    if suite.must is not None and not single:
         failed = suite.must.get("failed", 0)
         add(
             "must",
@@ -259,7 +310,11 @@ def _of_suite(
         )
     for id, counts in suite.families.items():
         found.append(_of_family(server.name, name, id, counts, gate, known.get(id)))
-    if suite.score_percent is None:
+    for id, verdict in suite.cases.items():
+        found.append(_of_case(server.name, name, id, verdict, known.get(id)))
+    for id, tally in (suite.generated | suite.answers).items():
+        found.append(_of_tally(server.name, name, id, tally, known.get(id)))
+    if suite.score_percent is None and (suite.reason or not single):
         blocked = controls is not None and controls.failed
         void = sum(counts.void for counts in suite.families.values())
         add(
@@ -269,14 +324,15 @@ def _of_suite(
             Said.UNDECIDED if void and not blocked and not server.died else Said.UNUSABLE,
             suite.reason or "no score, and no reason was recorded",
         )
-    elif gate.fail_under is not None:
+    elif gate.fail_under is not None and suite.score_percent is not None:
         enough = suite.score_percent >= gate.fail_under
         add(
             "score",
             f"a score of at least {gate.fail_under:g} %",
             Level.MUST,
             Said.PASSED if enough else Said.FAILED,
-            f"{floor(suite.score_percent)} % of the requests were detected, "
+            f"{floor(suite.score_percent)} % of the "
+            f"{'requirements are met' if single else 'requests were detected'}, "
             f"{gate.fail_under:g} % asked for",
         )
     return found
@@ -305,11 +361,8 @@ def _of_family(
         server=server,
         suite=suite,
         id=id,
-        ref=family.ref if family else "",
-        family=id,
-        title=family.title if family else id,
+        **_about(id, family),
         level=family.level if family else Level.SHOULD,
-        clause=family.clause if family else "",
         said=said,
         message=message,
         details=(
@@ -366,21 +419,36 @@ def headline(found: Sequence[Finding], *, interrupted: bool) -> str:
 
 
 def spoken(found: Sequence[Finding], code: int, *, interrupted: bool, width: int = 80) -> list[str]:
-    """The verdict for a terminal: what it is, and each finding that has something to say."""
+    """The verdict for a terminal: what it is, and the findings that have something to say."""
     counts = ", ".join(f"{number:,} {word.value}" for word, number in tally(found).items())
     head = f"GATE {headline(found, interrupted=interrupted)}, exit code {code}"
-    lines = [f"{head}: {counts}" if counts else head]
+    lines = textwrap.wrap(
+        _plain(f"{head}: {counts}" if counts else head), width, subsequent_indent="  "
+    )
+    told: collections.Counter[Said] = collections.Counter()
     for finding in worst_first(found):
-        if finding.said in (Said.PASSED, Said.NOT_APPLICABLE) and not _surprises(finding):
+        said = finding.said
+        if said in (Said.PASSED, Said.NOT_APPLICABLE) and not _surprises(finding):
+            continue
+        told[said] += 1
+        if told[said] > _SPOKEN_MAX:
             continue
         level = f"{finding.level.value}{f', {finding.clause}' if finding.clause else ''}"
-        text = f"{finding.said.value}: {finding.id} ({level}): {finding.message}"
-        plain = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
-        lines += textwrap.wrap(plain, width, initial_indent="  ", subsequent_indent="    ")
-        if finding.said in (Said.FAILED, Said.WARNED) and finding.reproducers:
+        text = f"{said.value}: {finding.id} ({level}): {finding.message}"
+        lines += textwrap.wrap(
+            _plain(text), width, initial_indent="  ", subsequent_indent="    ", max_lines=4
+        )
+        if said is Said.FAILED and finding.reproducers:
             # Not wrapped: it is there to be copied.
             lines.append(f"    {finding.reproducers[0]}")
+    for said, number in told.items():
+        if number > _SPOKEN_MAX:
+            lines.append(f"  and {number - _SPOKEN_MAX:,} more {said.value}: see the report")
     return lines
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
 
 
 def _surprises(finding: Finding) -> bool:

@@ -119,7 +119,7 @@ def _testcase(element: ElementTree.Element, finding: Finding) -> None:
         trouble.text = _xml("\n".join((finding.title, *finding.details, *reproducers)))
     spoken = []
     if said is Said.WARNED:
-        spoken += [f"{finding.level.value} not met: {finding.message}", finding.title]
+        spoken += [f"reported, {finding.level.value}: {finding.message}", finding.title]
         spoken += finding.details
     if finding.wire and finding.fails:
         spoken.append(finding.wire)

@@ -13,6 +13,7 @@ from httpmark.harness.gates import Finding
 from httpmark.harness.model import Exchange
 from httpmark.harness.run import EVIDENCE
 
+_BY_HAND_OCTETS_MAX = 8192  # no shell line is longer
 _LOOKED_AT_MAX = 100_000  # exchanges of one family
 
 
@@ -43,18 +44,20 @@ def _shown(finding: Finding, evidence: Evidence, target: str | None) -> Finding:
     if exchange is None:
         return finding
     replay = (f"httpmark replay {exchange.case} {target}",) if target else ()
+    by_hand = (
+        (report.reproducer(exchange.sent),) if len(exchange.sent) <= _BY_HAND_OCTETS_MAX else ()
+    )
     return msgspec.structs.replace(
         finding,
-        reproducers=(*replay, report.reproducer(exchange.sent)),
+        reproducers=(*replay, *by_hand),
         wire=wire(exchange),
     )
 
 
 def _witnesses(finding: Finding, evidence: Evidence) -> Iterator[Exchange]:
-    if finding.id == "controls":
-        named = [line.partition(":")[0] for line in finding.details]
-        for case in named[:1]:
-            yield from evidence.exchanges(finding.server, case=case)
+    if finding.witness:
+        family = finding.family or None
+        yield from evidence.exchanges(finding.server, family=family, case=finding.witness)
         return
     if not finding.family:
         return

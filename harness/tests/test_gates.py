@@ -8,17 +8,22 @@ import msgspec
 import pytest
 
 from httpmark.harness import gates, github
-from httpmark.harness.gates import Gate, Said
+from httpmark.harness.gates import Finding, Gate, Said
 from httpmark.harness.model import (
     Compliance,
     Controls,
+    Family,
     HarnessError,
+    Level,
     Run,
     SeedFamily,
     SuiteResult,
+    Tally,
+    Verdict,
+    Word,
 )
 
-from .made_findings import CONTROLS_FAIL, MUST_FAILS, VOID, run_of, suite_of
+from .made_findings import CONTROLS_FAIL, MUST_FAILS, VOID, many, run_of, suite_of
 
 
 def code_of(run: Run, gate: Gate | None = None) -> int:
@@ -85,7 +90,7 @@ def test_a_control_server_is_not_judged() -> None:
     assert gates.findings(run_of("null")) == ()
 
 
-@pytest.mark.parametrize("option", [{"ruleset": "hardened"}, {"inconclusive": "maybe"}])
+@pytest.mark.parametrize("option", [{"ruleset": "browser"}, {"inconclusive": "maybe"}])
 def test_a_word_no_gate_knows_is_a_usage_error(option: dict[str, str]) -> None:
     with pytest.raises(HarnessError, match=next(iter(option.values()))):
         Gate(**option)  # type: ignore[arg-type]
@@ -99,6 +104,101 @@ def test_silence_alone_is_a_warning_although_it_counts_as_detected() -> None:
     found = next(f for f in gates.findings(run_of("reference", suite)) if f.id == "path_byte")
     assert found.said is Said.WARNED
     assert "175 were met with silence" in found.message
+
+
+def judged(
+    word: Word, level: Level = Level.MUST, actual: str = "200; the next request is answered"
+) -> Verdict:
+    return Verdict("length-two", word, "REJ", actual, None, level)
+
+
+def case_finding(verdict: Verdict, family: Family | None = None) -> Finding:
+    suite = SuiteResult(score_percent=50.0, must={"failed": 1}, cases={"length-two": verdict})
+    run = run_of("reference", compliance=Compliance({"rfc": suite}))
+    known = {"length-two": family} if family else {}
+    (found,) = gates.findings(run, families=known)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("word", "level", "said"),
+    [
+        (Word.PASS, Level.MUST, Said.PASSED),
+        (Word.WARN, Level.MUST, Said.WARNED),
+        (Word.FAIL, Level.MUST, Said.FAILED),
+        (Word.FAIL, Level.CTRL, Said.FAILED),
+        (Word.FAIL, Level.SHOULD, Said.WARNED),
+        (Word.FAIL, Level.SEC, Said.WARNED),
+        (Word.VOID, Level.MUST, Said.UNDECIDED),
+        (Word.UNSTABLE, Level.MUST, Said.UNDECIDED),
+        (Word.NOT_APPLICABLE, Level.MUST, Said.NOT_APPLICABLE),
+    ],
+)
+def test_a_case_says_what_its_verdict_and_level_make_of_it(
+    word: Word, level: Level, said: Said
+) -> None:
+    assert case_finding(judged(word, level)).said is said
+
+
+def test_a_case_names_its_number_its_clause_and_how_it_fails() -> None:
+    family = Family(
+        id="length-two",
+        ref="CL-30",
+        suite="rfc",
+        title="two lengths",
+        level=Level.MUST,
+        clause="9112/6.3",
+        why="because",
+        judged_by="expectation",
+        count=1,
+        generated=False,
+        contested="some read it otherwise",
+    )
+    found = case_finding(judged(Word.FAIL), family)
+    assert (found.ref, found.clause, found.title) == ("CL-30", "9112/6.3", "two lengths")
+    assert (found.outcome, found.failures, found.witness) == ("200", 1, "length-two")
+    assert found.contested
+    assert "contested: some read it otherwise" in found.details
+    passed = case_finding(judged(Word.PASS), family)
+    assert (passed.outcome, passed.failures, passed.witness) == ("", 0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "failures"),
+    [
+        ({Level.MUST: {Word.PASS: 9}}, Said.PASSED, 0),
+        ({Level.MUST: {Word.PASS: 9, Word.FAIL: 2}}, Said.FAILED, 2),
+        ({Level.MUST: {Word.PASS: 9}, Level.SHOULD: {Word.FAIL: 3}}, Said.WARNED, 3),
+        ({Level.MUST: {Word.PASS: 9, Word.VOID: 1}}, Said.UNDECIDED, 0),
+        ({Level.MUST: {Word.PASS: 9, Word.UNSTABLE: 1, Word.FAIL: 1}}, Said.FAILED, 1),
+        ({Level.MUST: {Word.NOT_APPLICABLE: 9}}, Said.NOT_APPLICABLE, 0),
+        ({}, Said.UNDECIDED, 0),
+    ],
+)
+def test_a_generated_family_is_one_finding_with_its_count(
+    words: dict[Level, dict[Word, int]], said: Said, failures: int
+) -> None:
+    tally = Tally(words=words, failures=(judged(Word.FAIL),) if failures else ())
+    suite = SuiteResult(score_percent=50.0, generated={"length_octet": tally})
+    (found,) = gates.findings(run_of("reference", compliance=Compliance({"rfc": suite})))
+    assert (found.said, found.failures) == (said, failures)
+    assert found.requests == sum(sum(count.values()) for count in words.values())
+    assert found.witness == ("length-two" if failures else "")
+
+
+def test_a_selection_without_a_must_has_no_score_and_that_is_no_trouble() -> None:
+    suite = SuiteResult(score_percent=None, cases={"length-two": judged(Word.PASS, Level.SHOULD)})
+    assert code_of(run_of("reference", compliance=Compliance({"rfc": suite}))) == 0
+    unanswered = msgspec.structs.replace(suite, reason="not scored: a plain request is refused")
+    assert code_of(run_of("reference", compliance=Compliance({"rfc": unanswered}))) == 3
+
+
+def test_a_terminal_is_not_flooded() -> None:
+    found = many(Said.FAILED, 40, "x" * 900) + many(Said.WARNED, 13)
+    lines = gates.spoken(found, 1, interrupted=False)
+    assert len(lines) < 80
+    assert "  and 28 more failed: see the report" in lines
+    assert "  and 1 more warned: see the report" in lines
 
 
 _counts = st.integers(0, 400)
@@ -137,6 +237,7 @@ def test_the_exit_code_follows_from_the_findings(
     [
         ("RFC 9112 3.2", "https://www.rfc-editor.org/rfc/rfc9112.html#section-3.2"),
         ("RFC 3986 3.3, RFC 9112 3.2", "https://www.rfc-editor.org/rfc/rfc3986.html#section-3.3"),
+        ("9112/6.3", "https://www.rfc-editor.org/rfc/rfc9112.html#section-6.3"),
         ("RFC 9110", "https://www.rfc-editor.org/rfc/rfc9110.html"),
         ("good practice", None),
     ],

@@ -1,0 +1,165 @@
+"""The command writes every format, agrees with itself, and turns the ratchet."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import jsonschema
+import junitparser
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from httpmark.harness import gates, outputs
+from httpmark.harness.gates import Gate, Said
+from httpmark.harness.model import HarnessError
+
+from .made_check import listening
+from .made_findings import mixed, run_of
+from .test_manners import run as command
+
+TODAY = datetime.date(2026, 11, 21)
+
+
+def gated(name: str, ruleset: str = "seed") -> outputs.Gated:
+    run, gate = run_of(name), Gate(ruleset=ruleset)
+    return outputs.gated(run, gates.findings(run, gate=gate), gate=gate, today=TODAY)
+
+
+def test_every_format_is_written_and_they_agree(tmp_path: Path) -> None:
+    one = gated("go_net_http")
+    outputs.write_all(one, tmp_path / "o")
+    files = {path.name for path in (tmp_path / "o").iterdir()}
+    assert files == {file for file, _ in outputs.FORMATS.values()} | {"result.json"}
+    failed = sum(finding.said is Said.FAILED for finding in one.found)
+    assert failed
+    assert junitparser.JUnitXml.fromfile(str(tmp_path / "o" / "junit.xml")).failures == failed
+    results = json.loads((tmp_path / "o" / "results.sarif").read_text())["runs"][0]["results"]
+    assert sum(result["level"] == "error" for result in results) == failed
+    text = (tmp_path / "o" / "metrics.txt").read_text()
+    metrics = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+    said = {
+        sample.labels["said"]: sample.value
+        for family in metrics if family.name == "httpmark_findings" for sample in family.samples
+    }  # fmt: skip
+    assert said["failed"] == failed
+    assert f"{failed} failed" in (tmp_path / "o" / "summary.md").read_text()
+    assert f"{failed} failed" in gates.spoken(one.found, one.code, interrupted=False)[0]
+
+
+def test_a_badge_is_of_one_server_and_each_has_its_own(tmp_path: Path) -> None:
+    run = mixed()
+    several = outputs.gated(run, gates.findings(run), gate=Gate(), today=TODAY)
+    with pytest.raises(HarnessError, match="this run has"):
+        outputs.render("badge", several)
+    outputs.write_all(several, tmp_path)
+    assert (tmp_path / "badge-go_net_http.json").exists()
+    assert not (tmp_path / "badge-null.json").exists()
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    file, link = tmp_path / "a", tmp_path / "link"
+    file.write_text("old")
+    link.symlink_to(file)
+    outputs.write(link, "new")
+    assert link.is_symlink()
+    assert file.read_text() == "new"
+    outputs.write(Path("/dev/null"), "anything")
+    with pytest.raises(HarnessError, match="name another file"):
+        outputs.write(tmp_path / "nowhere" / "x", "text")
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "link"}
+    with pytest.raises(HarnessError, match="unknown format 'xml'"):
+        outputs.render("xml", gated("reference"))
+
+
+def test_what_a_terminal_shows_fits_it_but_for_what_is_to_be_copied() -> None:
+    for name in ("reference", "go_net_http", "rust_hyper"):
+        one = gated(name)
+        lines = gates.spoken(one.found, one.code, interrupted=False)
+        assert all(len(line) <= 80 for line in lines)
+        assert lines[0].startswith(f"GATE {'failed, exit code 1' if one.code else 'passed'}")
+
+
+def test_the_gate_from_configuration_to_ratchet(tmp_path: Path) -> None:
+    """One server, as a project would: red, excused, green, stricter, mended."""
+    (tmp_path / "httpmark.toml").write_text(
+        '[check]\nsuite = "seed"\nruleset = "seed"\noutputs = "out"\nquick = true\n'
+    )
+    known = ("--baseline", "known.toml", "--out")
+    with listening("null") as target:
+        code, out, _ = command("check", target, "--out", "r1", cwd=tmp_path)
+        assert code == 1
+        assert "GATE failed, exit code 1" in out
+        assert f"httpmark replay path_byte-80 {target}" in out
+        code, out, errors = command(
+            "check", target, *known, "r2", "--allow-growth", "a null server", cwd=tmp_path
+        )
+        assert code == 0
+        assert "path_byte: listed" in errors
+        assert "6 expected" in out
+        junit = junitparser.JUnitXml.fromfile(str(tmp_path / "out" / "junit.xml"))
+        assert (junit.failures, junit.skipped) == (0, 6)
+        text = (tmp_path / "known.toml").read_text()
+        (tmp_path / "known.toml").write_text(text.replace("at_most = 175", "at_most = 174", 1))
+        code, out, _ = command("check", target, *known, "r3", cwd=tmp_path)
+        assert code == 1
+        assert "the baseline excuses 174" in " ".join(out.split())
+    with listening("server") as target:
+        (tmp_path / "known.toml").write_text(text)
+        # The command line beats the file.
+        rfc = ("--ruleset", "rfc")
+        code, out, _ = command(
+            "check", target, *rfc, *known, "r4", "--strict-baseline", cwd=tmp_path
+        )
+        assert code == 1
+        assert "take it out" in out
+        code, _, errors = command(
+            "check", target, *known, "r5", "--strict-baseline", "--update", cwd=tmp_path
+        )
+        assert code == 0, errors
+        assert "path_byte: passes, taken out" in errors
+        assert (tmp_path / "known.toml").read_text().strip() == ""
+    for form, (file, _) in outputs.FORMATS.items():
+        code, out, _ = command("report", "r1", "--format", form, "--out", file, cwd=tmp_path)
+        assert (code, out) == (0, f"{file}\n")
+    code, out, _ = command("report", "r1", "--format", "scoreboard", cwd=tmp_path)
+    assert max(map(len, out.splitlines())) <= 80
+    code, out, _ = command("report", "r1", "--json", cwd=tmp_path)
+    assert json.loads(out)["families"][0]["server"] == "target"
+    code, out, _ = command("export", "r1", "--csv", "--table", "families", cwd=tmp_path)
+    assert out.startswith("server,suite,family,")
+    code, out, _ = command(
+        "export", "r1", "--parquet", "--table", "exchanges", "--out", "p", cwd=tmp_path
+    )
+    assert out == "p/exchanges.parquet\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--update",), "--update needs --baseline FILE"),
+        (("--strict-baseline",), "--strict-baseline needs --baseline FILE"),
+        (("--baseline", "none.toml"), "name a baseline that exists"),
+        (("--baseline", "bad.toml"), "did you mean path_byte?"),
+        (("--config", "none.toml"), "name a file that exists"),
+        (("--config", "wrong.toml"), "did you mean fail-under?"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_sent(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "bad.toml").write_text('[[expected]]\nid="path_bite"\noutcome="any"\nreason="r"\n')
+    (tmp_path / "wrong.toml").write_text("[check]\nfail-over = 3\n")
+    code, out, errors = command("check", "http://127.0.0.1:1/", *words, cwd=tmp_path)
+    assert code == 2
+    assert out == ""
+    assert said in errors
+    assert len(errors.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("of", ["result", "configuration", "baseline"])
+def test_schemas_are_published(tmp_path: Path, of: str) -> None:
+    code, out, _ = command("list", "schema", "--of", of, cwd=tmp_path)
+    assert code == 0
+    jsonschema.Draft202012Validator.check_schema(json.loads(out))

@@ -25,6 +25,7 @@ from httpmark.harness import (
     baseline,
     catalogue,
     check,
+    compare,
     configuration,
     engines,
     environment,
@@ -298,6 +299,82 @@ def bench_command(
         seed=seed,
     )
     _carry_out(options, as_json=as_json)
+
+
+@httpmark.command("compare")
+@click.argument("base")
+@click.argument("head", required=False)
+@_profile
+@click.option("--margin", type=click.FloatRange(0, 100), help="Percent of cost that is borne (3).")
+@click.option("--pairs", type=click.IntRange(3, 200), default=compare.PAIRS_MIN, show_default=True)
+@click.option(
+    "--aa", type=click.IntRange(1, 1000), metavar="N", help="BASE against itself, N times."
+)
+@click.option("--inconclusive", type=click.Choice(gates.INCONCLUSIVE), default="warn")
+@click.option("--force", is_flag=True, help="Compare runs of different environments.")
+@click.option("--engine", type=click.Choice(engines.NAMES), default="native")
+@click.option("--wrk2", metavar="PATH", help="The binary of --engine wrk2, which you bring.")
+@click.option("--path", help="A path that answers 2xx to GET.")
+@click.option(
+    "--allow-remote", is_flag=True, help="A target is not this machine, and I may load it."
+)
+@_runtime
+@_quick
+@_seed
+@_json_flag
+def compare_command(
+    base: str,
+    head: str | None,
+    profiles: tuple[str, ...],
+    margin: float | None,
+    pairs: int,
+    aa: int | None,
+    inconclusive: str,
+    force: bool,
+    engine: str,
+    wrk2: str | None,
+    path: str | None,
+    allow_remote: bool,
+    runtime_name: str,
+    quick: bool,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Is HEAD worse than BASE: pass, fail or inconclusive.
+
+    Two run folders, or two servers measured side by side: names, targets, or commands that say
+    {port} where their port goes. With --aa, BASE against itself: what this machine can tell apart.
+    """
+    if (head is None) != (aa is not None):
+        raise HarnessError("compare: name BASE and HEAD, or BASE and --aa N")
+    options = compare.Options(
+        base=base,
+        head=head or base,
+        profiles=profiles,
+        margin=None if margin is None else margin / 100,
+        pairs=pairs,
+        force=force,
+        quick=quick,
+        runtime=runtime_name,
+        path=path,
+        engine=engine,
+        wrk2=wrk2,
+        seed=seed,
+        allow_remote=allow_remote,
+    )
+    with _events() as events:
+        found: compare.Comparison | list[compare.AgainstItself]
+        found = (
+            compare.measure(options, events)
+            if aa is None
+            else (compare.run_against_itself(options, events, comparisons=aa))
+        )
+    if as_json:
+        _json(found)
+    else:
+        for line in compare.lines(found):
+            click.echo(line)
+    raise SystemExit(compare.exit_code(found, inconclusive=inconclusive))
 
 
 @httpmark.command("check")

@@ -13,6 +13,7 @@ import re
 import resource
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,33 @@ def capture() -> dict[str, Any]:
         "binaries_sha256": {name: _digest(binaries.find(name)) for name in binaries.NAMES},
         "load_average": list(os.getloadavg()),
     }
+
+
+_VOLATILE = frozenset(("fingerprint", "load_average", "binaries_sha256", "httpmark"))
+
+
+def differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    """What two environments differ in, as ``key: one, other``; nothing where figures compare.
+
+    The harness itself may differ: that is what a comparison is sometimes about.
+    """
+    if a.get("fingerprint") == b.get("fingerprint"):
+        return []
+    flat_a, flat_b = dict(_flat(a)), dict(_flat(b))
+    found = [
+        f"{key}: {flat_a.get(key)}, {flat_b.get(key)}"
+        for key in sorted(flat_a.keys() | flat_b.keys())
+        if key.split(".")[0] not in _VOLATILE and flat_a.get(key) != flat_b.get(key)
+    ]
+    return found or ["fingerprint: made by different versions of httpmark"]
+
+
+def _flat(value: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _flat(inner, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", inner
 
 
 def executables() -> dict[str, str | None]:

@@ -297,6 +297,9 @@ class Race:
             service_us=measured.service_us,
             lag_us=measured.lag_us,
             saturated=measured.saturated,
+            null_cpu_ns_per_request=null.server_ns_per_request
+            if null and not null.errors and not contestant.is_null
+            else None,
             connections_per_second=measured.connections_per_second,
             connect_us=measured.connect_us,
             handshake_us=measured.handshake_us,

@@ -254,7 +254,7 @@ def test_only_the_sample_that_was_taken_again_is_called_so() -> None:
     made, _ = race({"a": [80.0] * 5, "null": [35.0] * 3})
     starving = iter([True, False, False, False])
     real = load._starved
-    load._starved = lambda measured, steal: (  # type: ignore[assignment]
+    load._starved = lambda measured, steal: (
         measured.server_ns_per_request == 80.0 and next(starving)
     )
     try:

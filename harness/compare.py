@@ -1,0 +1,678 @@
+"""Base against head: two run folders, or two servers measured side by side until it is decided.
+
+Side by side, base and head stand next to each other in randomised pairs, so that what befalls the
+machine befalls both; pairs are added at fixed looks while the answer is open (load.md 4.3, 4.4).
+Two folders were measured at different times: only figures relative to the null server of their own
+blocks are compared, and only where both come from the same environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from httpmark.harness import (
+    catalogue,
+    engines,
+    environment,
+    ladder,
+    load,
+    resources,
+    run,
+    runtime,
+    servers,
+    standing,
+    statistics,
+    wire,
+)
+from httpmark.harness.model import (
+    Bottleneck,
+    HarnessError,
+    LoadPlan,
+    LoadResult,
+    NothingSelected,
+    ProcessRecipe,
+    Run,
+    Server,
+    Unusable,
+)
+from httpmark.harness.statistics import Drift, Gate, Judged
+
+COST, RATE, MEMORY = "cpu_ns_per_request", "requests_per_second", "bytes_per_connection"
+# Higher is worse for costs; throughput is turned round before it is judged.
+MARGINS = {COST: 0.03, RATE: 0.05, MEMORY: 0.02}
+# Pairs at each look, over those of the first, and the level of its intervals: wider while there
+# is another look, as stopping at the first good one would bring false alarms back.
+LOOKS = ((1.0, 0.99), (5 / 3, 0.99), (2.5, 0.95))
+PAIRS_MIN = 12
+_CONFIRMED_LEVEL = 0.95
+_ADDRESS = "127.0.0.1"
+_RATE_METRICS = (COST, RATE)
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What is compared, and how sure the answer must be."""
+
+    base: str
+    head: str
+    profiles: tuple[str, ...] = ()
+    margin: float | None = None  # of the cost; the default is that of MARGINS
+    pairs: int = PAIRS_MIN
+    force: bool = False
+    quick: bool = False
+    runtime: str = "auto"
+    path: str | None = None
+    engine: str = "native"
+    wrk2: str | None = None
+    seed: int | None = None
+    allow_remote: bool = False
+
+    @property
+    def margins(self) -> dict[str, float]:
+        return {**MARGINS, COST: MARGINS[COST] if self.margin is None else self.margin}
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric of one profile: what base and head were, and the verdict."""
+
+    profile: str
+    metric: str
+    server: str | None
+    judged: Judged | None
+    verdict: Gate | None  # None: not gated
+    why: str
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome; ``verdict`` is the worst of all lines that are gated."""
+
+    base: str
+    head: str
+    how: str  # "side by side" or "two runs"
+    verdict: Gate
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...]
+    differences: tuple[str, ...]  # of the environments
+    seed: int
+
+
+class AgainstItself(msgspec.Struct, frozen=True, kw_only=True):
+    """An A/A run of one profile: what this machine can tell apart."""
+
+    server: str
+    profile: str
+    comparisons: int
+    pairs_each: int
+    false_alarms: int  # comparisons whose gate failed, of one server with itself
+    apart: int  # whose interval excluded 1; a twentieth is to be expected
+    deviation: float | None  # of the pairs' log-ratios of cost
+    detectable: dict[str, float | None]  # ratio, by number of pairs
+    drift: Drift | None  # of the cost over the run
+    slot: tuple[float, float] | None  # second over first of a pair, 95 % interval
+    fit: bool
+    why: str
+
+
+def verdict_of(lines: Sequence[Line]) -> Gate:
+    """The worst verdict of what is gated.
+
+    :raises NothingSelected: nothing is gated.
+    """
+    found = {line.verdict for line in lines if line.verdict is not None}
+    for word in (Gate.FAIL, Gate.INCONCLUSIVE, Gate.PASS):
+        if word in found:
+            return word
+    raise NothingSelected("nothing to compare: the two have no server and profile in common")
+
+
+def exit_code(found: Comparison | Sequence[AgainstItself], *, inconclusive: str) -> int:
+    """The contract's exit code; ``inconclusive`` is ``pass``, ``warn`` or ``fail``.
+
+    An A/A run is a gate of its own: 1 where the machine is unfit.
+    """
+    if not isinstance(found, Comparison):
+        return 0 if all(one.fit for one in found) else 1
+    if found.verdict is Gate.INCONCLUSIVE:
+        return 4 if inconclusive == "fail" else 0
+    return 1 if found.verdict is Gate.FAIL else 0
+
+
+def measure(options: Options, events: run.Events) -> Comparison:
+    """Compare two run folders, or measure two servers side by side.
+
+    :raises HarnessError: one is a folder and the other is not; folders of different environments.
+    :raises Unusable: a server cannot be used, or died.
+    """
+    are_folders = [is_folder(options.base), is_folder(options.head)]
+    if all(are_folders):
+        return folders(options)
+    if any(are_folders):
+        raise HarnessError("a run folder can only be compared with another run folder")
+    return SideBySide(options, events).compare()
+
+
+# --- two run folders --------------------------------------------------------------------------
+
+
+def is_folder(text: str) -> bool:
+    """Whether a word names a run folder."""
+    return (Path(text) / run.RESULT).is_file()
+
+
+def folders(options: Options) -> Comparison:
+    """Compare two stored runs.
+
+    :raises HarnessError: their environments differ, and it is not forced.
+    """
+    base, head = run.read(Path(options.base)), run.read(Path(options.head))
+    differences = environment.differences(base.environment, head.environment)
+    if differences and not options.force:
+        raise HarnessError(
+            f"the environments differ ({'; '.join(differences[:3])}"
+            f"{'; ...' if len(differences) > 3 else ''}): measure both on one machine, or --force"
+        )
+    seed = options.seed if options.seed is not None else head.seed
+    heads = {server.name: server for server in head.servers}
+    lines: list[Line] = []
+    for server in base.servers:
+        other = heads.get(server.name)
+        if other is None or server.control:
+            continue
+        for result in server.load:
+            match = [r for r in other.load if _key(r) == _key(result)]
+            if match and (not options.profiles or result.profile in options.profiles):
+                lines += _of_results(server.name, result, match[0], options.margins, seed)
+        lines += _of_memory(server.name, base, head, options.margins[MEMORY])
+    notes = ["two runs at different times: figures are relative to null in their own blocks"]
+    if differences:
+        notes.insert(0, "the environments differ, and it was forced: the figures may mean nothing")
+    return Comparison(
+        base=options.base,
+        head=options.head,
+        how="two runs",
+        verdict=verdict_of(lines),
+        lines=tuple(lines),
+        notes=tuple(notes),
+        differences=tuple(differences),
+        seed=seed,
+    )
+
+
+def _key(result: LoadResult) -> tuple[object, ...]:
+    return result.profile, result.engine, result.connections, result.depth
+
+
+def _of_results(
+    server: str, base: LoadResult, head: LoadResult, margins: dict[str, float], seed: int
+) -> list[Line]:
+    broken = _broken(server, base, head)
+    if broken is not None:
+        return [broken]
+    logs = [_over_null(result) for result in (head, base)]
+    if not all(logs):
+        why = "no null server beside the samples: two runs cannot be compared"
+        return [_line(base.profile, COST, server, None, Gate.INCONCLUSIVE, why)]
+    worse = {COST: statistics.unpaired(logs[0], logs[1], seed=seed)}
+    judged = statistics.judge_pairs(worse, margins, level=_CONFIRMED_LEVEL, seed=seed)[COST]
+    return [_line(base.profile, COST, server, judged, judged.verdict, judged.why)]
+
+
+def _over_null(result: LoadResult) -> list[float]:
+    sound = [sample for sample in result.samples if not sample.errors]
+    pairs = [
+        (cost, null)
+        for sample in sound
+        if (cost := sample.cpu_ns_per_request.server) is not None
+        and (null := sample.null_cpu_ns_per_request) is not None
+    ]
+    return statistics.log_ratios([a for a, _ in pairs], [b for _, b in pairs])
+
+
+def _broken(server: str | None, base: LoadResult, head: LoadResult) -> Line | None:
+    """Wrong answers are no matter of statistics: a head that has them fails at once."""
+    if not head.errors:
+        return None
+    told = ", ".join(f"{count} {name}" for name, count in sorted(head.errors.items()))
+    if base.errors:
+        why = f"both had errors under load; head: {told}"
+        return _line(base.profile, COST, server, None, Gate.INCONCLUSIVE, why)
+    return _line(base.profile, COST, server, None, Gate.FAIL, f"errors under load: {told}")
+
+
+def _of_memory(server: str, base: Run, head: Run, margin: float) -> list[Line]:
+    """The slopes of resident memory: next to free of noise, so the margin alone decides."""
+    slopes = []
+    for one in (base, head):
+        memory = next(s.memory for s in one.servers if s.name == server)
+        per = memory.bytes_per_connection if memory else None
+        slopes.append(per.resident if per else None)
+    before, after = slopes
+    if before is None or after is None:
+        return []
+    allowed = max(before * (1 + margin), before + 64)  # below a cache line it is no change
+    verdict = Gate.FAIL if after > allowed else Gate.PASS
+    why = f"{before:,.0f} and {after:,.0f} bytes"
+    return [_line("memory", MEMORY, server, None, verdict, why)]
+
+
+def _line(
+    profile: str,
+    metric: str,
+    server: str | None,
+    judged: Judged | None,
+    verdict: Gate | None,
+    why: str,
+) -> Line:
+    return Line(
+        profile=profile, metric=metric, server=server, judged=judged, verdict=verdict, why=why
+    )
+
+
+# --- side by side -----------------------------------------------------------------------------
+
+
+class Arm:
+    """One side of a comparison: a server of images/, a command with {port}, or a target."""
+
+    def __init__(self, name: str, text: str, options: Options) -> None:
+        self.name = name
+        self.standing = standing.parse(text, allow_remote=options.allow_remote)
+        self.path = options.path
+        if self.standing is not None:
+            self.server = self.standing.server
+            self.path = self.path or self.standing.path
+        elif "{port}" in text:
+            self.server = _of_command(name, text, options.path)
+        elif " " in text:
+            raise HarnessError(f"{text!r}: a command must say where its port goes: {{port}}")
+        else:
+            self.server = servers.server(text)
+        self.runtime = "address"
+        if self.standing is None:
+            wanted = "process" if "{port}" in text else options.runtime
+            self.runtime = runtime.for_server(self.server, wanted)
+
+    def prepare(self, say: runtime.Say) -> None:
+        """Build what has to be built, or see that the target answers.
+
+        :raises Unusable: it cannot be used.
+        """
+        if self.standing is None:
+            runtime.prepare(self.server, self.runtime, say=say)
+        elif not self.standing.alive():
+            raise Unusable(self.standing.exit_reason())
+
+    def contestant(self, port: int, *, is_null: bool = False) -> load.Contestant:
+        @contextlib.contextmanager
+        def start(plan: LoadPlan, place: load.Placement) -> Iterator[load.Started]:
+            if self.standing is not None:
+                yield self.standing
+                return
+            cpus = None if place.server is None else ",".join(map(str, sorted(place.server)))
+            running = runtime.start(
+                self.server,
+                self.runtime,
+                address=_ADDRESS,
+                port=port,
+                workers=plan.workers,
+                cpus=cpus,
+                run_id=secrets.token_hex(3),
+            )
+            try:
+                yield running
+            finally:
+                running.stop()
+
+        return load.Contestant(self.name, start, is_null, path=self.path)
+
+
+def _of_command(name: str, text: str, path: str | None) -> Server:
+    """A server from a command line; it runs in the folder that httpmark was called in.
+
+    :raises HarnessError: the words cannot be told apart.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise HarnessError(f"{text!r}: {error}") from None
+    return Server(
+        name=name,
+        title=name,
+        language="unknown",
+        version="",
+        homepage="",
+        capabilities=("hello",),
+        ready_path=path or "/hello",
+        process=ProcessRecipe(start=("env", "-C", os.getcwd(), *words)),
+        source=os.getcwd(),
+    )
+
+
+class SideBySide:
+    """Base and head in pairs, with null in each block, until the looks are used up."""
+
+    def __init__(self, options: Options, events: run.Events) -> None:
+        self.options = options
+        self.events = events
+        self.seed = options.seed if options.seed is not None else secrets.randbits(31)
+        self.engine = engines.engine(options.engine, wrk2=options.wrk2)
+        self.plans = plans(options, self.engine)
+        self.arms = [Arm("base", options.base, options), Arm("head", options.head, options)]
+        self.notes = [
+            f"{arm.name} runs already: it is not started afresh for each sample"
+            for arm in self.arms
+            if arm.standing is not None
+        ]
+
+    def compare(self) -> Comparison:
+        """Measure and judge.
+
+        :raises Unusable: one of them cannot be used, or died.
+        """
+        port = wire.free_port(_ADDRESS)
+        for arm in self.arms:
+            arm.prepare(self.events.say)
+        contestants = [arm.contestant(port) for arm in self.arms]
+        null = Arm("null", "null", msgspec.structs.replace(self.options, path=None))
+        null.prepare(self.events.say)
+        contestants.append(null.contestant(port, is_null=True))
+        try:
+            lines = [line for plan in self.plans for line in self._plan(plan, contestants)]
+        finally:
+            runtime.stop_all()
+        return Comparison(
+            base=self.options.base,
+            head=self.options.head,
+            how="side by side",
+            verdict=verdict_of(lines),
+            lines=tuple(lines),
+            notes=tuple(self.notes),
+            differences=(),
+            seed=self.seed,
+        )
+
+    def _plan(self, plan: LoadPlan, contestants: Sequence[load.Contestant]) -> list[Line]:
+        def more(race: load.Race, pairs: int) -> None:
+            task = f"{plan.name}: pairs {race.blocks + 1} to {pairs}"
+            race.rounds = pairs - race.blocks
+            self.events.task(task, race.steps)
+            for _ in race.run():
+                self.events.advance(task, 1)
+                for name, why in race.died.items():
+                    raise Unusable(f"{name} died under {plan.name}: {why}")
+            self.events.done(task, f"{race.blocks} pairs")
+
+        def race(seed: int) -> load.Race:
+            return load.Race(
+                plan, self.engine, contestants, rounds=1, duration_s=plan.duration_s, seed=seed
+            )
+
+        return decide(
+            plan.name, race, more, pairs=self.options.pairs, margins=self.options.margins,
+            seed=self.seed,
+        )  # fmt: skip
+
+
+def plans(options: Options, engine: engines.Engine) -> list[LoadPlan]:
+    """The profiles to compare by, as this machine can carry them; the default is ``pipelined``.
+
+    :raises HarnessError: one is no race, or the engine cannot do it.
+    """
+    known, room = catalogue.load(), resources.connection_room()
+    found = []
+    for name in options.profiles or ("pipelined",):
+        plan, _ = load.scaled(known.plan(name), room, cpus=len(os.sched_getaffinity(0)))
+        if plan.mode in ladder.MODES:
+            raise HarnessError(f"{name} measures memory, once: compare two run folders instead")
+        if plan.tls:
+            raise HarnessError(f"{name} needs TLS, which compare does not offer: use bench")
+        if cannot := engine.cannot(plan):
+            raise HarnessError(f"{engine.name} cannot lay on {name}: {cannot}")
+        if options.quick:
+            plan = msgspec.structs.replace(plan, duration_s=plan.quick_duration_s)
+        found.append(plan)
+    return found
+
+
+def decide(
+    profile: str,
+    race: Callable[[int], load.Race],
+    more: Callable[[load.Race, int], None],
+    *,
+    pairs: int,
+    margins: dict[str, float],
+    seed: int,
+) -> list[Line]:
+    """Add pairs until every gated metric is decided, at most to the last look; then confirm.
+
+    :param race: makes a race of base, head and null from a seed.
+    :param more: takes samples until the race has so many blocks.
+
+    A *fail* has to be found twice: a second race of as many pairs must say so, too.
+    """
+    first = race(seed)
+    judged: dict[str, Judged] = {}
+    results: dict[str, LoadResult] = {}
+    for factor, level in LOOKS:
+        more(first, round(pairs * factor))
+        results = first.results()
+        broken = _broken(None, results["base"], results["head"])
+        if broken is not None:
+            return [broken]
+        judged = _judge(first, results, margins, level, seed)
+        if all(one.verdict is not Gate.INCONCLUSIVE for one in judged.values()):
+            break
+    if any(one.verdict is Gate.FAIL for one in judged.values()):
+        again = race(seed + 1)
+        more(again, first.blocks)
+        second = _judge(again, again.results(), margins, _CONFIRMED_LEVEL, seed)
+        judged = {name: _confirmed(one, second.get(name)) for name, one in judged.items()}
+    lines = [
+        _line(profile, metric, None, one, one.verdict, one.why) for metric, one in judged.items()
+    ]
+    if RATE not in judged:
+        limit = _limit(results)
+        lines.append(_line(profile, RATE, None, None, None, f"not gated: {limit}"))
+    return lines
+
+
+def _judge(
+    race: load.Race,
+    results: dict[str, LoadResult],
+    margins: dict[str, float],
+    level: float,
+    seed: int,
+) -> dict[str, Judged]:
+    """Cost always; throughput only where the server was the limit on both sides."""
+    base, head = race.samples["base"], race.samples["head"]
+    worse = {COST: load.pair_log_ratios(base, head, COST)}
+    if results["base"].ranked and results["head"].ranked:
+        worse[RATE] = [-log for log in load.pair_log_ratios(base, head, RATE)]
+    return statistics.judge_pairs(worse, margins, level=level, seed=seed)
+
+
+def _confirmed(first: Judged, second: Judged | None) -> Judged:
+    if first.verdict is not Gate.FAIL or (second and second.verdict is Gate.FAIL):
+        return first
+    return msgspec.structs.replace(
+        first, verdict=Gate.INCONCLUSIVE, why="a fail that a second race did not confirm"
+    )
+
+
+def _limit(results: dict[str, LoadResult]) -> str:
+    for result in results.values():
+        if result.bottleneck is not Bottleneck.SERVER:
+            return f"bottleneck {result.bottleneck} ({result.bottleneck_why})"
+    return "it is an offered rate"
+
+
+# --- a server against itself ------------------------------------------------------------------
+
+
+def against_itself(
+    name: str,
+    plan: LoadPlan,
+    race: load.Race,
+    advance: Callable[[], None],
+    *,
+    comparisons: int,
+    pairs: int,
+    margin: float,
+    seed: int,
+) -> AgainstItself:
+    """An A/A run: ``comparisons`` of one server, called base and head, with itself.
+
+    Unfit is a machine on which one of the gates failed, or on which more intervals than chance
+    allows (one in a hundred at the binomial's tail) say that a server differs from itself.
+    """
+    logs: list[float] = []
+    by_order: list[float] = []
+    false_alarms = apart = 0
+    for number in range(comparisons):
+        race.rounds = pairs
+        for _ in race.run():
+            advance()
+            for died, why in race.died.items():
+                raise Unusable(f"{died} died under {plan.name}: {why}")
+        base, head = race.samples["base"][-pairs:], race.samples["head"][-pairs:]
+        these = load.pair_log_ratios(base, head, COST)
+        judged = statistics.judge_pairs({COST: these}, {COST: margin}, level=0.95, seed=seed)[COST]
+        false_alarms += judged.verdict is Gate.FAIL
+        bounds = statistics.interval(these, level=0.95, seed=seed + number)
+        apart += bounds is not None and not bounds[0] <= 0 <= bounds[1]
+        logs += these
+        if len(these) == len(head):
+            by_order += [
+                log if sample.order else -log for sample, log in zip(head, these, strict=True)
+            ]
+    if len(logs) < statistics.SAMPLES_FOR_INTERVAL_MIN:
+        raise Unusable(f"{name}: too few samples without errors for an A/A run")
+    deviation = statistics.deviation(logs)
+    costs = [
+        cost
+        for block in zip(race.samples["base"], race.samples["head"], strict=True)
+        for sample in sorted(block, key=lambda sample: sample.order)
+        if not sample.errors and (cost := sample.cpu_ns_per_request.server) is not None
+    ]
+    drift = statistics.drift(costs)
+    slot = statistics.interval(by_order, level=0.95, seed=seed)
+    too_often = statistics.binomial_tail(apart, comparisons, 0.05) < 0.01
+    why = "a server does not differ from itself"
+    if false_alarms:
+        why = f"{false_alarms} of {comparisons} gates failed a server against itself"
+    elif too_often:
+        why = f"{apart} of {comparisons} intervals say that a server differs from itself"
+    return AgainstItself(
+        server=name,
+        profile=plan.name,
+        comparisons=comparisons,
+        pairs_each=pairs,
+        false_alarms=false_alarms,
+        apart=apart,
+        deviation=deviation,
+        detectable={
+            str(count): statistics.detectable_ratio(deviation, count)
+            for count in (round(pairs * factor) for factor, _ in LOOKS)
+        },
+        drift=drift,
+        slot=slot,
+        fit=not false_alarms and not too_often,
+        why=why,
+    )
+
+
+def run_against_itself(
+    options: Options, events: run.Events, *, comparisons: int
+) -> list[AgainstItself]:
+    """Start ``options.base`` over and over as both sides of an A/A run.
+
+    :raises Unusable: it cannot be used, died, or answered wrongly.
+    """
+    seed = options.seed if options.seed is not None else secrets.randbits(31)
+    engine = engines.engine(options.engine, wrk2=options.wrk2)
+    chosen = plans(options, engine)
+    arms = [Arm(name, options.base, options) for name in ("base", "head")]
+    arms[0].prepare(events.say)
+    port = wire.free_port(_ADDRESS)
+    found = []
+    for plan in chosen:
+        race = load.Race(
+            plan,
+            engine,
+            [arm.contestant(port) for arm in arms],
+            rounds=options.pairs,
+            duration_s=plan.duration_s,
+            seed=seed,
+        )
+        task = f"{plan.name}: {options.base} against itself"
+        events.task(task, 2 * options.pairs * comparisons)
+        try:
+            one = against_itself(
+                options.base, plan, race, lambda task=task: events.advance(task, 1),  # type: ignore[misc]
+                comparisons=comparisons, pairs=options.pairs, margin=options.margins[COST],
+                seed=seed,
+            )  # fmt: skip
+        finally:
+            runtime.stop_all()
+        events.done(task, "fit" if one.fit else f"unfit: {one.why}")
+        found.append(one)
+    return found
+
+
+# --- for the terminal -------------------------------------------------------------------------
+
+
+def lines(found: Comparison | Sequence[AgainstItself]) -> list[str]:
+    """A comparison, or A/A runs, as text."""
+    if not isinstance(found, Comparison):
+        return [line for one in found for line in _itself_lines(one)]
+    out = [f"{found.how}: {found.base} -> {found.head}", ""]
+    for line in found.lines:
+        name = " ".join(word for word in (line.server, line.profile, line.metric) if word)
+        word = line.verdict.value if line.verdict else "-"
+        out.append(f"{word:<13} {name}: {_figures(line.judged)}{line.why}")
+    out += [f"  {note}" for note in found.notes]
+    out += [f"  differs: {difference}" for difference in found.differences]
+    return [*out, "", f"verdict: {found.verdict}"]
+
+
+def _figures(judged: Judged | None) -> str:
+    if judged is None or judged.ratio is None or judged.interval is None:
+        return ""
+    low, high = judged.interval
+    return (
+        f"{judged.ratio:.3f} times as bad ({low:.3f} - {high:.3f} at {judged.level:.0%}, "
+        f"{judged.pairs} pairs): "
+    )
+
+
+def _itself_lines(found: AgainstItself) -> list[str]:
+    """An A/A run as text."""
+
+    def percent(ratio: float | None) -> str:
+        return "?" if ratio is None else f"{ratio - 1:.1%}"
+
+    out = [
+        f"{found.server} against itself, {found.profile}: {found.comparisons} comparisons of "
+        f"{found.pairs_each} pairs",
+        f"  gates that failed: {found.false_alarms}; intervals that exclude 1: {found.apart}",
+    ]
+    if found.deviation is not None:
+        out.append(f"  a pair's ratio of cost varies by {found.deviation:.1%} (standard deviation)")
+    told = ", ".join(f"{percent(ratio)} with {n} pairs" for n, ratio in found.detectable.items())
+    out.append(f"  this machine shows a change of cost of {told}, 8 times in 10")
+    if found.drift is not None and found.drift.is_clear:
+        out.append(
+            f"  the machine drifted by {percent(found.drift.ratio)} over the run; pairs cancel it, "
+            "two separate runs would not"
+        )
+    if found.slot is not None and not found.slot[0] <= 0 <= found.slot[1]:
+        low, high = found.slot
+        out.append(f"  who comes second in a pair costs {low:+.1%} to {high:+.1%}: order matters")
+    return [*out, f"  {'fit' if found.fit else 'UNFIT'}: {found.why}"]

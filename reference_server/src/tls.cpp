@@ -56,8 +56,17 @@ int choose_context(SSL* ssl, int*, void* argument) {
     return SSL_TLSEXT_ERR_OK;
 }
 
-int read_password(char* buffer, int size, int, void* path) {
-    std::FILE* const file = std::fopen(static_cast<const std::string*>(path)->c_str(), "r");
+// Without one of ours OpenSSL would ask at the terminal.
+struct KeyPassword {
+    const std::string& file;  // empty when none was named
+    bool was_asked_for = false;
+};
+
+int read_password(char* buffer, int size, int, void* argument) {
+    auto& password = *static_cast<KeyPassword*>(argument);
+    password.was_asked_for = true;
+    if (password.file.empty()) return -1;
+    std::FILE* const file = std::fopen(password.file.c_str(), "r");
     if (file == nullptr) return -1;
     const bool got = std::fgets(buffer, size, file) != nullptr;
     std::fclose(file);
@@ -113,17 +122,20 @@ bool TlsContext::add(const TlsSettings& settings, const TlsSettings::Pair& pair,
     if (SSL_CTX_set1_groups_list(context, settings.groups.c_str()) != 1) {
         return fail("--tls-groups");
     }
-    if (!settings.key_password_file.empty()) {
-        SSL_CTX_set_default_passwd_cb(context, read_password);
-        SSL_CTX_set_default_passwd_cb_userdata(
-            context, const_cast<std::string*>(&settings.key_password_file));
-    }
+    KeyPassword password{settings.key_password_file};
+    SSL_CTX_set_default_passwd_cb(context, read_password);
+    SSL_CTX_set_default_passwd_cb_userdata(context, &password);
     if (SSL_CTX_use_certificate_chain_file(context, pair.certificate.c_str()) != 1) {
         return fail("certificate " + pair.certificate);
     }
     if (SSL_CTX_use_PrivateKey_file(context, pair.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(context) != 1) {
-        return fail("key " + pair.key);
+        if (!password.was_asked_for) return fail("key " + pair.key);
+        ERR_clear_error();
+        error = "key " + pair.key + " is encrypted, and " +
+                (password.file.empty() ? "no --tls-key-password-file is given"
+                                       : password.file + " does not open it");
+        return false;
     }
     SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
     SSL_CTX_set_default_passwd_cb(context, nullptr);

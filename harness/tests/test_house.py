@@ -58,6 +58,8 @@ DOORS = {
     "ssl": {"wire"},
     "asyncio": {"wire"},
     "h11": {"reader"},
+    "trustme": {"certificates"},
+    "cryptography": {"certificates"},
     "hypothesis": {"strategies", "fuzz"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager"}

@@ -7,7 +7,6 @@ import contextlib
 import http.client
 import json
 import os
-import shutil
 import ssl
 import subprocess
 import time
@@ -17,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from httpmark.harness import runtime, servers, wire
+from httpmark.harness import certificates, runtime, servers, wire
 from httpmark.harness.model import HarnessError, Server, Tls
 
 from .conftest import required
@@ -247,20 +246,9 @@ def unavailable(server: Server, how: str) -> str | None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Tls:
-    """A certificate for 127.0.0.1 that signs itself."""
-    if shutil.which("openssl") is None:
-        pytest.fail("openssl not found: apt-get install openssl")
-    folder = tmp_path_factory.mktemp("certificate")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(
-        [
-            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-            "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
-            "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert),
-        ],
-        check=True, capture_output=True, timeout=30,
-    )  # fmt: skip
-    return Tls(port=0, cert=str(cert), key=str(key))
+    """A certificate for this machine, of an authority of its own."""
+    pair = certificates.make(tmp_path_factory.mktemp("certificate"), address="127.0.0.1")
+    return Tls(port=0, cert=pair.certificate, key=pair.key)
 
 
 @pytest.mark.parametrize(

@@ -101,3 +101,63 @@ CHUNK_LINE = re.compile(
 )  # fmt: skip
 # RFC 9110 8.6
 CONTENT_LENGTH = re.compile(rb"[0-9]+")
+
+
+# --- requests, as a client may send them; for what the judge knows of the octets it sent ----------
+
+_PCT = rb"%[0-9A-Fa-f]{2}"
+_REG_NAME = rb"(?:" + _octet_class(UNRESERVED | SUB_DELIMS) + rb"|" + _PCT + rb")+"
+_IP_LITERAL = rb"\[(?:[0-9A-Fa-f]*:[0-9A-Fa-f:.]+|[vV][0-9A-Fa-f]+\.[!$&-.0-;=A-Z_a-z~]+)\]"
+# RFC 9110 7.2 with RFC 3986 3.2.2; the empty value is left out
+HOST = re.compile(rb"(?:" + _IP_LITERAL + rb"|" + _REG_NAME + rb")(?::[0-9]*)?")
+_PATH_QUERY = (
+    rb"(?:" + _octet_class(PCHAR | frozenset(b"/")) + rb"|" + _PCT + rb")*"
+    rb"(?:\?(?:" + _octet_class(TARGET) + rb"|" + _PCT + rb")*)?"
+)  # fmt: skip
+# RFC 9112 3.2.1 to 3.2.4
+ORIGIN_FORM = re.compile(rb"/" + _PATH_QUERY)
+ABSOLUTE_FORM = re.compile(
+    rb"[A-Za-z][A-Za-z0-9+.-]*://" + HOST.pattern + rb"(?:/" + _PATH_QUERY + rb"|"
+    rb"(?:\?(?:" + _octet_class(TARGET) + rb"|" + _PCT + rb")*)?)"
+)  # fmt: skip
+AUTHORITY_FORM = re.compile(rb"(?:" + _IP_LITERAL + rb"|" + _REG_NAME + rb"):[0-9]+")
+# RFC 9112 3: request-line, the target to be looked at on its own
+REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") ([!-~\x80-\xff]+) HTTP/([0-9])\.([0-9])")
+# RFC 9112 5: field lines with their CRLF, none to many
+FIELD_LINES = re.compile(rb"(?:" + _TOKEN + rb":" + _octet_class(FIELD_VALUE) + rb"*\r\n)*")
+
+# --- fields of answers ----------------------------------------------------------------------------
+
+# RFC 9110 5.6.7
+IMF_FIXDATE = re.compile(
+    rb"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), ([0-9]{2}) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+    rb" ([0-9]{4}) ([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60) GMT"
+)
+# RFC 9110 8.8.3
+ENTITY_TAG = re.compile(rb'(?:W/)?"[!#-~\x80-\xff]*"')
+# RFC 9110 5.6.1.1: a list as a sender makes it; empty elements are for recipients only
+TOKEN_LIST = re.compile(_TOKEN + rb"(?:[ \t]*,[ \t]*" + _TOKEN + rb")*")
+# RFC 9110 10.2.4, 5.6.5
+_COMMENT_TEXT = _octet_class(FIELD_VALUE - frozenset(b"()\\"))
+_COMMENT = rb"\((?:" + _COMMENT_TEXT + rb"|\\" + _octet_class(FIELD_VALUE) + rb")*\)"
+for _ in range(3):  # comments nest
+    _COMMENT = (
+        rb"\((?:"
+        + _COMMENT_TEXT
+        + rb"|\\"
+        + _octet_class(FIELD_VALUE)
+        + rb"|"
+        + _COMMENT
+        + rb")*\)"
+    )
+_PRODUCT = _TOKEN + rb"(?:/" + _TOKEN + rb")?"
+SERVER = re.compile(_PRODUCT + rb"(?:[ \t]+(?:" + _PRODUCT + rb"|" + _COMMENT + rb"))*")
+# RFC 9110 10.2.2 with RFC 3986 4.1: URI-reference
+URI_REFERENCE = re.compile(
+    rb"(?:[A-Za-z][A-Za-z0-9+.-]*:|(?![^/?#]*:))"
+    rb"(?:(?!//)|//(?:(?:" + _octet_class(UNRESERVED | SUB_DELIMS | frozenset(b":")) + rb"|" + _PCT
+    + rb")*@)?(?:" + _IP_LITERAL + rb"|(?:" + _REG_NAME + rb")?)(?::[0-9]*)?(?=[/?#]|$))"
+    rb"(?:" + _octet_class(PCHAR | frozenset(b"/")) + rb"|" + _PCT + rb")*"
+    rb"(?:\?(?:" + _octet_class(TARGET) + rb"|" + _PCT + rb")*)?"
+    rb"(?:#(?:" + _octet_class(TARGET) + rb"|" + _PCT + rb")*)?"
+)  # fmt: skip

@@ -7,6 +7,7 @@ missing SP after the status code, so it cannot be the judge's reader (cases.md, 
 from __future__ import annotations
 
 import re
+import sys
 
 import h11
 import msgspec
@@ -164,13 +165,18 @@ def _with_content(octets: bytes, response: Response, *, method: bytes, ended: bo
     elif lengths:
         if len(lengths) > 1 or not grammar.CONTENT_LENGTH.fullmatch(lengths[0]):
             raise Malformed("an invalid Content-Length (RFC 9110 8.6)", response.head[0])
-        length = int(lengths[0])
+        length = _number(lengths[0])
         if len(octets) - at < length:
             raise Incomplete
         return replace(
             response, content=octets[at : at + length], end=at + length, framing="length"
         )
     return replace(response, content=octets[at:], end=len(octets), complete=ended, framing="close")
+
+
+def _number(digits: bytes) -> int:
+    """Digits as a number; one that no machine can hold is as good as the largest."""
+    return int(digits) if len(digits) <= 1000 else sys.maxsize
 
 
 def _chunked(octets: bytes, at: int) -> tuple[bytes, int]:
@@ -193,6 +199,197 @@ def _chunked(octets: bytes, at: int) -> tuple[bytes, int]:
             raise Malformed("chunk data not followed by CRLF (RFC 9112 7.1)", at + size)
         content += octets[at : at + size]
         at += size + 2
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Something wrong with one response: the check on every answer that names it, and where."""
+
+    check: str  # "RESP-05"
+    span: tuple[int, int]
+    text: str
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """One response read on past its faults, so that each can be named.
+
+    ``response.end`` is where the next one begins, as well as can be told.
+    """
+
+    response: Response
+    faults: tuple[Fault, ...] = ()
+    cut: bool = False  # the octets end inside it
+    lost: bool = False  # where it ends cannot be told: what follows must not be read
+
+
+_LOOSE_STATUS = re.compile(rb"HTTP/([0-9]+)(?:\.([0-9]+))?[ \t]+([0-9]+)(?:[ \t](.*)|)", re.DOTALL)
+_SECTION_END = re.compile(rb"\r?\n\r?\n")
+
+
+def read_on(octets: bytes, start: int, *, method: bytes, ended: bool) -> Reading | None:
+    """Read one response as :func:`read` does, but go on after each fault.
+
+    Where :func:`read` gives a response, this gives the same without faults. What the fields mean
+    (their number, their grammar) is for ``response_checks`` to say. ``None``: the octets are no
+    response, nor the beginning of one.
+    """
+    first = octets.find(b"\n", start)
+    line = octets[start : first if first >= 0 else len(octets)].removesuffix(b"\r")
+    match = _LOOSE_STATUS.fullmatch(line)
+    if first < 0:
+        if not b"HTTP/1.".startswith(octets[start : start + 7]):
+            return None
+        match = match or _LOOSE_STATUS.fullmatch(b"HTTP/1.1 000 ")  # begun, not ended
+    if match is None:
+        return None
+    end = _SECTION_END.search(octets, start)
+    faults: list[Fault] = []
+    minor = int(match[2] or b"0") if match[1] == b"1" else 1
+    status = int(match[3])
+    if first >= 0:
+        faults += _status_line_faults(line, start, match)
+    at = end.end() if end is not None else len(octets)
+    fields = _loose_fields(octets, start, at, faults)
+    response = Response(
+        minor=minor,
+        status=status,
+        reason=match[4] or b"",
+        fields=fields,
+        content=b"",
+        head=(start, at),
+        end=at,
+        complete=end is not None,
+        framing="none",
+    )
+    if end is None:
+        return Reading(response=response, faults=tuple(faults), cut=True)
+    if match[1] != b"1":
+        # Another major version has other rules; nothing behind this head can be told.
+        return Reading(response=response, faults=tuple(faults), lost=True)
+    return _loose_content(octets, response, faults, method=method, ended=ended)
+
+
+def _status_line_faults(line: bytes, start: int, match: re.Match[bytes]) -> list[Fault]:
+    span = (start, start + len(line))
+    if b"\r" in line:
+        return []  # named as a bare CR
+    found = []
+    strict = grammar.STATUS_LINE.fullmatch(line)
+    if strict is None:
+        reason = match[4]
+        good = re.fullmatch(rb"HTTP/1\.[0-9] [0-9]{3} ", line[: len(line) - len(reason or b"")])
+        if good and reason is not None:
+            found.append(Fault("RESP-04", span, "a control octet in the reason phrase"))
+        else:
+            found.append(Fault("RESP-01", span, "not a status line"))
+    if len(match[3]) == 3 and not 100 <= int(match[3]) <= 599:
+        found.append(Fault("RESP-03", span, f"status {int(match[3])}"))
+    return found
+
+
+def _loose_fields(
+    octets: bytes, start: int, end: int, faults: list[Fault]
+) -> tuple[tuple[bytes, bytes], ...]:
+    """The field lines of a head; names what is wrong with any line of it."""
+    fields: list[tuple[bytes, bytes]] = []
+    at = start
+    while at < end:
+        newline = octets.find(b"\n", at, end)
+        if newline < 0:
+            # A line that has not ended may end in any way; a CR inside it is known to be bare.
+            bare = octets.find(b"\r", at, end - 1)
+            if bare >= 0:
+                faults.append(Fault("RESP-05", (bare, bare + 1), "a bare CR"))
+            break
+        line = octets[at:newline]
+        if line.endswith(b"\r"):
+            line = line[:-1]
+        else:
+            faults.append(Fault("RESP-05", (newline, newline + 1), "a line that ends in a bare LF"))
+        if b"\r" in line:
+            bare = at + line.index(b"\r")
+            faults.append(Fault("RESP-05", (bare, bare + 1), "a bare CR"))
+        if at > start and line:
+            fields += _loose_field(line, at, faults)
+        at = newline + 1
+    return tuple(fields)
+
+
+def _loose_field(line: bytes, at: int, faults: list[Fault]) -> list[tuple[bytes, bytes]]:
+    match = grammar.FIELD_LINE.fullmatch(line)
+    if match is not None:
+        return [(match[1], match[2])]
+    span = (at, at + len(line))
+    if line[:1] in (b" ", b"\t"):
+        faults.append(Fault("RESP-06", span, "a folded line (obs-fold)"))
+        return []
+    name, colon, value = line.partition(b":")
+    if not colon:
+        faults.append(Fault("RESP-06", span, "a field line without a colon"))
+        return []
+    if name.rstrip(b" \t") != name:
+        faults.append(Fault("RESP-06", span, "whitespace before the colon"))
+    elif not name or not set(name) <= grammar.TCHAR:
+        faults.append(Fault("RESP-06", span, "a field name that is no token"))
+    if not set(value) <= grammar.FIELD_VALUE | grammar.CR:
+        faults.append(Fault("RESP-07", span, "a control octet in a field value"))
+    return [(name.rstrip(b" \t"), value.strip(b" \t"))]
+
+
+def _loose_content(
+    octets: bytes, response: Response, faults: list[Fault], *, method: bytes, ended: bool
+) -> Reading:
+    replace = msgspec.structs.replace
+    at = response.end
+    codings = [
+        coding.strip(b" \t").lower()
+        for value in response.values(b"transfer-encoding")
+        for coding in value.split(b",")
+        if coding.strip(b" \t")
+    ]
+    lengths = response.values(b"content-length")
+    bodiless = response.status < 200 or response.status in (204, 304)
+    if bodiless or method == b"HEAD" or (method == b"CONNECT" and 200 <= response.status < 300):
+        return Reading(response=response, faults=tuple(faults))
+    if codings and codings[-1] == b"chunked":
+        response = replace(response, framing="chunked")
+        try:
+            content, end = _chunked(octets, at)
+        except Malformed as error:
+            faults.append(Fault("RESP-15", (error.at, error.at + 1), error.why))
+            response = replace(response, end=len(octets), complete=False)
+            return Reading(response=response, faults=tuple(faults), lost=True)
+        except Incomplete:
+            response = replace(response, end=len(octets), complete=False)
+            return Reading(response=response, faults=tuple(faults), cut=True)
+        response = replace(response, content=content, end=end)
+        return Reading(response=response, faults=tuple(faults))
+    if lengths and not codings:
+        return _loose_length(octets, response, faults, lengths)
+    response = replace(
+        response, content=octets[at:], end=len(octets), complete=ended, framing="close"
+    )
+    return Reading(response=response, faults=tuple(faults), cut=not ended)
+
+
+def _loose_length(
+    octets: bytes, response: Response, faults: list[Fault], lengths: list[bytes]
+) -> Reading:
+    replace = msgspec.structs.replace
+    at = response.end
+    response = replace(response, framing="length")
+    numeric = all(grammar.CONTENT_LENGTH.fullmatch(value) for value in lengths)
+    if numeric and len({_number(value) for value in lengths}) == 1:
+        length = _number(lengths[0])
+        whole = len(octets) - at >= length
+        response = replace(
+            response,
+            content=octets[at : at + length],
+            end=min(at + length, len(octets)),
+            complete=whole,
+        )
+        return Reading(response=response, faults=tuple(faults), cut=not whole)
+    response = replace(response, end=len(octets), complete=False)
+    return Reading(response=response, faults=tuple(faults), lost=True)
 
 
 def second_opinion(octets: bytes, *, ended: bool) -> int | None:

@@ -57,6 +57,41 @@ def test_a_wrong_expression_is_refused(bad: str) -> None:
             [b"", b" 5", b"5 ", b"0x5", b"5;", b"5;a=", b"+5", b'5;a="b', b"5,a"],
         ),
         (grammar.CONTENT_LENGTH, [b"0", b"0005"], [b"", b"+5", b"5 ", b"5,5", b"-0", b"0x5"]),
+        (
+            grammar.HOST,
+            [b"a", b"a:80", b"a:", b"[::1]:80", b"1.2.3.4", b"a%41_~!"],
+            [b"", b":80", b"a b", b"a/b", b"a@b", b"a:b", b"[::1", b"a:80:80", b"%4g"],
+        ),
+        (
+            grammar.ORIGIN_FORM,
+            [b"/", b"//a", b"/a:b@c?d?/e", b"/%41", b"/?"],
+            [b"", b"a", b"/ ", b"/#", b"/%", b"/%4", b"/%4g", b"/[", b"/\xff", b"?"],
+        ),
+        (
+            grammar.ABSOLUTE_FORM,
+            [b"http://a", b"HTTP://a:80/b?c", b"http://[::1]?x", b"x+y://a/"],
+            [b"http:///a", b"http://u@a/", b"http:a", b"//a", b"1://a", b"http://a/#"],
+        ),
+        (grammar.AUTHORITY_FORM, [b"a:80", b"[::1]:80"], [b"a", b"a:", b"a:80/", b"u@a:80"]),
+        (
+            grammar.IMF_FIXDATE,
+            [b"Sun, 06 Nov 1994 08:49:37 GMT", b"Sun, 06 Nov 1994 23:59:60 GMT"],
+            [b"Sun, 6 Nov 1994 08:49:37 GMT", b"Sun, 06 Nov 1994 24:49:37 GMT",
+             b"Sun, 06 Nov 1994 08:49:37 UTC", b"Sunday, 06-Nov-94 08:49:37 GMT",
+             b"Sun Nov  6 08:49:37 1994", b"sun, 06 Nov 1994 08:49:37 GMT"],
+        ),
+        (grammar.ENTITY_TAG, [b'"a"', b'W/"a"', b'""'], [b"a", b'"a', b'w/"a"', b'"a"b"', b'" "']),
+        (grammar.TOKEN_LIST, [b"GET", b"GET, HEAD", b"a,b", b"*"], [b"", b"a b", b"a,", b",a"]),
+        (
+            grammar.SERVER,
+            [b"a", b"nginx/1.2 (Debian)", b"a/1 (b (c) \\() d"],
+            [b"", b"(a)", b"a/", b"a/b/c", b"a (b", b"a, b"],
+        ),
+        (
+            grammar.URI_REFERENCE,
+            [b"", b"/a?b#c", b"//a:80/b", b"http://[::1]/", b"../a", b"#a", b"a:b"],
+            [b"/a b", b"/%4", b"/a#b#c", b"http://a:b/", b"1:a", b"/\\", b"/\xff", b'/"'],
+        ),
     ],
 )  # fmt: skip
 def test_patterns_take_the_good_and_leave_the_bad(

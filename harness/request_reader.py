@@ -1,0 +1,207 @@
+"""Octets that a client sent to requests, as far as they are certain: for who answers what.
+
+A message counts as valid only if every rule of RFC 9110, 9112 and 3986 that a server may refuse it
+by is kept. From the first octet of a message that does not, nobody can say which request an answer
+belongs to, so reading ends there. Too strict costs a judgement, too loose makes a wrong one.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from httpmark.harness import grammar
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One request. ``start`` and ``end`` are octets of what was sent.
+
+    Of a message that is not valid only the request line is told, and that only where it is valid.
+    """
+
+    start: int
+    end: int
+    method: bytes = b""  # empty: unknown
+    target: bytes = b""
+    major: int | None = None  # None: unreadable
+    minor: int = 1
+    line_valid: bool = False
+    valid: bool = False  # so far, where it is not whole
+    whole: bool = False
+    says_close: bool = False  # asks for it, or is 1.0 without keep-alive
+    conditional: bool = False  # If-… or Range
+    fields: tuple[tuple[bytes, bytes], ...] = ()
+
+    @property
+    def is_1_x(self) -> bool:
+        return self.line_valid and self.major == 1
+
+
+class Requests(msgspec.Struct, frozen=True):
+    """The requests of one exchange, in order; only the last may be not valid, or not whole.
+
+    ``certain`` is the first octet that is no part of a valid request.
+    """
+
+    requests: tuple[Request, ...]
+    certain: int
+
+
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_PARTIAL_VERSION = rb"(?:" + b"|".join(b"HTTP/1."[:n].replace(b".", rb"\.") for n in range(8))
+_PARTIAL_VERSION += rb"|HTTP/1\.[0-9]\r?)"
+_PARTIAL_LINE = re.compile(
+    rb"(?:" + _TOKEN + rb"(?: (?:[!-~]+(?: " + _PARTIAL_VERSION + rb")?)?)?)?"
+)  # fmt: skip
+_PARTIAL_FIELD = re.compile(rb"\r?|" + _TOKEN + rb"(?::[\t -~\x80-\xff]*\r?)?")
+_PARTIAL_CHUNK_LINE = re.compile(rb"[0-9A-Fa-f]*\r?|[0-9A-Fa-f]+[ \t]*;[\t -~\x80-\xff]*\r?")
+_CONDITIONS = frozenset(
+    (b"if-match", b"if-none-match", b"if-modified-since", b"if-unmodified-since", b"if-range",
+     b"range")
+)  # fmt: skip
+_CONTENT_OCTETS_MAX = 10**15
+
+
+def read(sent: bytes) -> Requests:
+    """All requests of ``sent``, up to and with the first that is not valid or not whole."""
+    found: list[Request] = []
+    at = 0
+    while at < len(sent):
+        request = _request(sent, at)
+        found.append(request)
+        if not request.valid:
+            return Requests(tuple(found), at)
+        at = request.end
+        if not request.whole:
+            break
+    return Requests(tuple(found), at)
+
+
+def _request(sent: bytes, start: int) -> Request:
+    end = sent.find(b"\r\n\r\n", start)
+    line_end = sent.find(b"\r\n", start)
+    line = sent[start : line_end if line_end >= 0 else len(sent)]
+    match = grammar.REQUEST_LINE.fullmatch(line) if line_end >= 0 else None
+    if match is None:
+        so_far = line_end < 0 and _PARTIAL_LINE.fullmatch(line) is not None
+        return Request(start=start, end=len(sent), valid=so_far)
+    method, target = match[1], match[2]
+    request = Request(
+        start=start,
+        end=len(sent),
+        method=method,
+        target=target,
+        major=int(match[3]),
+        minor=int(match[4]),
+        line_valid=True,
+    )
+    replace = msgspec.structs.replace
+    if not _target_valid(method, target):
+        # Three words and a version are there, but not which target: the line is not valid.
+        return replace(request, method=b"", line_valid=False)
+    if match[3] != b"1":
+        return request
+    lines = sent[line_end + 2 : end + 2 if end >= 0 else len(sent)]
+    complete = lines if end >= 0 else lines[: lines.rfind(b"\r\n") + 2 if b"\r\n" in lines else 0]
+    if not grammar.FIELD_LINES.fullmatch(complete):
+        return request
+    if end < 0:
+        rest = lines[len(complete) :]
+        so_far = _PARTIAL_FIELD.fullmatch(rest) is not None
+        return replace(request, valid=so_far)
+    fields = tuple(
+        (name.lower(), value.strip(b" \t"))
+        for name, _, value in (one.partition(b":") for one in complete.split(b"\r\n")[:-1])
+    )
+    options = _list(fields, b"connection")
+    request = replace(
+        request,
+        fields=fields,
+        says_close=b"close" in options or (match[4] == b"0" and b"keep-alive" not in options),
+        conditional=any(name in _CONDITIONS for name, _ in fields),
+    )
+    hosts = [value for name, value in fields if name == b"host"]
+    if len(hosts) > 1 or (not hosts and match[4] != b"0"):
+        return request
+    if hosts and grammar.HOST.fullmatch(hosts[0]) is None:
+        return request
+    return _with_content(sent, end + 4, request)
+
+
+def _target_valid(method: bytes, target: bytes) -> bool:
+    if method == b"CONNECT":
+        return grammar.AUTHORITY_FORM.fullmatch(target) is not None
+    if target[:1] == b"/":
+        return grammar.ORIGIN_FORM.fullmatch(target) is not None
+    if target == b"*":
+        return method == b"OPTIONS"
+    return grammar.ABSOLUTE_FORM.fullmatch(target) is not None
+
+
+def _list(fields: tuple[tuple[bytes, bytes], ...], name: bytes) -> list[bytes]:
+    return [
+        element.strip(b" \t").lower()
+        for key, value in fields
+        if key == name
+        for element in value.split(b",")
+    ]
+
+
+def _with_content(sent: bytes, at: int, request: Request) -> Request:
+    """The request with its end, by RFC 9112 6.3."""
+    replace = msgspec.structs.replace
+    lengths = [value for name, value in request.fields if name == b"content-length"]
+    codings = [value for name, value in request.fields if name == b"transfer-encoding"]
+    if request.method == b"CONNECT" and (lengths or codings):
+        return request  # content of a CONNECT means nothing (RFC 9110 9.3.6)
+    if codings:
+        # Transfer-Encoding in 1.0, or beside Content-Length, is faulty framing (9112 6.1).
+        if lengths or request.minor == 0 or [c.lower() for c in codings] != [b"chunked"]:
+            return request
+        return _chunked(sent, at, request)
+    length = 0
+    if lengths:
+        if len(lengths) > 1 or not grammar.CONTENT_LENGTH.fullmatch(lengths[0]):
+            return request
+        if len(lengths[0]) > 18 or int(lengths[0]) > _CONTENT_OCTETS_MAX:
+            return request
+        length = int(lengths[0])
+    if len(sent) - at < length:
+        return replace(request, valid=True)
+    return replace(request, end=at + length, valid=True, whole=True)
+
+
+def _chunked(sent: bytes, at: int, request: Request) -> Request:
+    replace = msgspec.structs.replace
+    unfinished = replace(request, valid=True)
+    while True:
+        end = sent.find(b"\r\n", at)
+        if end < 0:
+            return unfinished if _PARTIAL_CHUNK_LINE.fullmatch(sent[at:]) else request
+        line = grammar.CHUNK_LINE.fullmatch(sent[at:end])
+        if line is None:
+            return request
+        size = int(line[1], 16)
+        at = end + 2
+        if size == 0:
+            break
+        if size > _CONTENT_OCTETS_MAX:
+            return request
+        after = sent[at + size : at + size + 2]
+        if after != b"\r\n"[: len(after)]:
+            return request
+        if len(after) < 2:
+            return unfinished
+        at += size + 2
+    trailers = at
+    end = sent.find(b"\r\n\r\n", trailers - 2)
+    section = sent[trailers : end + 2 if end >= 0 else len(sent)]
+    complete = section if end >= 0 else section[: section.rfind(b"\r\n") + 2]
+    if end < 0 and b"\r\n" not in section:
+        complete = b""
+    if not grammar.FIELD_LINES.fullmatch(complete):
+        return request
+    if end < 0:
+        return unfinished if _PARTIAL_FIELD.fullmatch(section[len(complete) :]) else request
+    return replace(request, end=end + 4, valid=True, whole=True)

@@ -18,7 +18,22 @@ HARNESS = ROOT / "harness"
 # A module may import modules of lower floors, and on its own floor those to its left.
 FLOORS = (
     ("model", "grammar", "statistics"),
-    ("binaries", "reader", "evidence", "checks", "corpus", "catalogue", "servers"),
+    (
+        "binaries",
+        "notation",
+        "expectation",
+        "reader",
+        "request_reader",
+        "response_checks",
+        "observation",
+        "talks",
+        "matching",
+        "evidence",
+        "checks",
+        "corpus",
+        "catalogue",
+        "servers",
+    ),
     (
         "certificates",
         "wire",
@@ -33,6 +48,7 @@ FLOORS = (
     ),
     (
         "conformance",
+        "discovery",
         "engines",
         "load",
         "ladder",

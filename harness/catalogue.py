@@ -120,6 +120,7 @@ class _CaseText(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     needs: list[str] | None = None
     place: str | None = None
     canary: str | None = None
+    turns: int = 1
     complete: str | None = None
     methods: list[str] | None = None
     answer_ms: int | None = None
@@ -299,7 +300,7 @@ def _handles(family: Family) -> tuple[str, ...]:
 def _has(need: str, facts: Facts) -> bool:
     if need.startswith("timeout."):
         return facts.timeouts.get(need[8:]) is not None
-    return need in facts.capabilities
+    return any(word in facts.capabilities for word in need.split("|"))
 
 
 def _texts(rule: corpus.Rule, variant: int) -> tuple[str, ...]:
@@ -415,7 +416,7 @@ def _slug(id: str, where: str) -> str:
 
 def _needs(needs: Iterable[str], where: str) -> tuple[str, ...]:
     for need in needs:
-        if need not in CAPABILITIES and not need.startswith("timeout."):
+        if not CAPABILITIES.issuperset(need.split("|")) and not need.startswith("timeout."):
             known = ", ".join(sorted(CAPABILITIES))
             raise HarnessError(f"{where} 'needs': no capability {need!r}; known are {known}")
     return tuple(needs)
@@ -490,6 +491,8 @@ def _case_rule(
     is_view = all(word.startswith("views.") for word in passes)
     if len(given) != 1 and not ((text.runner or is_view) and not given):
         raise HarnessError(f"{where} 'send': state one of x, send and steps")
+    if text.turns != 1 and (text.turns < 1 or not isinstance(text.send, str)):
+        raise HarnessError(f"{where} 'turns': at least 1, and for a message of one write")
     if text.x is not None and file.template is None:
         raise HarnessError(f"{where} 'x': the file has no template")
     for step in text.steps or ():
@@ -519,6 +522,7 @@ def _case_rule(
         let=let,
         place=_one_of(text.place or file.place, _PLACES, where, "place"),
         canary=_one_of(canary, _CANARIES, where, "canary"),
+        turns=text.turns,
         complete=text.complete,
         methods=tuple(methods),
         answers=max(read.answers, len(methods)) if "." not in read.passes[0].answers[0].word else 1,
@@ -549,8 +553,10 @@ def _try(rule: corpus.Rule, where: str, name: str) -> None:
         next(corpus.cases("x", rule, EVERYTHING))
     except notation.Unknown:
         pass  # a limit that not every target declares
+    except UnicodeEncodeError:
+        raise HarnessError(f"{where} 'send': write octets above 0x7F as \\xNN") from None
     except ValueError as error:
-        raise HarnessError(f"{where} 'send': {error}; write octets above 0x7F as \\xNN") from None
+        raise HarnessError(f"{where} 'send': {error}") from None
 
 
 def _families(path: Path, name: str) -> Iterator[tuple[Family, corpus.Rule]]:

@@ -16,10 +16,11 @@ from httpmark.harness import notation
 WORDS = frozenset(
     {"ACC", "PARSED", "R400", "R400C", "REJ", "REJ301", "EITHER", "WAIT", "CLOSE", "ONE", "NO101"}
 )
-ENDS = frozenset({"close", "fin", "open", "sync", "loose"})
-_BARE = frozenset(
-    {"empty", "nobody", "keeps", "says close", "with 100", "no 100", "any target", "any method"}
-)
+ENDS = frozenset({"close", "fin", "open", "sync", "loose", "fewer"})
+_BARE = frozenset({
+    "empty", "nobody", "keeps", "says close", "with 100", "with one 100", "no 100",
+    "any target", "any method", "prompt", "before fin",
+})  # fmt: skip
 _TEXT = ("content", "method", "target", "authority", "version")
 _FIELDS = ("no field", "no trailer", "field?", "field", "trailer", "has", "lacks")
 _STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)(?:,[1-5](?:[0-9]{2}|xx))*")

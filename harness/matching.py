@@ -199,6 +199,8 @@ class _Look:
                 (self._answer(answer, finals, i) for i, answer in enumerate(answers[:-1])),
                 default=Fit.YES,
             )
+        if alternative.end == "fewer" and 0 < len(finals) < wanted:
+            return self._ended_early(answers, finals)
         if len(finals) != wanted:
             return self.no(f"{len(finals)} answers instead of {wanted}")
         if sight.cut and not sight.cut_after_canary:
@@ -207,6 +209,32 @@ class _Look:
         if worst is Fit.NO:
             return worst
         return self._ended(alternative, finals[-1], worst)
+
+    def _ended_early(self, answers: tuple[Answer, ...], finals: tuple[Final, ...]) -> Fit:
+        """Fewer answers than requests: the last one announces close, and the close comes."""
+        sight = self.sight
+        if not (finals[-1].response.announces_close or self._is_1_0()):
+            return self.no(f"{len(finals)} answers, and the last one did not announce a close")
+        if sight.cut or not sight.closed:
+            return self.no("the connection was not closed as announced")
+        return min(self._answer(answers[i], finals, i) for i in range(len(finals)))
+
+    def prompt(self) -> bool:
+        """Before each write but the canary's, as many answers had begun as writes went before it.
+
+        Interim answers count: what has begun is not held back until more octets come.
+        """
+        sight = self.sight
+        writes = sight.received_at_writes[: -1 if sight.canary_sent else None]
+        starts = [
+            response.head[0]
+            for final in sight.answers
+            for response in (*final.interims, final.response)
+        ]
+        return all(
+            sum(start < received for start in starts) >= number
+            for number, received in enumerate(writes)
+        )
 
     def _own(self, word: str) -> Fit:
         found, why = talks.TALKS[word.partition(".")[2]](self.case, self.exchange, self.sight)
@@ -523,5 +551,11 @@ _DEMANDS: dict[str, Callable[[_Look, Demand, Final], bool | None]] = {
     "says close": lambda look, demand, final: final.response.announces_close,
     "keeps": lambda look, demand, final: not final.response.announces_close,
     "with 100": lambda look, demand, final: bool(final.interims),
+    "with one 100": lambda look, demand, final: len(final.interims) == 1,
+    "prompt": lambda look, demand, final: look.prompt(),
+    "before fin": lambda look, demand, final: (
+        look.sight.received_at_fin is not None
+        and final.response.head[1] <= look.sight.received_at_fin
+    ),
     "no 100": lambda look, demand, final: not final.interims,
 }

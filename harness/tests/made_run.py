@@ -16,6 +16,7 @@ from httpmark.harness.model import (
     Cost,
     End,
     Exchange,
+    Facts,
     LoadResult,
     LoadSample,
     Memory,
@@ -36,22 +37,22 @@ _CTL = (frozenset(range(32)) | {127}) - {9, 10, 13}
 
 RULES = {
     "path_byte": corpus.Rule(
-        send=b"GET {p}{octet} HTTP/1.1\r\nHost: {h}\r\n\r\n", octets=_ANY - _TARGET
+        sends=(r"GET {p}{octet} HTTP/1.1\r\nHost: {h}\r\n\r\n",), octets=_ANY - _TARGET
     ),
     "query_byte": corpus.Rule(
-        send=b"GET {p}?{octet} HTTP/1.1\r\nHost: {h}\r\n\r\n", octets=_ANY - _TARGET
+        sends=(r"GET {p}?{octet} HTTP/1.1\r\nHost: {h}\r\n\r\n",), octets=_ANY - _TARGET
     ),
     "field_name_byte": corpus.Rule(
-        send=b"GET {p} HTTP/1.1\r\nHost: {h}\r\n{octet}: value\r\n\r\n", octets=_ANY - _NAME
+        sends=(r"GET {p} HTTP/1.1\r\nHost: {h}\r\n{octet}: value\r\n\r\n",), octets=_ANY - _NAME
     ),
     "field_value_byte": corpus.Rule(
-        send=b"GET {p} HTTP/1.1\r\nHost: {h}\r\nname: {octet}\r\n\r\n", octets=_CTL
+        sends=(r"GET {p} HTTP/1.1\r\nHost: {h}\r\nname: {octet}\r\n\r\n",), octets=_CTL
     ),
     "path_pct_pair": corpus.Rule(
-        send=b"GET {p}%{pair} HTTP/1.1\r\nHost: {h}\r\n\r\n", pairs_outside=_ALPHANUMERIC
+        sends=(r"GET {p}%{pair} HTTP/1.1\r\nHost: {h}\r\n\r\n",), pairs_outside=_ALPHANUMERIC
     ),
     "query_pct_pair": corpus.Rule(
-        send=b"GET {p}?%{pair} HTTP/1.1\r\nHost: {h}\r\n\r\n", pairs_outside=_ALPHANUMERIC
+        sends=(r"GET {p}?%{pair} HTTP/1.1\r\nHost: {h}\r\n\r\n",), pairs_outside=_ALPHANUMERIC
     ),
 }
 assert grammar.ANY == _ANY
@@ -110,7 +111,7 @@ MANNERS: dict[str, Manner] = {
 @functools.cache
 def _requests(family: str) -> tuple[tuple[str, bytes, bytes], ...]:
     """Each case's id, the octets that vary, and the octets sent."""
-    made = corpus.cases(family, RULES[family], path="/hello", host="127.0.0.1:18080")
+    made = corpus.cases(family, RULES[family], Facts(host="127.0.0.1:18080"))
     cut = len(family) + 1
     return tuple(
         (case.id, bytes.fromhex(case.id[cut:].replace("-", "")), case.sent) for case in made

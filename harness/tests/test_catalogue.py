@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from httpmark.harness import catalogue
-from httpmark.harness.model import HarnessError
+from httpmark.harness import catalogue, notation
+from httpmark.harness.model import Facts, HarnessError
 
 FAMILY = {
     "id": '"one"',
@@ -45,7 +45,7 @@ def load(tmp_path: Path, text: str, name: str = "seed/one.toml") -> catalogue.Ca
 
 def test_a_good_file_is_read(tmp_path: Path) -> None:
     known = load(tmp_path, family())
-    case = next(known.cases("one", path="/p", host="a:1"))
+    case = next(known.cases("one", Facts(host="a:1", path="/p")))
     assert case.sent == b"GET /p\x00 HTTP/1.1\r\nHost: a:1\r\n\r\n"
     assert known.families["one"].source == "scenarios/seed/one.toml"
 
@@ -60,10 +60,10 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ({"decoded": '"ctl"'}, "'decoded': goes with 'pairs_within'"),
         ({"send": "'GET'"}, "'send': must hold {octet}"),
         ({"send": "'GET {octet} \u2028'"}, "'send': write octets"),
-        ({"pass_": '"applause"'}, "'pass': no word 'applause'"),
+        ({"pass_": '"applause"'}, "'pass': 'applause': no word 'applause'"),
         ({"gates": '["*"]'}, "'gates': only a positive control"),
         ({"level": '"CTRL"', "gates": '["two"]'}, "'gates': no family 'two'"),
-        ({"deadline_ms": "0"}, "'deadline_ms'"),
+        ({"deadline_ms": "-1"}, "'deadline_ms'"),
         ({"level": '"OUGHT"'}, "level"),
         ({"title": None}, "title"),
         ({"colour": '"red"'}, "colour"),
@@ -128,7 +128,7 @@ def test_the_version_follows_the_verdict_and_not_the_wording(tmp_path: Path) -> 
      ("ÿ", b"\xff")],
 )  # fmt: skip
 def test_only_four_escapes_are_escapes(text: str, octets: bytes) -> None:
-    assert catalogue.octets(text) == octets
+    assert notation.unescape(text) == octets
 
 
 def test_an_unknown_name_gives_the_nearest() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from httpmark.harness import catalogue, corpus, grammar
-from httpmark.harness.model import Case, Level
+from httpmark.harness.model import Case, Facts, Level
 
 PUBLISHED = {
     "path_byte": 175,
@@ -21,7 +21,7 @@ KNOWN = catalogue.load()
 
 
 def cases(family: str) -> Iterator[Case]:
-    return KNOWN.cases(family, path="/hello", host="h")
+    return KNOWN.cases(family, Facts(host="h"))
 
 
 @pytest.mark.parametrize(("family", "count"), PUBLISHED.items())
@@ -75,5 +75,5 @@ def test_a_control_never_sends_what_a_scored_family_sends() -> None:
 
 
 def test_counting_needs_no_cases() -> None:
-    rule = corpus.Rule(send=b"{pair}", pairs_outside=grammar.ALPHANUMERIC)
+    rule = corpus.Rule(sends=("{pair}",), pairs_outside=grammar.ALPHANUMERIC)
     assert corpus.count(rule) == 194 * 256 + 62 * 194

@@ -14,9 +14,9 @@ from . import peers
 
 @pytest.mark.parametrize("name", ["path_byte-80", "path_byte", "SEED-PATH"])
 def test_a_case_is_found_by_slug_family_and_number(name: str) -> None:
-    family, case = explain.find(name)
+    family, planned = explain.find(name)
     assert family.id == "path_byte"
-    assert case.sent.startswith(b"GET /hello\x80 ")
+    assert planned.case.sent.startswith(b"GET /hello\x80 ")
 
 
 @pytest.mark.parametrize("name", ["path_byte-zz", "path_byt", "", "none-at-all"])
@@ -48,8 +48,8 @@ def test_explain_says_rule_and_octets() -> None:
 
 def test_replay_shows_both_sides_and_the_verdict() -> None:
     with peers.peer(peers.closing(peers.BAD)) as peer:
-        where = check.address(f"127.0.0.1:{peer.port}", allow_remote=False)
-        text = explain.replay("path_byte-00", where, path="/hello")
+        target = check.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        text = explain.replay("path_byte-00", target)
     assert r"GET /hello\x00 HTTP/1.1" in text
     assert "HTTP/1.1 400 Bad Request" in text
     assert "verdict:  pass" in text

@@ -32,7 +32,7 @@ _ESCAPE = re.compile(rb"\\(?:([rnt])|x([0-9A-Fa-f]{2}))")
 _LETTERS = {b"r": b"\r", b"n": b"\n", b"t": b"\t"}
 _NAME = re.compile(rb"[A-Za-z0-9_.:-]+")
 _RANGE = re.compile(rb"([0-9a-f]{2})\.\.([0-9a-f]{2})")
-_LENGTH = re.compile(rb"(|x|X|x8)#([A-Za-z0-9_.:-]+)((?:[+-][0-9]+)*)")
+_LENGTH = re.compile(rb"(|x|X|x8)#([A-Za-z0-9_.:]+)((?:[+-][0-9]+)*)")
 _SUM = re.compile(rb"#?[A-Za-z0-9_.]+(?:[+-]#?[A-Za-z0-9_.]+)*")
 _TERM = re.compile(rb"([+-]?)(#?)([A-Za-z0-9_.]+)")
 _INDEX = re.compile(rb"\{(?:i|=[^{}]*\bi\b[^{}]*)\}")

@@ -55,6 +55,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[Class, ...] = ()
     place: str = "auto"
     canary: str = "none"  # "after", "joined" or "none"
+    turns: int = 1  # how often the writes go out, each time after the answer
     complete: str | None = None
     methods: tuple[str, ...] = ()
     answers: int = 1  # how many final answers are waited for
@@ -106,17 +107,17 @@ def variations(rule: Rule) -> Iterator[Variation]:
 
 
 def _pairs(rule: Rule) -> Iterator[tuple[int, int]]:
+    within = grammar.ANY if rule.pairs_within is None else rule.pairs_within
+    order = [octet for octet in ORDER if octet in within]
     if rule.pairs_outside is not None:
         good = rule.pairs_outside
-        yield from ((a, b) for a in ORDER if a not in good for b in ORDER)
-        yield from ((a, b) for a in ORDER if a in good for b in ORDER if b not in good)
+        yield from ((a, b) for a in order if a not in good for b in order)
+        yield from ((a, b) for a in order if a in good for b in order if b not in good)
     else:
-        within = rule.pairs_within or frozenset()
-        for a in ORDER:
-            for b in ORDER:
-                if a in within and b in within:
-                    if rule.decoded is None or int(bytes((a, b)), 16) in rule.decoded:
-                        yield a, b
+        for a in order:
+            for b in order:
+                if rule.decoded is None or int(bytes((a, b)), 16) in rule.decoded:
+                    yield a, b
 
 
 def count(rule: Rule) -> int:
@@ -167,6 +168,14 @@ def values(rule: Rule, facts: Facts, case: str) -> dict[str, notation.Value | No
     where = place(rule, facts)
     known: dict[str, notation.Value | None] = {
         "p": (facts.path if where == "hello" else f"/{where}").encode("latin-1"),
+        "hello": facts.path.encode("latin-1"),
+        "big": (
+            "/big"
+            if "behave" in facts.capabilities
+            else facts.path
+            if where == "hello"
+            else f"/{where}"
+        ).encode("latin-1"),
         "h": facts.host.encode("latin-1"),
         "host": _host(facts.host).encode("latin-1"),
         "port": b"%d" % facts.port,
@@ -198,7 +207,9 @@ def inapplicable(rule: Rule, facts: Facts) -> str | None:
     try:
         next(cases("x", rule, facts))
     except notation.Unknown as error:
-        return f"the target declares no {error.name.replace('limit.', 'limit ')}"
+        return f"the target declares no {error.name.replace('.', ' ')}"
+    except ValueError as error:
+        return str(error)
     except StopIteration:
         return "nothing to send"
     return None
@@ -274,7 +285,11 @@ def _built(
     for piece in octets[1:]:
         steps.append(Step(Op.AWAIT, wait_ms=LOOK_MS, kind=Await.LOOK_FINAL))
         steps.append(Step(Op.SEND, piece, if_open=True))
-    steps += [_await(rule, methods, index) for index in range(rule.answers)]
+    if rule.turns > 1:
+        turn = [Step(Op.SEND, octets[0], if_open=True), _await(rule, methods, 0)]
+        steps = turn * rule.turns
+    else:
+        steps += [_await(rule, methods, index) for index in range(rule.answers)]
     if rule.complete is not None:
         steps.append(Step(Op.SEND, notation.expand(rule.complete, known or {}), if_unanswered=True))
         steps.append(Step(Op.AWAIT, wait_ms=rule.answer_ms, kind=0, if_unanswered=True))
@@ -369,31 +384,50 @@ def _scripted(
             mine = canary(facts, id)
             steps += _canary_steps(mine, rule.answer_ms)
         elif op == "await" and argument.startswith("any"):
-            wait = int(argument[3:] or rule.answer_ms)
+            wait = milliseconds(argument[3:].strip(), facts) or rule.answer_ms
             steps.append(Step(Op.AWAIT, wait_ms=wait, kind=Await.ANY, **flags))
         elif op == "await":
             step = _await(rule, methods, awaited)
-            wait = int(argument or rule.answer_ms)
+            wait = milliseconds(argument, facts) or rule.answer_ms
             steps.append(Step(Op.AWAIT, wait_ms=wait, kind=step.kind, **flags))
             awaited += 1
         elif op == "look":
             kind = Await.LOOK_ANY if argument.startswith("any") else Await.LOOK_FINAL
-            wait = int(argument.removeprefix("any").strip())
+            wait = milliseconds(argument.removeprefix("any").strip(), facts)
             steps.append(Step(Op.AWAIT, wait_ms=wait, kind=kind, **flags))
         else:
             known_op = {"pause": Op.PAUSE, "watch": Op.WATCH, "fin": Op.FIN, "reset": Op.RESET}[op]
-            steps.append(Step(known_op, wait_ms=int(argument or 0), **flags))
+            steps.append(Step(known_op, wait_ms=milliseconds(argument, facts), **flags))
     mode = "after" if mine else rule.canary
     if mode == "joined":
         mine = canary(facts, id)
     return _finished(id, family, rule, where, steps, number, methods, mine, mode)
 
 
+_MS = r"(?:\d+|(?:\d+(?:\.\d+)?\*|past )timeout\.[a-z_]+)"
 _STEP = re.compile(
-    r"(?:(?:open|unanswered) )*(?:send .+|look(?: any)? \d+|await(?: any)?(?: \d+)?"
-    r"|pause \d+|watch \d+|fin|reset|canary)",
+    rf"(?:(?:open|unanswered) )*(?:send .+|look(?: any)? {_MS}|await(?: any)?(?: {_MS})?"
+    rf"|pause {_MS}|watch {_MS}|fin|reset|canary)",
     re.DOTALL,
 )
+_PAST_SHARE = 1.2  # in time is the declared timeout and 20 %, at least 2 s more (cases.md, TIME)
+_PAST_MS = 2000
+
+
+def milliseconds(text: str, facts: Facts) -> int:
+    """A written wait: a number, ``1.5*timeout.NAME`` or ``past timeout.NAME``; none is 0.
+
+    :raises notation.Unknown: the target does not declare that timeout.
+    """
+    factor, _, name = text.rpartition("timeout.")
+    if not name or name.isdigit():
+        return int(text or 0)
+    seconds = facts.timeouts.get(name)
+    if seconds is None:
+        raise notation.Unknown(f"timeout.{name}")
+    if factor.strip() == "past":
+        return max(round(1000 * seconds * _PAST_SHARE), round(1000 * seconds) + _PAST_MS)
+    return round(1000 * seconds * float(factor.rstrip("*")))
 
 
 def complaint(step: str) -> str | None:

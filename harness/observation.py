@@ -83,6 +83,8 @@ class Sight(msgspec.Struct, frozen=True):
     closed_in_time: bool  # FIN or RST within 1.5 s of the last octet of ours or theirs
     interims: int
     machine_dropped: bool
+    received_at_writes: tuple[int, ...] = ()  # octets that had come, at each write of ours
+    received_at_fin: int | None = None  # octets that had come when we half-closed
 
     @property
     def closed(self) -> bool:
@@ -112,7 +114,23 @@ def sight(case: Case, exchange: Exchange) -> Sight:
         closed_in_time(exchange),
         interims,
         exchange.machine_dropped,
+        *_received_before(records),
     )
+
+
+def _received_before(records: list[Event]) -> tuple[tuple[int, ...], int | None]:
+    """How many octets had come at each write, and at our FIN."""
+    received = 0
+    writes: list[int] = []
+    at_fin: int | None = None
+    for record in records:
+        if record.kind == RECEIVED:
+            received += record.octets
+        elif record.kind == SENT:
+            writes.append(received)
+        elif record.kind == OWN_FIN:
+            at_fin = received
+    return tuple(writes), at_fin
 
 
 def _boundaries(

@@ -483,8 +483,9 @@ def _unscored(families: list[Family], cases: dict[str, Verdict]) -> str | None:
     if not cases:
         return "not scored: nothing was fired"
     for family in families:
-        if "BASE-01" in family.refs and cases[family.id].word not in (Word.PASS, Word.WARN):
-            return f"not scored: a plain request is not accepted ({cases[family.id].actual})"
+        plain = cases.get(family.id) if "BASE-01" in family.refs else None
+        if plain is not None and plain.word not in (Word.PASS, Word.WARN):
+            return f"not scored: a plain request is not accepted ({plain.actual})"
     return None
 
 

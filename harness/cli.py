@@ -160,7 +160,7 @@ def _configured(command: Command) -> Command:
     def take(context: click.Context, _: click.Parameter, value: Path | None) -> None:
         found = configuration.read(value) if value else configuration.find(Path.cwd())
         if found is not None and context.info_name is not None:
-            context.default_map = configuration.defaults(found, context.info_name, _configurable())
+            context.default_map = configuration.defaults(found, context.info_name, configurable())
 
     return click.option(
         "--config",
@@ -172,7 +172,7 @@ def _configured(command: Command) -> Command:
     )(command)
 
 
-def _configurable() -> dict[str, click.Command]:
+def configurable() -> dict[str, click.Command]:
     """The commands that a configuration file may speak of."""
     return {
         name: command
@@ -592,7 +592,7 @@ def list_command(what: str, of: str, as_json: bool) -> None:
     """What there is: servers, suites, cases, profiles, or a JSON Schema."""
     if what == "schema":
         if of == "configuration":
-            _json(configuration.schema(_configurable()))
+            _json(configuration.schema(configurable()))
         else:
             _json(msgspec.json.schema({"result": Run, "baseline": baseline.File}[of]))
         return

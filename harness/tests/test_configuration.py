@@ -13,7 +13,7 @@ import pytest
 from httpmark.harness import cli, configuration
 from httpmark.harness.model import HarnessError
 
-COMMANDS = cli._configurable()
+COMMANDS = cli.configurable()
 
 
 def defaults(

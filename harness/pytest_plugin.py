@@ -1,0 +1,402 @@
+"""The catalogue as pytest items, and fixtures that start a server for a project's own tests.
+
+``pytest --httpmark=http://127.0.0.1:8080/`` adds an item per case; ``--httpmark-serve COMMAND``
+starts the server itself. A suite is fired once, in one batch, by the first of its items that runs,
+and only with the cases that are still selected (``-k``, node ids); with xdist, one worker fires it
+and the others read what it found. The rest is read from ``[check]`` of httpmark.toml or
+``[tool.httpmark.check]`` of pyproject.toml.
+
+A failure shows what was wanted, what came, and how to send it again. A warning passes, with its
+text in the report; an expected failure of the baseline is an xfail; what is inconclusive or does
+not apply is skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+# pytest loads this in every environment that holds httpmark: what is heavy waits until it is used.
+if TYPE_CHECKING:
+    from httpmark.harness.gates import Finding
+    from httpmark.harness.model import Family
+
+_FOLDER = "httpmark_folder"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("httpmark", "HTTP/1.1 conformance")
+    group.addoption("--httpmark", metavar="URL", help="Judge the server that runs at URL.")
+    group.addoption(
+        "--httpmark-serve",
+        metavar="COMMAND",
+        help="Start this server, with {port}: for --httpmark's items and the httpmark_server "
+        "fixture.",
+    )
+    group.addoption(
+        "--httpmark-suite",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="A suite of cases; repeatable; by default all.",
+    )
+    group.addoption("--httpmark-baseline", metavar="FILE", help="Known failures, with reasons.")
+    group.addoption("--httpmark-full", action="store_true", help="Every request, not a sample.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "httpmark: a case of the httpmark catalogue")
+    if _asked(config) and not hasattr(config, "workerinput"):
+        folder = Path(tempfile.mkdtemp(prefix="httpmark-pytest-"))
+        config.stash[_folder_key] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of xdist where findings are shared."""
+    if _folder_key in node.config.stash:
+        node.workerinput[_FOLDER] = str(node.config.stash[_folder_key])
+
+
+_folder_key = pytest.StashKey[Path]()
+_plan_key = pytest.StashKey["Plan"]()
+
+
+def _asked(config: pytest.Config) -> bool:
+    return bool(config.getoption("--httpmark") or config.getoption("--httpmark-serve"))
+
+
+def _folder(config: pytest.Config) -> Path:
+    if hasattr(config, "workerinput"):
+        return Path(config.workerinput[_FOLDER])
+    return config.stash[_folder_key]
+
+
+# --- items ----------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Add the items before -k and -m choose among them."""
+    if not _asked(config):
+        return
+    from httpmark.harness.model import HarnessError
+
+    try:
+        plan = config.stash[_plan_key] = Plan(config)
+    except HarnessError as error:
+        raise pytest.UsageError(f"httpmark: {error}") from None
+    for suite, families in plan.suites.items():
+        parent = Suite.from_parent(session, name=f"httpmark-{suite}", nodeid=f"httpmark::{suite}")
+        items += [
+            CaseItem.from_parent(parent, name=family.id, family=family, plan=plan)
+            for family in families
+        ]
+
+
+class Suite(pytest.Collector):
+    """The parent of a suite's items."""
+
+    def collect(self) -> list[pytest.Item]:
+        return []
+
+
+class CaseItem(pytest.Item):
+    """One designed case, or one generated family."""
+
+    def __init__(self, *, family: Family, plan: Plan, **words: Any) -> None:
+        super().__init__(**words)
+        self.family, self.plan = family, plan
+        self.add_marker("httpmark")
+        # What -k can choose by, besides the id.
+        self.extra_keyword_matches |= {
+            family.ref,
+            *family.refs,
+            family.group,
+            family.level.value,
+            family.suite,
+            *family.advisories,
+        } - {""}
+
+    def runtest(self) -> None:
+        from httpmark.harness.gates import Said
+
+        finding = self.plan.finding(self)
+        if finding.said is Said.UNDECIDED:
+            pytest.skip(f"inconclusive: {finding.message}")
+        if finding.said is Said.NOT_APPLICABLE:
+            pytest.skip(f"not applicable: {finding.message}")
+        if finding.said is Said.EXPECTED:
+            pytest.xfail(finding.excuse.reason if finding.excuse else finding.message)
+        if finding.said in (Said.FAILED, Said.UNUSABLE):
+            raise CaseFailed(finding)
+        if finding.said is Said.WARNED:
+            self.add_report_section("call", "httpmark", told(finding))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, CaseFailed):
+            return told(excinfo.value.finding)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, f"httpmark {self.family.suite}: {self.name}"
+
+
+class CaseFailed(Exception):
+    """A case that failed; pytest shows :func:`told` of its finding."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+def told(finding: Finding) -> str:
+    """A finding in full: rule, what was wanted and seen, reproducers, both sides of the wire."""
+    number = f" ({finding.ref})" if finding.ref else ""
+    lines = [
+        f"{finding.id}{number}: {finding.title}",
+        f"{finding.level.value}: {finding.clause}" if finding.clause else finding.level.value,
+        finding.message,
+        *finding.details,
+    ]
+    if finding.reproducers:
+        lines += ["to send it again:", *finding.reproducers]
+    if finding.wire:
+        lines += ["", finding.wire]
+    return "\n".join(lines)
+
+
+# --- firing ---------------------------------------------------------------------------------------
+
+
+class Plan:
+    """What is asked of whom, and what was found so far."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """:raises HarnessError: an option or the configuration file is wrong."""
+        from httpmark.harness import baseline, catalogue, check, cli, configuration, gates
+        from httpmark.harness.model import Level
+
+        said: dict[str, Any] = {}
+        source = configuration.find(config.rootpath)
+        if source is not None:
+            said = configuration.defaults(source, "check", cli.configurable())
+        option = config.getoption
+        self.config = config
+        self.target: str | None = option("--httpmark")
+        self.command: str | None = None if self.target else option("--httpmark-serve")
+        self.said = said
+        self.quick = not option("--httpmark-full")
+        self.gate = gates.Gate(
+            ruleset=said.get("ruleset", "rfc"), inconclusive=said.get("inconclusive", "warn")
+        )
+        self.catalogue = catalogue.load()
+        file = option("--httpmark-baseline") or said.get("baseline_path")
+        known = {family.id: family.ref for family in self.catalogue.families.values()}
+        self.strict = bool(said.get("strict_baseline"))
+        self.baseline = baseline.read(Path(file), known=known) if file else None
+        if self.target is not None:
+            check.address(self.target, allow_remote=bool(said.get("allow_remote")))
+        chosen = self.catalogue.select(said.get("cases", ()), said.get("exclude", ()))
+        wanted = tuple(option("--httpmark-suite")) or said.get("suites", self.catalogue.suites)
+        self.suites: dict[str, list[Family]] = {}
+        for suite in wanted:
+            self.suites[self.catalogue.suite(suite)] = [
+                family
+                for family in self.catalogue.of_suite(suite)
+                # The published suite tells its controls only together, in its reason.
+                if family.id in chosen and not (suite == "seed" and family.level is Level.CTRL)
+            ]
+        self._found: dict[str, dict[str, Finding]] = {}
+
+    def finding(self, item: CaseItem) -> Finding:
+        """The finding of one item; fires its suite where nobody has yet."""
+        suite = item.family.suite
+        if suite not in self._found:
+            self._found[suite] = self._shared(suite, item.session)
+        found = self._found[suite]
+        if item.family.id in found:
+            return found[item.family.id]
+        return _unjudged(item.family, found)
+
+    def _shared(self, suite: str, session: pytest.Session) -> dict[str, Finding]:
+        """Fire the suite, or wait for the worker that does, and read what it found."""
+        import msgspec
+
+        from httpmark.harness.gates import Finding
+
+        folder = _folder(self.config)
+        file = folder / f"{suite}.json"
+        with (folder / f"{suite}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not file.exists():
+                ids = [
+                    item.family.id
+                    for item in session.items
+                    if isinstance(item, CaseItem) and item.family.suite == suite
+                ]
+                found = self._fire(suite, ids, folder / suite)
+                file.write_bytes(msgspec.json.encode(found))
+        read = msgspec.json.decode(file.read_bytes(), type=list[Finding])
+        return {finding.id: finding for finding in read}
+
+    def _fire(self, suite: str, ids: list[str], out: Path) -> list[Finding]:
+        from httpmark.harness import check, gates, proof
+        from httpmark.harness.baseline import hold
+        from httpmark.harness.model import HarnessError, Level
+
+        whole = len(ids) == len(self.suites[suite])
+        controls = [
+            family.id
+            for family in self.catalogue.of_suite(suite)
+            if family.level is Level.CTRL and not whole
+        ]
+        options = check.Options(
+            target=self.target or self.command or "",
+            serve=self.command,
+            suites=(suite,),
+            cases=() if whole and not self.said.get("cases") else (*controls, *ids),
+            exclude=tuple(self.said.get("exclude", ())) if whole else (),
+            quick=self.quick,
+            path=self.said.get("path", "/hello"),
+            host=self.said.get("host"),
+            allow_remote=bool(self.said.get("allow_remote")),
+            manifest=self.said.get("manifest"),
+            ruleset=self.gate.ruleset,
+            out=out,
+        )
+        checker = check.Checker(options, _Silent())
+        trouble = None
+        try:
+            checker.check()
+        except HarnessError as error:
+            trouble = str(error)
+        if checker.last is None:
+            return [_trouble(suite, trouble or "nothing was found")]
+        found = gates.findings(checker.last, gate=self.gate, families=self.catalogue.families)
+        found = proof.of_run(found, checker.folder, target=self.target)
+        if self.baseline is not None:
+            today = datetime.datetime.now(datetime.UTC).date()
+            found = hold(found, self.baseline, today=today, strict=self.strict)
+        return [*found, *([_trouble(suite, trouble)] if trouble else [])]
+
+
+def _trouble(suite: str, why: str) -> Finding:
+    from httpmark.harness.gates import Finding, Said
+    from httpmark.harness.model import Level
+
+    return Finding(
+        server="target",
+        suite=suite,
+        id="server",
+        title="the server can be judged",
+        level=Level.CTRL,
+        clause="",
+        said=Said.UNUSABLE,
+        message=why,
+    )
+
+
+def _unjudged(family: Family, found: dict[str, Finding]) -> Finding:
+    """The finding of a case that has no verdict: why nothing could be judged, or that it is so."""
+    import msgspec
+
+    from httpmark.harness.gates import Finding, Said
+
+    unusable = [finding for finding in found.values() if finding.said is Said.UNUSABLE]
+    failed = [finding for finding in found.values() if finding.id == "controls"]
+    why = [*(one for one in failed if one.said is Said.FAILED), *unusable]
+    if why:
+        return msgspec.structs.replace(why[0], said=Said.UNUSABLE)
+    return Finding(
+        server="target",
+        suite=family.suite,
+        id=family.id,
+        title=family.title,
+        level=family.level,
+        clause=family.clause,
+        said=Said.UNDECIDED,
+        message="it was not fired: it has no verdict",
+    )
+
+
+class _Silent:
+    """A run's words go nowhere: pytest has its own progress."""
+
+    def say(self, line: str) -> None: ...
+
+    def task(self, name: str, total: int) -> None: ...
+
+    def advance(self, name: str, by: int) -> None: ...
+
+    def done(self, name: str, result: str) -> None: ...
+
+
+# --- fixtures -------------------------------------------------------------------------------------
+
+Serve = Callable[[str], str]
+
+
+@contextlib.contextmanager
+def _serving(command: str) -> Iterator[str]:
+    """Start a command, with ``{port}``; the address it answers at. It ends with the block."""
+    import secrets
+
+    from httpmark.harness import check, runtime, wire
+
+    server = check.served(command, None)
+    port = wire.free_port()
+    running = runtime.start(
+        server, "process", address="127.0.0.1", port=port, workers=1, cpus=None,
+        run_id=secrets.token_hex(3),
+    )  # fmt: skip
+    try:
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="session")
+def httpmark_server(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of the project's server: that of ``--httpmark``, else one started for the
+    session by ``--httpmark-serve`` or the ``serve`` of the configuration file."""
+    from httpmark.harness import cli, configuration
+
+    config = request.config
+    if config.getoption("--httpmark"):
+        yield config.getoption("--httpmark")
+        return
+    command = config.getoption("--httpmark-serve")
+    if command is None:
+        source = configuration.find(config.rootpath)
+        said = configuration.defaults(source, "check", cli.configurable()) if source else {}
+        command = said.get("serve")
+    if command is None:
+        pytest.fail(
+            "httpmark_server: name the server with --httpmark-serve 'COMMAND with {port}', or as "
+            "serve in [tool.httpmark.check] of pyproject.toml",
+            pytrace=False,
+        )
+    with _serving(command) as url:
+        yield url
+
+
+@pytest.fixture
+def httpmark_serve() -> Iterator[Serve]:
+    """Start servers in a test: ``url = httpmark_serve("./server --strict --port {port}")``.
+
+    Each answers when its address is returned, and is stopped after the test.
+    """
+    with contextlib.ExitStack() as stack:
+        yield lambda command: stack.enter_context(_serving(command))

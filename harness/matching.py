@@ -93,7 +93,7 @@ def judge(
         why = "" if Fit.YES in others else "the close was not announced (RFC 9112 9.5)"
         return Judgement(Word.WARN, actual, span, why=why)
     if Fit.UNPROVEN in (*fits, *others):
-        return Judgement(Word.NOT_APPLICABLE, actual, span, why="needs the mirror to be proven")
+        return Judgement(Word.NOT_APPLICABLE, actual, span, why=look.unproven)
     if look.answered_unread():
         why = "the place answers before it reads the content"
         return Judgement(Word.NOT_APPLICABLE, actual, span, why=why)
@@ -172,6 +172,7 @@ class _Look:
         self.sent = exchange.sent
         self.sight = sight
         self.why = ""
+        self.unproven = "needs the mirror to be proven"
 
     def no(self, why: str) -> Fit:
         self.why = self.why or why
@@ -239,6 +240,7 @@ class _Look:
     def _own(self, word: str) -> Fit:
         found, why = talks.TALKS[word.partition(".")[2]](self.case, self.exchange, self.sight)
         if found is None:
+            self.unproven = why
             return Fit.UNPROVEN
         return Fit.YES if found else self.no(why)
 

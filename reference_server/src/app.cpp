@@ -4,8 +4,10 @@
 #include <array>
 #include <cstring>
 
+#include "check.hpp"
 #include "chunked.hpp"
 #include "syntax.hpp"
+#include "uri.hpp"
 
 namespace httpmark {
 
@@ -185,21 +187,6 @@ Reason answer_mirror(const Request& request, ResponseWriter& writer) {
     });
 }
 
-// application/x-www-form-urlencoded in place: '+' is a space, pairs are decoded once.
-std::string_view decode(std::string_view text, char* out) {
-    char* const begin = out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] == '%') {
-            *out++ = static_cast<char>(hex_value(octet(text[i + 1])) << 4 |
-                                       hex_value(octet(text[i + 2])));
-            i += 2;
-        } else {
-            *out++ = text[i] == '+' ? ' ' : text[i];
-        }
-    }
-    return {begin, static_cast<std::size_t>(out - begin)};
-}
-
 Reason answer_echo(const Request& request, ResponseWriter& writer) {
     struct Parameter {
         std::string_view name;
@@ -218,10 +205,14 @@ Reason answer_echo(const Request& request, ResponseWriter& writer) {
         if (pair.empty()) continue;
         const std::size_t equals = std::min(pair.find('='), pair.size());
         Parameter parameter;
-        parameter.name = decode(pair.substr(0, equals), room);
-        room += parameter.name.size();
-        parameter.value = decode(pair.substr(std::min(equals + 1, pair.size())), room);
-        room += parameter.value.size();
+        const auto decode = [&](std::string_view text) {
+            const auto out = percent_decode(text, room, true);
+            CHECK(out.has_value());  // the parser has seen every pair
+            room += out->size();
+            return *out;
+        };
+        parameter.name = decode(pair.substr(0, equals));
+        parameter.value = decode(pair.substr(std::min(equals + 1, pair.size())));
         // A name given twice keeps its place and takes the later value.
         const auto seen = std::find_if(
             parameters.begin(), parameters.begin() + static_cast<std::ptrdiff_t>(count),

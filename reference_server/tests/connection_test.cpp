@@ -605,6 +605,51 @@ TEST(Connection, metrics_are_all_workers_counters) {
     LAW(text.find("not-found") == std::string::npos);
 }
 
+TEST(Connection, an_offer_to_upgrade_is_ignored) {
+    const std::string websocket =
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    for (const std::string& fields :
+         {websocket, std::string("Connection: Upgrade\r\nUpgrade: nosuch/9\r\n"),
+          std::string("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+                      "HTTP2-Settings: AAMAAABk\r\n"),
+          std::string("Connection: Upgrade\r\n"), std::string("Upgrade: websocket\r\n")}) {
+        const Talk talk = talk_every_way(
+            request("POST /body HTTP/1.1", fields + "Content-Length: 2\r\n", "ab") + kGet);
+        LAW(statuses(talk.sent) == (Statuses{200, 200}), << fields);
+        LAW(talk.sent.find("Upgrade") == std::string::npos);
+    }
+}
+
+TEST(Connection, content_without_meaning_is_still_read) {
+    const std::string smuggled = "GET /404 HTTP/1.1\r\nHost: h\r\n\r\n";
+    const std::string length = "Content-Length: " + std::to_string(smuggled.size()) + "\r\n";
+    char size[16];
+    std::snprintf(size, sizeof size, "%zx\r\n", smuggled.size());
+    for (const char* method : {"GET", "HEAD", "DELETE", "OPTIONS"}) {
+        const std::string line = std::string(method) + " /hello HTTP/1.1";
+        const std::string after = request(line) + kGet;
+        const Statuses wanted = {200, 200, 200};
+        // As many octets as answered heads: a HEAD is answered with a length and no content.
+        const auto count = [](const Talk& talk) {
+            std::size_t answers = 0;
+            for (std::size_t at = 0; (at = talk.sent.find("HTTP/1.1 200", at)) != std::string::npos;
+                 ++at) {
+                ++answers;
+            }
+            return answers;
+        };
+        const Talk sized = talk_every_way(request(line, length, smuggled) + after);
+        LAW(count(sized) == wanted.size() && sized.sent.find("404") == std::string::npos,
+            << method);
+        const Talk chunked = talk_every_way(
+            request(line, "Transfer-Encoding: chunked\r\n", size + smuggled + "\r\n0\r\n\r\n") +
+            after);
+        LAW(count(chunked) == wanted.size() && chunked.sent.find("404") == std::string::npos,
+            << method);
+    }
+}
+
 TEST(Connection, the_clock_may_jump) {
     Wire wire;
     const std::uint32_t id = wire.connect();

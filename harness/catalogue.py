@@ -66,8 +66,9 @@ class _FamilyText(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     level: Level
     clause: str
     why: str
-    send: str
     count: int
+    send: _Texts = []
+    steps: list[str] = []
     judged_by: _Texts = msgspec.field(name="pass")
     octets: str | None = None
     pairs_outside: str | None = None
@@ -622,14 +623,22 @@ def _rule(text: _FamilyText, words: tuple[str, ...], where: str) -> corpus.Rule:
     if sets["decoded"] is not None and not (sets["pairs_within"] or set()) <= grammar.HEXDIG:
         raise HarnessError(f"{where} 'decoded': the pairs must be hexadecimal digits")
     placeholder = "{octet}" if varied == ["octets"] else "{pair}"
-    if not text.vary and text.send.count(placeholder) != len(varied):
+    sends = _listed(text.send)
+    if bool(sends) == bool(text.steps):
+        raise HarnessError(f"{where} 'send': state one of send and steps")
+    for step in text.steps:
+        if complaint := corpus.complaint(step):
+            raise HarnessError(f"{where} 'steps': {complaint}")
+    written = "".join((*sends, *text.steps))
+    if not text.vary and written.count(placeholder) != len(varied):
         raise HarnessError(f"{where} 'send': must hold {placeholder} exactly {len(varied)} time(s)")
     if text.deadline_ms < 0:
         raise HarnessError(f"{where} 'deadline_ms': must be positive")
     published = words[0] in checks.WORDS
     deadline_ms = text.deadline_ms or (2000 if published else 0)
     rule = corpus.Rule(
-        sends=(text.send,),
+        sends=sends,
+        steps=tuple(text.steps),
         let=tuple(text.let.items()),
         vary=tuple((name, _values(value, where)) for name, value in text.vary.items()),
         place=_one_of(text.place, _PLACES, where, "place") if not published else "hello",
@@ -651,16 +660,28 @@ def _rule(text: _FamilyText, words: tuple[str, ...], where: str) -> corpus.Rule:
     )
     if published:
         return rule
+    read: list[expectation.Alternative] = []
     try:
         for number in range(-1, len(rule.classes)):
-            read = [expectation.alternative(t, _AnyValue()) for t in _texts(rule, number)]
+            read += [expectation.alternative(t, _AnyValue()) for t in _texts(rule, number)]
     except ValueError as error:
         raise HarnessError(f"{where} 'pass': {error}") from None
     waits = any(answer.word == "WAIT" for one in read for answer in one.answers)
     if waits and text.answer_ms is None:
         rule = msgspec.structs.replace(rule, answer_ms=corpus.WAIT_MS)
     answers = expectation.expectation(rule.passes, values=_AnyValue()).answers
-    return msgspec.structs.replace(rule, answers=max(answers, len(text.methods)))
+    return msgspec.structs.replace(
+        rule,
+        answers=max(answers, len(text.methods)),
+        classes=tuple(
+            msgspec.structs.replace(
+                entry, answers=expectation.expectation(entry.passes, values=_AnyValue()).answers
+            )
+            if entry.passes
+            else entry
+            for entry in rule.classes
+        ),
+    )
 
 
 def _class(text: _ClassText, where: str) -> corpus.Class:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from httpmark.harness import grammar, notation
-from httpmark.harness.model import Await, Case, Facts, Level, Op, Step
+from httpmark.harness.model import LIMITS, Await, Case, Facts, Level, Op, Step
 
 ORDER = (*range(0x80, 0x100), *range(0x80))
 
@@ -39,6 +39,7 @@ class Class(msgspec.Struct, frozen=True, kw_only=True):
     allows: tuple[str, ...] = ()
     noteds: tuple[str, ...] = ()
     canary: str | None = None
+    answers: int = 1  # as in Rule
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,7 +184,7 @@ def values(rule: Rule, facts: Facts, case: str) -> dict[str, notation.Value | No
         "id": case.encode("latin-1"),
         "canary": canary(facts, case),
     }
-    known |= {f"limit.{name}": limit for name, limit in facts.limits.items()}
+    known |= {f"limit.{name}": facts.limits.get(name) for name in LIMITS}
     known |= {name: text.encode("latin-1") for name, text in facts.values.items()}
     return known
 
@@ -289,7 +290,8 @@ def _built(
         turn = [Step(Op.SEND, octets[0], if_open=True), _await(rule, methods, 0)]
         steps = turn * rule.turns
     else:
-        steps += [_await(rule, methods, index) for index in range(rule.answers)]
+        answers = rule.answers if number < 0 else max(rule.answers, rule.classes[number].answers)
+        steps += [_await(rule, methods, index) for index in range(answers)]
     if rule.complete is not None:
         steps.append(Step(Op.SEND, notation.expand(rule.complete, known or {}), if_unanswered=True))
         steps.append(Step(Op.AWAIT, wait_ms=rule.answer_ms, kind=0, if_unanswered=True))
@@ -353,9 +355,6 @@ def _methods(rule: Rule, octets: bytes) -> tuple[bytes, ...]:
     return (match[1],) if match else (b"GET",)
 
 
-_CONDITION = {"open": "if_open", "unanswered": "if_unanswered"}
-
-
 def _scripted(
     id: str,
     family: str,
@@ -373,31 +372,55 @@ def _scripted(
     awaited = 0
     mine = b""
     for text in rule.steps:
-        flags: dict[str, bool] = {}
-        while (word := text.partition(" ")[0]) in _CONDITION:
-            flags[_CONDITION[word]] = True
+        opened = unanswered = False
+        while (word := text.partition(" ")[0]) in ("open", "unanswered"):
+            opened, unanswered = opened or word == "open", unanswered or word != "open"
             text = text.partition(" ")[2]
         op, _, argument = text.partition(" ")
         if op == "send":
-            steps.append(Step(Op.SEND, notation.expand(argument, known), **flags))
+            steps.append(
+                Step(
+                    Op.SEND,
+                    notation.expand(argument, known),
+                    if_open=opened,
+                    if_unanswered=unanswered,
+                )
+            )
         elif op == "canary":
             mine = canary(facts, id)
             steps += _canary_steps(mine, rule.answer_ms)
         elif op == "await" and argument.startswith("any"):
             wait = milliseconds(argument[3:].strip(), facts) or rule.answer_ms
-            steps.append(Step(Op.AWAIT, wait_ms=wait, kind=Await.ANY, **flags))
+            steps.append(
+                Step(
+                    Op.AWAIT, wait_ms=wait, kind=Await.ANY, if_open=opened, if_unanswered=unanswered
+                )
+            )
         elif op == "await":
             step = _await(rule, methods, awaited)
             wait = milliseconds(argument, facts) or rule.answer_ms
-            steps.append(Step(Op.AWAIT, wait_ms=wait, kind=step.kind, **flags))
+            steps.append(
+                Step(
+                    Op.AWAIT, wait_ms=wait, kind=step.kind, if_open=opened, if_unanswered=unanswered
+                )
+            )
             awaited += 1
         elif op == "look":
             kind = Await.LOOK_ANY if argument.startswith("any") else Await.LOOK_FINAL
             wait = milliseconds(argument.removeprefix("any").strip(), facts)
-            steps.append(Step(Op.AWAIT, wait_ms=wait, kind=kind, **flags))
+            steps.append(
+                Step(Op.AWAIT, wait_ms=wait, kind=kind, if_open=opened, if_unanswered=unanswered)
+            )
         else:
             known_op = {"pause": Op.PAUSE, "watch": Op.WATCH, "fin": Op.FIN, "reset": Op.RESET}[op]
-            steps.append(Step(known_op, wait_ms=milliseconds(argument, facts), **flags))
+            steps.append(
+                Step(
+                    known_op,
+                    wait_ms=milliseconds(argument, facts),
+                    if_open=opened,
+                    if_unanswered=unanswered,
+                )
+            )
     mode = "after" if mine else rule.canary
     if mode == "joined":
         mine = canary(facts, id)

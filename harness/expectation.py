@@ -147,6 +147,8 @@ def _demand(demand: str, text: str, values: Values) -> Demand:
     kind, _, rest = demand.partition(" ")
     if kind == "status" and _STATUS.fullmatch(rest):
         return Demand("status", rest)
+    if kind == "beyond":
+        return Demand("beyond", "yes" if _is_beyond(rest, text, values) else "")
     if demand.startswith("body lacks "):
         return Demand("body lacks", text=notation.expand(demand[11:], values))
     if demand.startswith("body ~ "):
@@ -164,6 +166,18 @@ def _demand(demand: str, text: str, values: Values) -> Demand:
             return Demand(kind, name, "=", notation.expand(match[3] or "", values))
         return Demand(kind, name)
     raise ValueError(f"{text!r}: no demand {demand!r}; scenarios/README.md lists them")
+
+
+def _is_beyond(written: str, text: str, values: Values) -> bool:
+    """Whether the second number is above the first, a limit; without that limit it never is."""
+    limit, _, number = written.partition(" ")
+    try:
+        most, asked = notation.expand(limit, values), notation.expand(number, values)
+    except notation.Unknown:
+        return False
+    if not asked.isdigit():
+        raise ValueError(f"{text!r}: beyond LIMIT NUMBER, not {written!r}")
+    return most.isdigit() and int(asked) > int(most)
 
 
 def _pattern(written: str, text: str, values: Values) -> bytes:

@@ -54,11 +54,15 @@ SETS: dict[str, frozenset[int]] = {
     "colon": frozenset(b":"),
 }
 
-_SET_TERM = re.compile(r"\s*([+-]?)\s*([a-z_]+)\s*")
+_SET_TERM = re.compile(
+    r"\s*([+-]?)\s*(?:([0-9a-f]{2})(?:\.\.([0-9a-f]{2}))?(?![a-z_])|([a-z_]+))\s*"
+)
 
 
 def octet_set(expression: str) -> frozenset[int]:
-    """The set an expression names: set names joined by ``+`` and ``-``, read left to right.
+    """The set an expression names: terms joined by ``+`` and ``-``, read left to right.
+
+    A term is the name of a set, an octet as two hexadecimal digits, or a range of them (``80..ff``).
 
     :raises ValueError: a name is no octet set, or the expression has another form.
     """
@@ -68,9 +72,13 @@ def octet_set(expression: str) -> frozenset[int]:
         term = _SET_TERM.match(expression, at)
         if term is None or (at > 0 and not term[1]):
             raise ValueError(f"{expression!r}: expected set names joined by + and -")
-        if term[2] not in SETS:
-            raise ValueError(f"{term[2]!r} is no octet set; known are {', '.join(sorted(SETS))}")
-        result = result - SETS[term[2]] if term[1] == "-" else result | SETS[term[2]]
+        if term[2]:
+            octets = frozenset(range(int(term[2], 16), int(term[3] or term[2], 16) + 1))
+        elif term[4] in SETS:
+            octets = SETS[term[4]]
+        else:
+            raise ValueError(f"{term[4]!r} is no octet set; known are {', '.join(sorted(SETS))}")
+        result = result - octets if term[1] == "-" else result | octets
         at = term.end()
     return result
 

@@ -542,6 +542,7 @@ _DEMANDS: dict[str, Callable[[_Look, Demand, Final], bool | None]] = {
     "no version": _shown,
     "any target": lambda look, demand, final: True,
     "any method": lambda look, demand, final: True,
+    "beyond": lambda look, demand, final: bool(demand.name),
     "status": lambda look, demand, final: _status_in(demand.name, final.response.status),
     "has": _has,
     "lacks": lambda look, demand, final: not final.response.values(demand.name.encode("latin-1")),

@@ -636,13 +636,14 @@ def lines(found: Comparison | Sequence[AgainstItself]) -> list[str]:
     for line in found.lines:
         name = " ".join(word for word in (line.server, line.profile, line.metric) if word)
         word = line.verdict.value if line.verdict else "-"
-        out.append(f"{word:<13} {name}: {_figures(line.judged)}{line.why}")
+        out.append(f"{word:<13} {name}: {figures(line.judged)}{line.why}")
     out += [f"  {note}" for note in found.notes]
     out += [f"  differs: {difference}" for difference in found.differences]
     return [*out, "", f"verdict: {found.verdict}"]
 
 
-def _figures(judged: Judged | None) -> str:
+def figures(judged: Judged | None) -> str:
+    """How much worse, with its interval; nothing where there are no figures."""
     if judged is None or judged.ratio is None or judged.interval is None:
         return ""
     low, high = judged.interval

@@ -304,6 +304,7 @@ def bench_command(
 @httpmark.command("compare")
 @click.argument("base")
 @click.argument("head", required=False)
+@_configured
 @_profile
 @click.option("--margin", type=click.FloatRange(0, 100), help="Percent of cost that is borne (3).")
 @click.option("--pairs", type=click.IntRange(3, 200), default=compare.PAIRS_MIN, show_default=True)
@@ -321,6 +322,9 @@ def bench_command(
 @_runtime
 @_quick
 @_seed
+@_file("--junit", "junit_path", "Write JUnit XML here.")
+@_file("--sarif", "sarif_path", "Write SARIF 2.1.0 here.")
+@_file("--summary", "summary_path", "Write a Markdown summary here.")
 @_json_flag
 def compare_command(
     base: str,
@@ -338,6 +342,9 @@ def compare_command(
     runtime_name: str,
     quick: bool,
     seed: int | None,
+    junit_path: Path | None,
+    sarif_path: Path | None,
+    summary_path: Path | None,
     as_json: bool,
 ) -> None:
     """Is HEAD worse than BASE: pass, fail or inconclusive.
@@ -369,6 +376,14 @@ def compare_command(
             if aa is None
             else (compare.run_against_itself(options, events, comparisons=aa))
         )
+    if isinstance(found, compare.Comparison):
+        gated = outputs.compared(found, inconclusive=inconclusive)
+        for name, file in (("junit", junit_path), ("sarif", sarif_path), ("summary", summary_path)):
+            if file is not None:
+                outputs.write(file, outputs.render(name, gated))
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            for line in github.workflow_commands(gated.found):
+                click.echo(line, err=as_json)
     if as_json:
         _json(found)
     else:

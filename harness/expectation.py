@@ -18,9 +18,10 @@ WORDS = frozenset(
 )
 ENDS = frozenset({"close", "fin", "open", "sync", "loose", "fewer"})
 _BARE = frozenset({
-    "empty", "nobody", "keeps", "says close", "with 100", "with one 100", "no 100",
+    "empty", "empty?", "nobody", "keeps", "says close", "with 100", "with one 100", "no 100",
     "any target", "any method", "prompt", "before fin",
 })  # fmt: skip
+_MEANT = {"empty": "content", "empty?": "content?"}
 _TEXT = ("content", "method", "target", "authority", "version")
 _FIELDS = ("no field", "no trailer", "field?", "field", "trailer", "has", "lacks")
 _STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)(?:,[1-5](?:[0-9]{2}|xx))*")
@@ -139,7 +140,9 @@ def _word(word: str, text: str) -> tuple[str, int]:
 
 def _demand(demand: str, text: str, values: Values) -> Demand:
     if demand in _BARE:
-        return Demand("content" if demand == "empty" else demand)
+        return Demand(_MEANT.get(demand, demand))
+    if demand.startswith("content? "):
+        return Demand("content?", text=notation.expand(demand[9:], values))
     kind, _, rest = demand.removeprefix("no ").partition(" ")
     if kind in _TEXT and rest:
         kind = "no " + kind if demand.startswith("no ") else kind

@@ -355,7 +355,7 @@ class _Look:
             if not kinds & {"target", "any target"} and not _same_target(shown, line[2]):
                 return self.no("another target was understood")
             framed = _FRAMED.search(self.sent)
-            if "content" not in kinds and shown.content and not framed:
+            if not kinds & {"content", "content?"} and shown.content and not framed:
                 return self.no("content where none was sent")
         return Fit.YES
 
@@ -526,6 +526,7 @@ def _has(look: _Look, demand: Demand, final: Final) -> bool:
 
 _DEMANDS: dict[str, Callable[[_Look, Demand, Final], bool | None]] = {
     "content": _content,
+    "content?": lambda look, demand, final: _content(look, demand, final) is not False,
     "field": _mirrored,
     "field?": _mirrored,
     "no field": _mirrored,

@@ -119,6 +119,17 @@ class Step(msgspec.Struct, frozen=True):
     if_unanswered: bool = False  # only while no final response has come
 
 
+# The words a manifest declares limits in: octets, and a number of field lines.
+LIMITS = (
+    "request_target_bytes",
+    "request_line_bytes",
+    "field_line_bytes",
+    "head_bytes",
+    "fields",
+    "content_bytes",
+)
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What scenario texts and verdicts need to know of a target; stored with its exchanges."""
 
@@ -127,7 +138,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     path: str = "/hello"  # the target that answers 2xx to a plain GET
     capabilities: tuple[str, ...] = ("hello",)
     scheme: str = "http"
-    limits: dict[str, int | None] = {}  # declared; the words of servers.LIMITS
+    limits: dict[str, int | None] = {}  # declared; the words of LIMITS
     timeouts: dict[str, float | None] = {}  # declared, seconds; the words of servers.TIMEOUTS
     answers_1_0_as_1_0: bool = True
     values: dict[str, str] = {}  # names of planted files and the like
@@ -316,7 +327,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ready_path: str = "/hello"
     ready_timeout_s: float = 15.0
     answers_1_0_as_1_0: bool = True
-    limits: dict[str, int | None] = {}  # the words of servers.LIMITS
+    limits: dict[str, int | None] = {}  # the words of LIMITS
     timeouts: dict[str, float | None] = {}  # seconds; the words of servers.TIMEOUTS
     notes: str = ""
     source: str = ""  # the folder of the manifest

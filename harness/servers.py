@@ -13,20 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from httpmark.harness.model import ContainerRecipe, HarnessError, ProcessRecipe, Server
+from httpmark.harness.model import LIMITS, ContainerRecipe, HarnessError, ProcessRecipe, Server
 
 IMAGES = Path(__file__).resolve().parent.parent / "images"
 MANIFEST = "server.toml"
 
 CAPABILITIES = ("hello", "body", "mirror", "behave", "echo", "tls", "static", "websocket")
-LIMITS = (
-    "request_target_bytes",
-    "request_line_bytes",
-    "field_line_bytes",
-    "head_bytes",
-    "fields",
-    "content_bytes",
-)
 TIMEOUTS = ("head_s", "content_s", "idle_s", "write_s", "check_interval_s")
 
 _PLACEHOLDERS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from httpmark.harness import servers
+from httpmark.harness import model, servers
 from httpmark.harness.model import HarnessError
 
 GOOD = """
@@ -118,7 +118,7 @@ def test_a_folder_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 def test_every_key_is_described() -> None:
     text = (servers.IMAGES / "README.md").read_text("utf-8")
     fields = [f"`{name}`" for name in ("name", "title", "ready_timeout_s", "control", "notes")]
-    fields += [f"`limits.{word}`" for word in servers.LIMITS]
+    fields += [f"`limits.{word}`" for word in model.LIMITS]
     fields += [f"`timeouts.{word}`" for word in servers.TIMEOUTS]
     for part in ("process", "container"):
         recipe = servers.server("nginx")

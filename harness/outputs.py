@@ -12,17 +12,21 @@ from httpmark.harness import (
     badge,
     catalogue,
     charts,
+    compare,
+    environment,
     github,
     gitlab,
     junit,
     metrics,
     proof,
+    run,
     sarif,
+    statistics,
     tables,
 )
 from httpmark.harness.baseline import Baseline, hold
-from httpmark.harness.gates import Finding, Gate, exit_code, findings
-from httpmark.harness.model import HarnessError, Run
+from httpmark.harness.gates import Finding, Gate, Said, exit_code, findings
+from httpmark.harness.model import SCHEMA_VERSION, HarnessError, Level, Run
 
 
 class Gated(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +39,7 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gated(
-    run: Run,
+    result: Run,
     raw: Sequence[Finding],
     *,
     gate: Gate,
@@ -50,16 +54,61 @@ def gated(
     :param strict: what the baseline lists and passes is a failure.
     """
     found = tuple(raw) if held is None else hold(raw, held, today=today, strict=strict)
-    code = exit_code(run, found, gate=gate)
+    code = exit_code(result, found, gate=gate)
     location = held.path.as_posix() if held is not None else "README.md"
-    return Gated(run=run, found=found, code=code, location=location)
+    return Gated(run=result, found=found, code=code, location=location)
 
 
-def stored(folder: Path, run: Run) -> Gated:
+def stored(folder: Path, result: Run) -> Gated:
     """What a gate with nothing special asked concludes of a stored run."""
     gate = Gate()
-    raw = findings(run, gate=gate, families=catalogue.load().families)
-    return gated(run, proof.of_run(raw, folder), gate=gate, today=datetime.date.min)
+    raw = findings(result, gate=gate, families=catalogue.load().families)
+    return gated(result, proof.of_run(raw, folder), gate=gate, today=datetime.date.min)
+
+
+def compared(found: compare.Comparison, *, inconclusive: str) -> Gated:
+    """A comparison of speed for the same readers: a finding per metric, passed, failed or
+    undecided as its gate says; what is not gated does not apply."""
+    said = {
+        statistics.Gate.PASS: Said.PASSED,
+        statistics.Gate.FAIL: Said.FAILED,
+        statistics.Gate.INCONCLUSIVE: Said.UNDECIDED,
+        None: Said.NOT_APPLICABLE,
+    }
+    now = run.now()
+    return Gated(
+        run=Run(
+            schema_version=SCHEMA_VERSION,
+            catalogue_version=catalogue.load().version,
+            harness_version=environment.version(),
+            id=f"compare-{found.seed}",
+            started=now,
+            finished=now,
+            interrupted=False,
+            quick=False,
+            seed=found.seed,
+            suites=(),
+            profiles=tuple(dict.fromkeys(line.profile for line in found.lines)),
+            environment=environment.capture(),
+            servers=(),
+            notes=found.notes,
+        ),
+        found=tuple(
+            Finding(
+                server=line.server or found.head,
+                suite="performance",
+                id=f"{line.profile}.{line.metric}",
+                title=f"{line.metric} under {line.profile} is no worse than that of {found.base}",
+                level=Level.MUST,
+                clause="",
+                said=said[line.verdict],
+                message=compare.figures(line.judged) + line.why,
+                details=found.notes,
+            )
+            for line in found.lines
+        ),
+        code=compare.exit_code(found, inconclusive=inconclusive),
+    )
 
 
 def _badge(gated: Gated) -> str:

@@ -11,7 +11,8 @@ import junitparser
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from httpmark.harness import gates, outputs
+from httpmark.harness import compare, gates, outputs, statistics
+from httpmark.harness import run as harness_run
 from httpmark.harness.gates import Gate, Said
 from httpmark.harness.model import HarnessError
 
@@ -163,3 +164,68 @@ def test_schemas_are_published(tmp_path: Path, of: str) -> None:
     code, out, _ = command("list", "schema", "--of", of, cwd=tmp_path)
     assert code == 0
     jsonschema.Draft202012Validator.check_schema(json.loads(out))
+
+
+def comparison(*verdicts: statistics.Gate | None) -> compare.Comparison:
+    lines = tuple(
+        compare.Line(
+            profile="pipelined",
+            metric=f"m{at}",
+            server=None,
+            judged=statistics.Judged(
+                verdict=verdict, why="because", ratio=1.2, interval=(1.1, 1.3), level=0.95,
+                margin=0.03, pairs=12, detectable=None,
+            )
+            if verdict
+            else None,
+            verdict=verdict,
+            why="because",
+        )
+        for at, verdict in enumerate(verdicts)
+    )  # fmt: skip
+    return compare.Comparison(
+        base="main", head="mine", how="side by side", verdict=compare.verdict_of(lines),
+        lines=lines, notes=("a note",), differences=(), seed=7,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said", "policy", "code"),
+    [
+        (statistics.Gate.PASS, Said.PASSED, "fail", 0),
+        (statistics.Gate.FAIL, Said.FAILED, "warn", 1),
+        (statistics.Gate.INCONCLUSIVE, Said.UNDECIDED, "warn", 0),
+        (statistics.Gate.INCONCLUSIVE, Said.UNDECIDED, "fail", 4),
+    ],
+)
+def test_three_answers_of_a_comparison_reach_every_reader(
+    verdict: statistics.Gate, said: Said, policy: str, code: int
+) -> None:
+    one = outputs.compared(comparison(verdict, None), inconclusive=policy)
+    assert one.code == code
+    assert [finding.said for finding in one.found] == [said, Said.NOT_APPLICABLE]
+    read = junitparser.JUnitXml.fromstring(outputs.render("junit", one).encode())
+    skipped = 1 + (said is Said.UNDECIDED)
+    assert (read.tests, read.failures, read.skipped) == (2, int(said is Said.FAILED), skipped)
+    headline = {0: "passed", 1: "failed", 4: "inconclusive"}[code]
+    if said is Said.UNDECIDED:
+        headline = "inconclusive"
+    assert outputs.render("summary", one).startswith(f"## httpmark: {headline}\n")
+    assert "1.200 times as bad" in one.found[0].message
+    for result in json.loads(outputs.render("sarif", one))["runs"][0]["results"]:
+        assert (
+            result["partialFingerprints"]["httpmarkFinding/v1"] == "mine/performance/pipelined.m0"
+        )
+
+
+def test_a_comparison_of_folders_writes_what_is_asked(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        harness_run.write(run_of("go_net_http"), tmp_path / name)
+    for policy, code in (("warn", 0), ("fail", 4)):
+        got, _, errors = command(
+            "compare", "a", "b", "--junit", "j.xml", "--inconclusive", policy, cwd=tmp_path
+        )
+        assert got == code, errors
+        read = junitparser.JUnitXml.fromfile(str(tmp_path / "j.xml"))
+        assert read.skipped == read.tests > 0

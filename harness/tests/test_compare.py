@@ -1,0 +1,464 @@
+"""Compare: three answers on synthetic figures, folders of two runs, commands side by side."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from httpmark.harness import compare, engines, load, run, statistics
+from httpmark.harness.model import (
+    BytesPerConnection,
+    HarnessError,
+    LoadPlan,
+    Memory,
+    NothingSelected,
+    Run,
+    ServerResult,
+    Unusable,
+)
+from httpmark.harness.statistics import Gate
+
+from .test_load import Up, fold_of
+from .test_manners import run as command
+
+PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
+Cost = Callable[[int], float]
+
+
+class Machine:
+    """An engine whose figures follow from how many samples it has taken: noise, drift, a fault."""
+
+    name = "machine"
+
+    def __init__(self, costs: dict[str, Cost], **changes: object) -> None:
+        self.costs = costs
+        self.changes = changes
+        self.up = ""
+        self.taken = 0
+
+    def version(self) -> str:
+        return "1"
+
+    def cannot(self, plan: LoadPlan) -> str | None:
+        return None
+
+    def measure(
+        self, plan: LoadPlan, target: engines.Target, *, duration_s: float,
+        cpus: frozenset[int] | None,
+    ) -> engines.Measured:  # fmt: skip
+        cost = self.costs[self.up](self.taken)
+        self.taken += 1
+        measured = engines.Measured(
+            requests=round(1e9 / cost), seconds=1.0, errors={}, established=plan.connections,
+            server_ns_per_request=cost, client_ns_per_request=30.0, server_on_cpu_ratio=1.0,
+            client_on_cpu_ratio=0.1, run_delay_ratio=0.0, littles_law_ratio=1.0,
+            latency_us=None, latency_reason="none", histogram=None,
+        )  # fmt: skip
+        return msgspec.structs.replace(measured, **self.changes.get(self.up, {}))  # type: ignore[arg-type]
+
+
+def contestants(machine: Machine, *names: str) -> list[load.Contestant]:
+    def contestant(name: str) -> load.Contestant:
+        @contextlib.contextmanager
+        def start(plan: LoadPlan, place: load.Placement) -> Iterator[Up]:
+            machine.up = name
+            yield Up(name)
+
+        return load.Contestant(name, start, name == "null")
+
+    return [contestant(name) for name in names]
+
+
+def noisy(mean: float, sd: float, seed: int) -> Cost:
+    draw = random.Random(seed)
+    return lambda _: mean * math.exp(draw.gauss(0, sd))
+
+
+def decided(
+    base: Cost, head: Cost, changes: dict[str, object] | None = None
+) -> tuple[dict[str, compare.Line], list[int]]:
+    machine = Machine({"base": base, "head": head, "null": noisy(30, 0.01, 9)}, **(changes or {}))
+    racers = contestants(machine, "base", "head", "null")
+    looks: list[int] = []
+
+    def race(seed: int) -> load.Race:
+        return load.Race(PLAN, machine, racers, rounds=1, duration_s=1.0, seed=seed)
+
+    def more(one: load.Race, count: int) -> None:
+        looks.append(count)
+        one.rounds = count - one.blocks
+        list(one.run())
+
+    lines = compare.decide("p", race, more, pairs=12, margins=compare.MARGINS, seed=1)
+    return {line.metric: line for line in lines}, looks
+
+
+def test_what_is_alike_passes_at_the_first_look() -> None:
+    lines, looks = decided(noisy(100, 0.01, 1), noisy(100, 0.01, 2))
+    assert lines[compare.COST].verdict is Gate.PASS
+    assert lines[compare.RATE].verdict is Gate.PASS
+    assert looks == [12]
+
+
+def test_what_is_worse_fails_and_is_found_twice() -> None:
+    lines, looks = decided(noisy(100, 0.01, 1), noisy(110, 0.01, 2))
+    assert lines[compare.COST].verdict is Gate.FAIL
+    assert lines[compare.RATE].verdict is Gate.FAIL
+    assert looks == [12, 12], "a fail is confirmed by a race of its own"
+
+
+def test_what_is_better_passes() -> None:
+    lines, _ = decided(noisy(100, 0.01, 1), noisy(60, 0.01, 2))
+    assert lines[compare.COST].verdict is Gate.PASS
+    judged = lines[compare.COST].judged
+    assert judged is not None
+    assert judged.ratio == pytest.approx(0.6, rel=0.02)
+
+
+def test_noise_adds_pairs_and_in_the_end_is_called_noise() -> None:
+    lines, looks = decided(noisy(100, 0.15, 1), noisy(103, 0.15, 2))
+    assert lines[compare.COST].verdict is Gate.INCONCLUSIVE
+    assert looks == [12, 20, 30]
+
+
+def test_a_fail_that_does_not_come_again_is_inconclusive() -> None:
+    # Head is bad for as long as the first race lasts: 12 blocks of 3 samples.
+    def head(taken: int) -> float:
+        return 130.0 if taken < 36 else 100.0
+
+    lines, _ = decided(noisy(100, 0.01, 1), head)
+    assert lines[compare.COST].verdict is Gate.INCONCLUSIVE
+    assert "did not confirm" in lines[compare.COST].why
+
+
+def test_drift_that_hits_both_is_no_regression() -> None:
+    def drifting(seed: int) -> Cost:
+        draw = random.Random(seed)
+        return lambda taken: 100 * 1.01**taken * math.exp(draw.gauss(0, 0.01))
+
+    lines, _ = decided(drifting(1), drifting(2))
+    assert lines[compare.COST].verdict is Gate.PASS
+
+
+def test_wrong_answers_fail_at_once() -> None:
+    cost = noisy(100, 0.01, 1)
+    lines, looks = decided(cost, cost, {"head": {"errors": {"body": 3}}})
+    assert lines[compare.COST].verdict is Gate.FAIL
+    assert "3 body" not in lines[compare.COST].why  # of all samples together
+    assert "body" in lines[compare.COST].why
+    assert looks == [12]
+    wrong = {"errors": {"body": 3}}
+    both, _ = decided(cost, cost, {"head": wrong, "base": wrong})
+    assert both[compare.COST].verdict is Gate.INCONCLUSIVE
+
+
+def test_throughput_that_the_generator_limits_is_not_gated() -> None:
+    lines, _ = decided(noisy(36, 0.01, 1), noisy(36, 0.01, 2))
+    assert lines[compare.RATE].verdict is None
+    assert "not gated: bottleneck client" in lines[compare.RATE].why
+
+
+def test_several_metrics_share_their_chance_of_a_false_alarm() -> None:
+    """Holm: what would fail alone need not fail beside others."""
+    draw = random.Random(1)
+    logs = [0.045 + draw.gauss(0, 0.024) for _ in range(14)]
+    margins = dict.fromkeys(("a", "b", "c", "d", "e"), 0.03)
+    alone = statistics.judge_pairs({"a": logs}, margins, level=0.95, seed=1)
+    calm = [draw.gauss(0, 0.001) for _ in range(14)]
+    beside = statistics.judge_pairs(
+        {"a": logs, **dict.fromkeys("bcde", calm)}, margins, level=0.95, seed=1
+    )
+    assert alone["a"].verdict is Gate.FAIL
+    assert beside["a"].verdict is Gate.INCONCLUSIVE
+    assert beside["b"].verdict is Gate.PASS
+
+
+def test_a_gate_seldom_fails_a_server_against_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 500)
+    draw = random.Random(8)
+    verdicts = [
+        statistics.judge_pairs(
+            {"a": [draw.gauss(0, 0.04) for _ in range(12)]}, {"a": 0.03}, level=0.99, seed=trial
+        )["a"].verdict
+        for trial in range(300)
+    ]
+    assert verdicts.count(Gate.FAIL) <= 1
+
+
+# --- exit codes --------------------------------------------------------------------------------
+
+
+def outcome(*verdicts: Gate | None) -> compare.Comparison:
+    lines = tuple(
+        compare.Line(profile="p", metric="m", server=None, judged=None, verdict=v, why="")
+        for v in verdicts
+    )
+    return compare.Comparison(
+        base="a", head="b", how="two runs", verdict=compare.verdict_of(lines), lines=lines,
+        notes=(), differences=(), seed=1,
+    )  # fmt: skip
+
+
+def test_the_worst_line_decides_and_the_exit_code_says_so() -> None:
+    assert compare.exit_code(outcome(Gate.PASS, None), inconclusive="fail") == 0
+    assert compare.exit_code(outcome(Gate.PASS, Gate.INCONCLUSIVE), inconclusive="warn") == 0
+    assert compare.exit_code(outcome(Gate.PASS, Gate.INCONCLUSIVE), inconclusive="pass") == 0
+    assert compare.exit_code(outcome(Gate.PASS, Gate.INCONCLUSIVE), inconclusive="fail") == 4
+    assert compare.exit_code(outcome(Gate.INCONCLUSIVE, Gate.FAIL), inconclusive="pass") == 1
+    with pytest.raises(NothingSelected):
+        outcome(None)
+
+
+# --- A/A ---------------------------------------------------------------------------------------
+
+
+def against_itself(base: Cost, head: Cost, *, comparisons: int = 10) -> compare.AgainstItself:
+    machine = Machine({"base": base, "head": head})
+    race = load.Race(
+        PLAN, machine, contestants(machine, "base", "head"), rounds=12, duration_s=1.0, seed=3
+    )
+    return compare.against_itself(
+        "a", PLAN, race, lambda: None, comparisons=comparisons, pairs=12, margin=0.03, seed=3
+    )
+
+
+def test_a_quiet_machine_is_fit_and_says_what_it_can_show() -> None:
+    found = against_itself(noisy(100, 0.02, 1), noisy(100, 0.02, 2))
+    assert found.fit
+    assert found.false_alarms == 0
+    assert found.deviation == pytest.approx(0.02 * math.sqrt(2), rel=0.2)
+    shown = found.detectable["12"]
+    assert shown is not None
+    assert 1.015 < shown < 1.04
+    assert found.drift is not None
+    assert not found.drift.is_clear
+    text = "\n".join(compare.lines([found]))
+    assert "fit: a server does not differ from itself" in text
+    assert "8 times in 10" in text
+    assert compare.exit_code([found], inconclusive="warn") == 0
+
+
+def test_a_drift_of_the_machine_is_told_and_pairs_cancel_it() -> None:
+    def drifting(seed: int) -> Cost:
+        draw = random.Random(seed)
+        return lambda taken: 100 * 1.002**taken * math.exp(draw.gauss(0, 0.02))
+
+    found = against_itself(drifting(1), drifting(2))
+    assert found.drift is not None
+    assert found.drift.is_clear
+    assert found.drift.ratio == pytest.approx(1.002**239, rel=0.1)
+    assert found.fit, found.why
+    assert "the machine drifted" in "\n".join(compare.lines([found]))
+
+
+def test_a_drift_of_one_side_makes_the_machine_unfit() -> None:
+    draw = random.Random(5)
+
+    def head(taken: int) -> float:
+        return 100 * 1.0015**taken * math.exp(draw.gauss(0, 0.01))
+
+    found = against_itself(noisy(100, 0.01, 1), head)
+    assert found.false_alarms > 0
+    assert not found.fit
+    assert "UNFIT" in "\n".join(compare.lines([found]))
+    assert compare.exit_code([found], inconclusive="pass") == 1
+
+
+def test_too_many_intervals_apart_are_more_than_chance() -> None:
+    # Within the margin, so no gate fails; yet a server that is always 2 % dearer is not itself.
+    found = against_itself(noisy(100, 0.005, 1), noisy(102, 0.005, 2))
+    assert found.false_alarms == 0
+    assert found.apart == 10
+    assert not found.fit
+
+
+def test_who_comes_second_pays_is_found() -> None:
+    # Odd samples are second in their pair.
+    found = against_itself(
+        lambda taken: 100 + 4.0 * (taken % 2) + 0.1 * (taken % 7),
+        lambda taken: 100 + 4.0 * (taken % 2) + 0.1 * (taken % 5),
+    )
+    assert found.slot is not None
+    assert found.slot[0] > 0.03
+    assert "order matters" in "\n".join(compare.lines([found]))
+
+
+# --- two run folders ---------------------------------------------------------------------------
+
+
+def stored(
+    folder: Path, *, cost: float, seed: int, resident: float = 100.0, fingerprint: str = "f",
+    null: bool = True, **changes: object,
+) -> str:  # fmt: skip
+    """A run folder of one server, twelve rounds, on a machine of its own speed."""
+    draw = random.Random(seed)
+    pace = draw.uniform(0.5, 2.0)  # two runs are never as fast as each other
+    costs = {"a": [cost * pace * math.exp(draw.gauss(0, 0.01)) for _ in range(12)]}
+    if null:
+        costs["null"] = [30 * pace * math.exp(draw.gauss(0, 0.01)) for _ in range(12)]
+    result = fold_of(costs, rounds=12, **changes)["a"]
+    memory = Memory(
+        vmpeak_kb=1, vmhwm_kb=1, pss_kb=1,
+        bytes_per_connection=BytesPerConnection(None, resident, None),
+    )  # fmt: skip
+    server = ServerResult(
+        name="a", title="a", language="C", version=None, runtime="process", load=(result,),
+        memory=memory,
+    )  # fmt: skip
+    made = Run(
+        schema_version="1.0", catalogue_version="c", harness_version="0", id="x", started="now",
+        finished="then", interrupted=False, quick=False, seed=seed, suites=(), profiles=("p",),
+        environment={"fingerprint": fingerprint, "kernel": fingerprint}, servers=(server,),
+    )  # fmt: skip
+    folder.mkdir()
+    run.write(made, folder)
+    return str(folder)
+
+
+def of_folders(base: str, head: str, **changes: object) -> dict[str, compare.Line]:
+    options = compare.Options(base=base, head=head, seed=1, **changes)  # type: ignore[arg-type]
+    return {line.metric: line for line in compare.folders(options).lines}
+
+
+def test_two_runs_are_compared_by_what_they_cost_over_null(tmp_path: Path) -> None:
+    base = stored(tmp_path / "base", cost=90, seed=1)
+    alike = stored(tmp_path / "alike", cost=90, seed=2)
+    worse = stored(tmp_path / "worse", cost=110, seed=3)
+    assert of_folders(base, alike)[compare.COST].verdict is Gate.PASS
+    assert of_folders(base, worse)[compare.COST].verdict is Gate.FAIL
+    assert of_folders(worse, base)[compare.COST].verdict is Gate.PASS
+    wide = of_folders(base, worse, margin=0.5)
+    assert wide[compare.COST].verdict is Gate.PASS
+
+
+def test_memory_is_compared_by_its_slope(tmp_path: Path) -> None:
+    base = stored(tmp_path / "base", cost=90, seed=1, resident=1000)
+    more = stored(tmp_path / "more", cost=90, seed=2, resident=4000)
+    assert of_folders(base, more)[compare.MEMORY].verdict is Gate.FAIL
+    assert of_folders(more, base)[compare.MEMORY].verdict is Gate.PASS
+
+
+def test_runs_without_null_are_inconclusive(tmp_path: Path) -> None:
+    base = stored(tmp_path / "base", cost=90, seed=1, null=False)
+    head = stored(tmp_path / "head", cost=300, seed=2, null=False)
+    line = of_folders(base, head)[compare.COST]
+    assert line.verdict is Gate.INCONCLUSIVE
+    assert "no null server" in line.why
+
+
+def test_different_environments_are_refused_unless_forced(tmp_path: Path) -> None:
+    base = stored(tmp_path / "base", cost=90, seed=1, fingerprint="one")
+    head = stored(tmp_path / "head", cost=90, seed=2, fingerprint="other")
+    with pytest.raises(HarnessError, match=r"kernel: one, other.*--force"):
+        of_folders(base, head)
+    forced = compare.folders(compare.Options(base=base, head=head, force=True))
+    assert forced.differences == ("kernel: one, other",)
+    assert "it was forced" in "\n".join(compare.lines(forced))
+
+
+def test_a_head_with_errors_fails(tmp_path: Path) -> None:
+    base = stored(tmp_path / "base", cost=90, seed=1)
+    head = stored(tmp_path / "head", cost=90, seed=2, a={"errors": {"order": 1}})
+    assert of_folders(base, head)[compare.COST].verdict is Gate.FAIL
+
+
+def test_a_folder_goes_with_a_folder(tmp_path: Path) -> None:
+    base = stored(tmp_path / "base", cost=90, seed=1)
+    options = compare.Options(base=base, head="reference")
+    with pytest.raises(HarnessError, match="another run folder"):
+        compare.measure(options, events=None)  # type: ignore[arg-type]
+
+
+# --- the command -------------------------------------------------------------------------------
+
+SERVER = """
+import socket, sys, time
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=64)
+work = int(sys.argv[2])
+import selectors
+choose = selectors.DefaultSelector()
+choose.register(listener, selectors.EVENT_READ)
+while True:
+    for key, _ in choose.select():
+        if key.fileobj is listener:
+            choose.register(listener.accept()[0], selectors.EVENT_READ)
+            continue
+        try:
+            got = key.fileobj.recv(65536)
+        except OSError:
+            got = b""
+        if not got:
+            choose.unregister(key.fileobj)
+            key.fileobj.close()
+            continue
+        heads = got.count(b"\\r\\n\\r\\n")
+        for _ in range(work * heads):
+            pass
+        key.fileobj.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok" * heads)
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Callable[[int], str]:
+    (tmp_path / "server.py").write_text(SERVER)
+    return lambda work: f"{sys.executable} server.py {{port}} {work}"
+
+
+def test_two_commands_side_by_side(server: Callable[[int], str], tmp_path: Path) -> None:
+    words = ("--profile", "keepalive", "--quick", "--pairs", "3", "--seed", "1", "--json")
+    code, out, errors = command(
+        "compare", server(0), server(2000), *words, cwd=tmp_path, timeout=200
+    )
+    assert code == 1, errors
+    found = json.loads(out)
+    assert found["verdict"] == "fail"
+    cost = next(line for line in found["lines"] if line["metric"] == "cpu_ns_per_request")
+    assert cost["judged"]["ratio"] > 1.5
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("a",), 2, "BASE and HEAD, or BASE and --aa N"),
+        (("nginy", "reference"), 2, "did you mean nginx"),
+        (("./server --fast", "reference"), 2, "{port}"),
+        (("reference", "null", "--profile", "idle_memory"), 2, "two run folders"),
+        (("reference", "null", "--profile", "open_10k", "--engine", "wrk"), 2, "no rate"),
+        (("127.0.0.1:1", "127.0.0.1:1"), 3, "is the server running?"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(
+    words: tuple[str, ...], code: int, said: str, tmp_path: Path
+) -> None:
+    got, out, errors = command("compare", *words, cwd=tmp_path)
+    assert (got, out) == (code, "")
+    assert said in errors.strip().splitlines()[-1]
+
+
+def test_a_side_that_dies_is_said(tmp_path: Path) -> None:
+    code, _, errors = command(
+        "compare", "sh -c 'exit 7 {port}'", "reference", "--quick", cwd=tmp_path
+    )
+    assert code == 3
+    assert "base died under pipelined" in errors
+    assert "exit code 7" in errors
+
+
+def test_an_a_a_run_of_wrong_answers_is_none() -> None:
+    costs: dict[str, Cost] = {"base": lambda _: 100.0, "head": lambda _: 100.0}
+    machine = Machine(costs, head={"errors": {"status": 1}})
+    race = load.Race(
+        PLAN, machine, contestants(machine, "base", "head"), rounds=3, duration_s=1.0, seed=3
+    )
+    with pytest.raises(Unusable, match="too few samples"):
+        compare.against_itself(
+            "a", PLAN, race, lambda: None, comparisons=1, pairs=3, margin=0.03, seed=3
+        )

@@ -1,0 +1,221 @@
+"""The scenario files against the case catalogue: every number once, exact counts, nothing twice.
+
+``python -m httpmark.harness.tests.test_scenarios`` adds new slugs to the golden list.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from httpmark.harness import catalogue
+from httpmark.harness.model import Case, Facts, Family, Op
+
+GOLDEN = Path(__file__).parent / "golden" / "slugs.json"
+
+# The case catalogue, section 2: designed families and how many numbers each has.
+DESIGNED = {
+    "BASE": 16, "RL": 40, "MTH": 29, "VER": 45, "EOL": 26, "LEAD": 10, "HN": 46, "FOLD": 21,
+    "TGT": 88, "HOST": 63, "CL": 73, "TE": 63, "CLTE": 22, "CHK": 87, "TRL": 25, "SMUG": 44,
+    "LIM": 24, "EXP": 19, "CONN": 28, "PIPE": 16, "SEM": 26, "UPG": 18, "TIME": 12, "EOF": 12,
+    "PATHX": 30, "ROB": 7,
+}  # fmt: skip
+
+# Section 4: generated families and how many requests each makes.
+GENERATED = {
+    "SEED-PATH": 175, "SEED-QUERY": 175, "SEED-HNAME": 178, "SEED-HVALUE": 30,
+    "SEED-PCT-PATH": 61_692, "SEED-PCT-QUERY": 61_692,
+    "RFC-PATH": 175, "RFC-PATH-MID": 175, "RFC-PATH-FIRST": 175, "RFC-QUERY": 175,
+    "RFC-QUERY-MID": 175, "RFC-METH": 179, "RFC-HNAME-ONE": 179, "RFC-HNAME-FIRST": 179,
+    "RFC-HNAME-MID": 178, "RFC-HNAME-LAST": 178, "RFC-HVALUE-ONE": 32, "RFC-HVALUE-MID": 32,
+    "RFC-HVALUE-LAST": 32, "RFC-PCT-PATH": 65_052, "RFC-PCT-QUERY": 65_052, "RFC-PCT-DIFF": 6_720,
+    "POS-PATH": 80, "POS-QUERY": 81, "POS-HNAME": 77, "POS-HVALUE": 224, "POS-METH": 77,
+    "POS-PCT-PATH": 484, "POS-PCT-QUERY": 484,
+    "SIMD-PATH": 645, "SIMD-QUERY": 645, "SIMD-HNAME": 645, "SIMD-HVALUE": 645, "SIMD-OK": 516,
+    "SIMD-END": 129, "NUM-CL": 41, "NUM-CHUNK": 120, "CASE-FRAME": 384,
+}  # fmt: skip
+
+# A name and a port, so that no case is another one by chance of the address.
+FACTS = Facts(host="target.example:8080", capabilities=catalogue.EVERYTHING.capabilities)
+
+KNOWN = catalogue.load()
+NUMBER = re.compile(r"([A-Z]+)-([0-9]+)")
+
+
+def designed() -> list[Family]:
+    """The designed cases of section 2; the seed's controls and the requests that a check on every
+    answer needs for itself (RESP) repeat or serve others.
+    """
+    return [
+        family
+        for family in KNOWN.families.values()
+        if family.suite not in ("seed", "found")
+        and NUMBER.fullmatch(family.ref)
+        and not family.ref.startswith("RESP-")
+    ]
+
+
+def generated() -> dict[str, list[Family]]:
+    """Families by number; the seed's controls repeat parts of POS-* and are not of section 4."""
+    found: dict[str, list[Family]] = defaultdict(list)
+    for family in KNOWN.families.values():
+        if family.suite != "found" and not NUMBER.fullmatch(family.ref) and not family.gates:
+            found[family.ref].append(family)
+    return found
+
+
+def cases(family: str) -> list[Case]:
+    return list(KNOWN.cases(family, FACTS))
+
+
+def sent(case: Case) -> bytes:
+    """What goes out, the canary without the name of its case."""
+    return case.sent.replace(b"canary-" + case.id.encode(), b"canary-")
+
+
+def test_the_tables_are_those_of_the_catalogue() -> None:
+    assert len(DESIGNED) == 26
+    assert sum(DESIGNED.values()) == 890
+    assert len(GENERATED) == 38
+    assert sum(GENERATED.values()) == 267_907
+
+
+def test_every_number_stands_exactly_once() -> None:
+    numbers = Counter(ref for family in designed() for ref in family.refs)
+    wanted = {
+        f"{name}-{number:02d}" for name, count in DESIGNED.items() for number in range(1, count + 1)
+    }
+    assert sorted(wanted - numbers.keys()) == []
+    assert sorted(numbers.keys() - wanted) == []
+    assert [ref for ref, times in numbers.items() if times > 1] == []
+
+
+def test_a_case_stands_in_the_file_of_its_first_family() -> None:
+    order = list(DESIGNED)
+    for family in designed():
+        names = [ref.partition("-")[0] for ref in family.refs]
+        assert family.group == names[0] == min(names, key=order.index), family.id
+
+
+def test_generated_families_make_exactly_what_the_catalogue_says() -> None:
+    made = {ref: sum(len(cases(f.id)) for f in found) for ref, found in generated().items()}
+    assert made == GENERATED
+
+
+def test_no_two_designed_cases_are_the_same() -> None:
+    same: dict[object, list[str]] = defaultdict(list)
+    for family in designed():
+        rule = KNOWN.rules[family.id]
+        if not rule.sends and not rule.steps:
+            continue  # a judgement of what other cases drew, or a program part of its own
+        if KNOWN.inapplicable(family.id, FACTS) is not None:
+            continue  # made of limits and timeouts that a server declares
+        (case,) = cases(family.id)
+        steps = tuple(
+            (
+                step.op,
+                step.data.replace(b"canary-" + case.id.encode(), b"canary-"),
+                step.kind,
+                step.if_open,
+                step.if_unanswered,
+                step.wait_ms if step.op is Op.PAUSE else 0,
+            )
+            for step in case.steps
+        )
+        key = (case.place, steps, case.joined, family.transport, family.runner, rule.turns)
+        same[key].append(family.id)
+    assert [ids for ids in same.values() if len(ids) > 1] == []
+
+
+def test_generated_requests_repeat_where_the_catalogue_says_and_once_more() -> None:
+    """RFC-PCT-DIFF is a part of RFC-PCT-*, 26 sizes in hexadecimal have no letter, and ``GET`` with
+    its Host in good order comes as the E of POS-METH and as one pattern of CASE-FRAME.
+    """
+    same: dict[tuple[str, bytes], list[str]] = defaultdict(list)
+    total = 0
+    for ref, found in generated().items():
+        if ref.startswith("SEED-"):
+            continue
+        for family in found:
+            for case in cases(family.id):
+                same[case.place, sent(case)].append(ref)
+                total += 1
+    assert total == 267_907 - 123_942
+    repeated = Counter(tuple(sorted(refs)) for refs in same.values() if len(refs) > 1)
+    assert repeated == {
+        ("RFC-PCT-DIFF", "RFC-PCT-PATH"): 3_360,
+        ("RFC-PCT-DIFF", "RFC-PCT-QUERY"): 3_360,
+        ("NUM-CHUNK", "NUM-CHUNK"): 26,
+        ("CASE-FRAME", "POS-METH"): 1,
+    }
+    assert len(same) == 137_218
+
+
+def test_the_difference_is_what_the_published_pairs_leave_out() -> None:
+    published = {
+        sent(case) for ref in ("SEED-PCT-PATH", "SEED-PCT-QUERY")
+        for family in generated()[ref] for case in cases(family.id)
+    }  # fmt: skip
+    for family in generated()["RFC-PCT-DIFF"]:
+        for case in cases(family.id):
+            assert case.steps[0].data not in published
+
+
+def test_every_offset_of_the_end_of_a_section_is_reached() -> None:
+    (family,) = generated()["SIMD-END"]
+    ends = [case.steps[0].data.index(b"\r\n\r\n") + 2 for case in cases(family.id)]
+    first = ends[0]
+    assert first % 32 == 0
+    assert ends == list(range(first, first + 129))
+    empty = cases(family.id)[0].steps[0].data.index(b"X-A: ") + len(b"X-A: \r\n")
+    assert empty < first <= empty + 32  # the smallest that leaves a value
+
+
+@pytest.mark.parametrize(
+    ("ref", "at", "length"),
+    [("SIMD-PATH", b"GET /", 128), ("SIMD-QUERY", b"?", 128), ("SIMD-HVALUE", b"X-A: ", 128)],
+)
+def test_an_item_comes_at_every_offset(ref: str, at: bytes, length: int) -> None:
+    offsets: dict[bytes, set[int]] = defaultdict(set)
+    for family in generated()[ref]:
+        for case in cases(family.id):
+            octets = case.steps[0].data.partition(at)[2]
+            letters = re.match(rb"(a*)(.+?)(a*)(?: HTTP/1\.1)?\r\n\r?\n?", octets, re.DOTALL)
+            assert letters is not None
+            assert len(letters[1]) + len(letters[3]) == length
+            offsets[letters[2]].add(len(letters[1]))
+    assert len(offsets) == 5
+    assert all(found == set(range(length + 1)) for found in offsets.values())
+
+
+def test_slugs_stay_what_they_are() -> None:
+    golden: dict[str, list[str]] = json.loads(GOLDEN.read_text("utf-8"))
+    now = slugs()
+    lost = [slug for slug in golden if slug not in now]
+    assert lost == [], "a slug is permanent: bring it back"
+    moved = [slug for slug, refs in golden.items() if not set(refs) <= set(now[slug])]
+    assert moved == [], "a slug keeps its numbers"
+    new = [slug for slug, refs in now.items() if golden.get(slug) != refs]
+    assert new == [], "run: python -m httpmark.harness.tests.test_scenarios"
+
+
+def slugs() -> dict[str, list[str]]:
+    """Every slug and the numbers it stands for."""
+    return {family.id: list(family.refs) for family in KNOWN.families.values()}
+
+
+def add() -> None:
+    """Add what is new to the golden list; nothing is ever taken out."""
+    golden = json.loads(GOLDEN.read_text("utf-8")) if GOLDEN.is_file() else {}
+    for slug, refs in slugs().items():
+        golden[slug] = golden.get(slug, []) + [r for r in refs if r not in golden.get(slug, [])]
+    lines = [f"{json.dumps(slug)}: {json.dumps(golden[slug])}" for slug in sorted(golden)]
+    GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+
+
+if __name__ == "__main__":
+    add()

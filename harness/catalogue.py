@@ -300,7 +300,9 @@ def _handles(family: Family) -> tuple[str, ...]:
 
 def _has(need: str, facts: Facts) -> bool:
     if need.startswith("timeout."):
-        return facts.timeouts.get(need[8:]) is not None
+        return bool(facts.timeouts.get(need[8:]))  # 0 waits for ever: there is nothing to wait for
+    if need == "tls":
+        return facts.scheme == "https"
     return any(word in facts.capabilities for word in need.split("|"))
 
 

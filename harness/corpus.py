@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from httpmark.harness import grammar, notation
-from httpmark.harness.model import LIMITS, Await, Case, Facts, Level, Op, Step
+from httpmark.harness.model import LIMITS, PLANTED, Await, Case, Facts, Level, Op, Step
 
 ORDER = (*range(0x80, 0x100), *range(0x80))
 
@@ -184,7 +184,10 @@ def values(rule: Rule, facts: Facts, case: str) -> dict[str, notation.Value | No
         "id": case.encode("latin-1"),
         "canary": canary(facts, case),
     }
+    known["websocket"] = b"/websocket" if "websocket" in facts.capabilities else known["p"]
+    known["file"] = b"/static/ok.html" if "static" in facts.capabilities else known["p"]
     known |= {f"limit.{name}": facts.limits.get(name) for name in LIMITS}
+    known |= dict.fromkeys(PLANTED)
     known |= {name: text.encode("latin-1") for name, text in facts.values.items()}
     return known
 
@@ -205,6 +208,8 @@ def canary(facts: Facts, case: str) -> bytes:
 
 def inapplicable(rule: Rule, facts: Facts) -> str | None:
     """Why a rule cannot be played against a target; None where it can."""
+    if not rule.sends and not rule.steps:
+        return None
     try:
         next(cases("x", rule, facts))
     except notation.Unknown as error:
@@ -386,6 +391,13 @@ def _scripted(
                     if_unanswered=unanswered,
                 )
             )
+        elif op == "drip":
+            match = _DRIP.fullmatch(argument)
+            assert match is not None, text
+            drop = Step(Op.SEND, notation.expand(match[1], known), if_open=True)
+            every = max(milliseconds(match[2], facts), 1)
+            times = milliseconds(match[3], facts) // every
+            steps += [drop, Step(Op.WATCH, wait_ms=every, if_open=True)] * times
         elif op == "canary":
             mine = canary(facts, id)
             steps += _canary_steps(mine, rule.answer_ms)
@@ -430,9 +442,10 @@ def _scripted(
 _MS = r"(?:\d+|(?:\d+(?:\.\d+)?\*|past )timeout\.[a-z_]+)"
 _STEP = re.compile(
     rf"(?:(?:open|unanswered) )*(?:send .+|look(?: any)? {_MS}|await(?: any)?(?: {_MS})?"
-    rf"|pause {_MS}|watch {_MS}|fin|reset|canary)",
+    rf"|pause {_MS}|watch {_MS}|drip .+ every {_MS} for {_MS}|fin|reset|canary)",
     re.DOTALL,
 )
+_DRIP = re.compile(rf"(.+) every ({_MS}) for ({_MS})", re.DOTALL)
 _PAST_SHARE = 1.2  # in time is the declared timeout and 20 %, at least 2 s more (cases.md, TIME)
 _PAST_MS = 2000
 

@@ -130,6 +130,13 @@ LIMITS = (
 )
 
 
+# What the harness plants and learns where a server has the capability ``static``.
+PLANTED = (
+    "secret", "secret_text", "file_text", "etag", "modified", "modified_rfc850",
+    "modified_asctime",
+)  # fmt: skip
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What scenario texts and verdicts need to know of a target; stored with its exchanges."""
 

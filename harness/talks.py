@@ -139,14 +139,102 @@ def slow_first(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | Non
     return True, ""
 
 
+def timeout_announced(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """A 408 says close (RFC 9112 9.6)."""
+    if not sight.answers or sight.answers[-1].response.status != 408:
+        return None, "no 408 came"
+    return sight.answers[-1].response.announces_close, "a 408 without Connection: close"
+
+
+def http2_upgrade(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """A 101 to h2c that an HTTP/2 SETTINGS frame follows."""
+    if not sight.answers or sight.answers[0].response.status != 101:
+        return False, "no 101"
+    response = sight.answers[0].response
+    frame = exchange.received[response.head[1] :]
+    fine = len(frame) >= 9 and frame[3] == _H2_SETTINGS and frame[5:9] == b"\0\0\0\0"
+    return fine and response.values(b"upgrade") == [b"h2c"], "a 101, and no HTTP/2 behind it"
+
+
+def content_before_switch(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """After a 101 to a request with content: nothing comes until the client speaks again."""
+    if not sight.answers or sight.answers[0].response.status != 101:
+        return False, "no 101"
+    end = sight.answers[0].response.head[1]
+    received = 0
+    switched = False
+    for event in events(exchange.timeline):
+        if event.kind == SENT and switched:
+            break
+        if event.kind == RECEIVED:
+            received += event.octets
+        elif event.kind != SENT and switched:
+            return False, "closed: the content was taken for the new protocol"
+        switched = switched or received >= end
+        if received > end:
+            return False, "octets behind the 101: the content was taken for the new protocol"
+    return True, ""
+
+
+# RFC 9110 9.3.2: what hangs on the content, or on the connection, may be left out
+_OF_CONTENT = frozenset((
+    b"content-length", b"transfer-encoding", b"trailer", b"content-digest", b"repr-digest",
+    b"digest", b"content-md5", b"etag", b"vary", b"connection", b"keep-alive",
+))  # fmt: skip
+
+
+def head_fields(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """GET, then HEAD: the same field names, but for those that hang on the content."""
+    if len(sight.answers) != 2 or any(f.response.status != 200 for f in sight.answers):
+        return False, "not two answers of 200"
+    get, head = (
+        {name.lower() for name, _ in final.response.fields} - _OF_CONTENT for final in sight.answers
+    )
+    others = b", ".join(sorted(get ^ head)).decode("latin-1")
+    return not others, f"{others} in one of the two only"
+
+
+def head_length(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """HEAD, then GET: Content-Length of HEAD is the length of GET's content, or absent."""
+    if len(sight.answers) != 2 or any(f.response.status != 200 for f in sight.answers):
+        return False, "not two answers of 200"
+    head, get = (final.response for final in sight.answers)
+    said = head.values(b"content-length")
+    length = b"%d" % len(get.content)
+    return said in ([], [length]), f"{b', '.join(said).decode()} instead of {length.decode()}"
+
+
+def allow_on_405(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """Each 405 has Allow."""
+    refused = [f.response for f in sight.answers if f.response.status == 405]
+    if not refused:
+        return None, "no 405 came"
+    return all(response.values(b"allow") for response in refused), "a 405 without Allow"
+
+
+def three_date_formats(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """A plain GET, then the same date in three formats: what draws 304 in one does in all."""
+    statuses = [final.response.status for final in sight.answers]
+    if statuses[:2] != [200, 304]:
+        return None, "the server does not compare dates"
+    return statuses[2:] == [304, 304], f"{statuses[2:]} to the obsolete formats"
+
+
 TALKS: dict[str, Talk] = {
+    "allow_on_405": allow_on_405,
     "bare_interim": bare_interim,
     "close_announced": close_announced,
+    "content_before_switch": content_before_switch,
     "content_given_up": content_given_up,
+    "head_fields": head_fields,
+    "head_length": head_length,
+    "http2_upgrade": http2_upgrade,
     "in_sync_after_refusal": in_sync_after_refusal,
     "linear_cost": linear_cost,
     "slow_first": slow_first,
     "unasked_close_announced": unasked_close_announced,
+    "three_date_formats": three_date_formats,
+    "timeout_announced": timeout_announced,
     "tls_record": tls_record,
     "http2_settings": http2_settings,
 }

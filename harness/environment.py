@@ -5,6 +5,7 @@ Neither environment variables nor host names are captured: reports get published
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import importlib.metadata
 import os
@@ -20,9 +21,10 @@ from typing import Any
 import msgspec
 
 from httpmark.harness import binaries, runtime
-from httpmark.harness.resources import dropped_packets
+from httpmark.harness.resources import connection_room, dropped_packets, kernel_socket_bytes
 
 _SYSCTLS = (
+    "net.core.netdev_max_backlog",
     "net.core.somaxconn",
     "net.ipv4.tcp_max_syn_backlog",
     "net.ipv4.ip_local_port_range",
@@ -36,8 +38,24 @@ _SYSCTLS = (
     "kernel.perf_event_paranoid",
     "kernel.randomize_va_space",
 )
+# Words of the kernel's command line that change figures; the rest of it may name hosts and ports.
+_BOOT_WORDS = frozenset(
+    (
+        "mitigations", "isolcpus", "nohz_full", "rcu_nocbs", "nosmt", "idle", "maxcpus",
+        "processor.max_cstate", "intel_pstate", "amd_pstate", "transparent_hugepage", "psi",
+        "clocksource", "tsc", "threadirqs", "preempt", "cpuidle_haltpoll.force",
+    )
+)  # fmt: skip
+_CONFIG_WORDS = (
+    "CONFIG_HZ", "CONFIG_TICK_CPU_ACCOUNTING", "CONFIG_VIRT_CPU_ACCOUNTING_GEN",
+    "CONFIG_IRQ_TIME_ACCOUNTING", "CONFIG_PREEMPT", "CONFIG_PREEMPT_NONE",
+    "CONFIG_PREEMPT_VOLUNTARY", "CONFIG_PREEMPT_DYNAMIC", "CONFIG_SCHEDSTATS",
+)  # fmt: skip
+_PRESSURE_MAX = 10.0  # percent of the last ten seconds in which somebody waited for a CPU
 _NOFILE_WANTED = 4096
 _CONNTRACK_WANTED = 65536
+_PUBLISHED_CONNECTIONS = 500_000
+_QUEUE_WANTED = 1024
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -83,8 +101,88 @@ def _cpu() -> dict[str, Any]:
         "flags": [flag for flag in wanted if flag in flags],
         "logical": os.cpu_count(),
         "usable": len(os.sched_getaffinity(0)),
-        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or "not exposed",
+        **_topology(),
+        **_frequency(),
     }
+
+
+def _topology() -> dict[str, Any]:
+    """Cores, hardware threads, last-level caches and memory nodes, by their lists of CPUs."""
+    cpu = Path("/sys/devices/system/cpu")
+    cores = {
+        text
+        for one in cpu.glob("cpu[0-9]*")
+        if (text := _read(str(one / "topology/thread_siblings_list")))
+    }
+    caches = {
+        text
+        for one in cpu.glob("cpu[0-9]*")
+        if (text := _read(str(one / "cache/index3/shared_cpu_list")))
+    }
+    nodes = sorted(Path("/sys/devices/system/node").glob("node[0-9]*"))
+    return {
+        "cores": sorted(cores),
+        "l3": sorted(caches),
+        "l3_size": _read(str(cpu / "cpu0/cache/index3/size")),
+        "numa": [_read(str(node / "cpulist")) for node in nodes],
+    }
+
+
+def _frequency() -> dict[str, str]:
+    """Who sets the clock, and between which bounds; a guest is mostly not told."""
+    folder = "/sys/devices/system/cpu/cpu0/cpufreq/"
+    told = {
+        "governor": _read(folder + "scaling_governor"),
+        "driver": _read(folder + "scaling_driver"),
+        "khz_min": _read(folder + "cpuinfo_min_freq"),
+        "khz_max": _read(folder + "cpuinfo_max_freq"),
+        "turbo": _read("/sys/devices/system/cpu/cpufreq/boost")
+        or _read("/sys/devices/system/cpu/intel_pstate/no_turbo"),
+    }
+    return {name: value or "not exposed" for name, value in told.items()}
+
+
+def _kernel_config() -> dict[str, str] | None:
+    """The options that decide how time is accounted; None where the kernel does not tell."""
+    text: str | None = None
+    try:
+        text = gzip.decompress(Path("/proc/config.gz").read_bytes()).decode("utf-8", "replace")
+    except (OSError, EOFError):
+        text = _read(f"/boot/config-{platform.release()}")
+    if text is None:
+        return None
+    found = dict(re.findall(r"^(CONFIG_[A-Z0-9_]+)=(.*)$", text, re.MULTILINE))
+    return {word: found.get(word, "n") for word in _CONFIG_WORDS}
+
+
+def _boot_words() -> list[str]:
+    words = (_read("/proc/cmdline") or "").split(" -- ")[0].split()
+    return sorted(word for word in words if word.split("=")[0] in _BOOT_WORDS)
+
+
+def _vulnerabilities() -> dict[str, str | None]:
+    folder = Path("/sys/devices/system/cpu/vulnerabilities")
+    return {one.name: _read(str(one)) for one in sorted(folder.glob("*"))}
+
+
+def _source() -> dict[str, Any]:
+    """The commit of a checkout and whether it was changed; None for an installed package."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return {"commit": None, "changed": None}
+
+    def git(*words: str) -> str | None:
+        try:
+            asked = subprocess.run(
+                ["git", "-C", str(root), *words],
+                capture_output=True, text=True, timeout=10, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return asked.stdout.strip() if asked.returncode == 0 else None
+
+    status = git("status", "--porcelain", "--untracked-files=no")
+    return {"commit": git("rev-parse", "HEAD"), "changed": None if status is None else bool(status)}
 
 
 def _digest(path: str | None) -> str | None:
@@ -102,6 +200,11 @@ def capture() -> dict[str, Any]:
         "machine": platform.machine(),
         "cpu": _cpu(),
         "memory_kb": int(memory[1]) if memory else None,
+        "kernel_config": _kernel_config(),
+        "boot": _boot_words(),
+        "hypervisor": _read("/sys/hypervisor/type") or _read("/sys/class/dmi/id/sys_vendor"),
+        "vulnerabilities": _vulnerabilities(),
+        "timer_slack_ns": _read("/proc/self/timerslack_ns"),
         "clocksource": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "transparent_hugepages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "cgroup": "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1",
@@ -116,11 +219,25 @@ def capture() -> dict[str, Any]:
         "httpmark": version(),
         "python": platform.python_version(),
         "binaries_sha256": {name: _digest(binaries.find(name)) for name in binaries.NAMES},
+        "source": _source(),
         "load_average": list(os.getloadavg()),
+        "pressure_cpu": _pressure(),
+        "dropped_packets": dropped_packets(),
     }
 
 
-_VOLATILE = frozenset(("fingerprint", "load_average", "binaries_sha256", "httpmark"))
+def _pressure() -> float | None:
+    """Percent of the last ten seconds in which somebody waited for a CPU; None where not told."""
+    found = re.search(r"^some avg10=([0-9.]+)", _read("/proc/pressure/cpu") or "", re.MULTILINE)
+    return float(found[1]) if found else None
+
+
+_VOLATILE = frozenset(
+    (
+        "fingerprint", "load_average", "pressure_cpu", "dropped_packets", "binaries_sha256",
+        "httpmark", "python", "source",
+    )
+)  # fmt: skip
 
 
 def differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
@@ -184,11 +301,13 @@ def doctor() -> list[Check]:
         ("go", "apt-get install golang-go", "the server go_net_http as a process"),
         ("cargo", "apt-get install cargo", "the server rust_hyper as a process"),
         ("wrk", "apt-get install wrk", "the load engine wrk"),
+        ("h2load", "apt-get install nghttp2-client", "the load engine h2load"),
+        ("openssl", "apt-get install openssl", "certificates for loads over TLS"),
         ("mmdebstrap", "apt-get install mmdebstrap", "base images without an image registry"),
     ):
         path = shutil.which(command, path=os.environ.get("PATH", "") + ":/usr/sbin")
         checks.append(Check(command, path is not None, path or f"missing: {what}", package))
-    checks.append(_pmu())
+    checks += [*_connections(), _quiet(), _clock(), *_memory_figures(), _accounting(), _pmu()]
     return [msgspec.structs.replace(check, mend=None) if check.ok else check for check in checks]
 
 
@@ -218,6 +337,98 @@ def _docker() -> Check:
     reason = runtime.docker_trouble()
     return Check(
         "docker", reason is None, reason or "a daemon answers", "servers run as processes meanwhile"
+    )
+
+
+def _connections() -> list[Check]:
+    """How many connections can be held here, and what would let in more."""
+    room = connection_room()
+    name, most = min(room.items(), key=lambda limit: limit[1])
+    mends = {
+        "descriptors": "raise the hard limit: limits.conf, or `ulimit -Hn` as root",
+        "ports": "none needed: profiles bind source addresses of 127.0.0.0/8",
+        "connection tracking": "raise net.netfilter.nf_conntrack_max",
+        "memory": "free memory: a connection with both ends takes up to 40 KiB",
+    }
+    queue = min(
+        int(_sysctl("net.core.somaxconn") or 0), int(_sysctl("net.ipv4.tcp_max_syn_backlog") or 0)
+    )
+    return [
+        Check(
+            "connections for the published 500,000",
+            most >= _PUBLISHED_CONNECTIONS,
+            f"{most:,}, limited by {name}; profiles above are scaled and say so",
+            mends[name],
+        ),
+        Check(
+            "listen queue",
+            queue >= _QUEUE_WANTED,
+            f"{queue} (somaxconn, tcp_max_syn_backlog)",
+            f"sysctl -w net.core.somaxconn={_QUEUE_WANTED} "
+            f"net.ipv4.tcp_max_syn_backlog={_QUEUE_WANTED}: else connects are tried again a second "
+            "later",
+        ),
+    ]
+
+
+def _quiet() -> Check:
+    """Neighbours: what they take is in no figure of ours, but in their spread."""
+    pressure = _pressure()
+    if pressure is None:
+        load = os.getloadavg()[0]
+        return Check("a quiet machine", load < 1, f"load average {load:.2f}", "stop what else runs")
+    return Check(
+        "a quiet machine",
+        pressure <= _PRESSURE_MAX,
+        f"somebody waited for a CPU {pressure:.0f} % of the last ten seconds",
+        "stop what else runs; samples that starve are redone and counted, not hidden",
+    )
+
+
+def _clock() -> Check:
+    frequency = _frequency()
+    governor = frequency["governor"]
+    return Check(
+        "CPU frequency",
+        governor in ("performance", "not exposed"),
+        governor
+        if governor != "not exposed"
+        else "not exposed: a guest cannot hold it; compare in pairs",
+        "cpupower frequency-set -g performance",
+    )
+
+
+def _memory_figures() -> list[Check]:
+    """Which of the memory figures this machine can give."""
+    is_v2 = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    return [
+        Check(
+            "kernel memory of connections",
+            kernel_socket_bytes() is not None,
+            "by /proc/slabinfo" if kernel_socket_bytes() is not None else "not readable",
+            "run as root: /proc/slabinfo is root's",
+        ),
+        Check(
+            "PSS",
+            _read("/proc/self/smaps_rollup") is not None,
+            "by smaps_rollup",
+            "needs a kernel of 4.14 or newer",
+        ),
+        Check("cgroup peak", True, f"{'v2' if is_v2 else 'v1'}, of servers in containers"),
+    ]
+
+
+def _accounting() -> Check:
+    """CPU time comes from the scheduler; without schedstat it would come in ticks of 4 ms."""
+    has = _read("/proc/self/schedstat") is not None
+    config = _kernel_config() or {}
+    irq = config.get("CONFIG_IRQ_TIME_ACCOUNTING")
+    note = "softirq time is charged to whom it interrupts" if irq == "n" else "softirq time apart"
+    return Check(
+        "CPU time in ns and run-queue delay",
+        has,
+        f"by schedstat; {note if irq else 'kernel options not told'}" if has else "no schedstat",
+        "needs a kernel with CONFIG_SCHED_INFO",
     )
 
 

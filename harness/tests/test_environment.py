@@ -36,3 +36,50 @@ def test_doctor_looks_at_the_connection_tracking_table() -> None:
 
 def test_executables_are_those_of_the_contract() -> None:
     assert list(environment.executables()) == ["server", "load", "probe", "null"]
+
+
+def test_the_environment_holds_what_decides_figures() -> None:
+    found = environment.capture()
+    assert {"kernel_config", "boot", "vulnerabilities", "timer_slack_ns", "source"} <= set(found)
+    assert {"cores", "numa", "governor", "khz_max", "turbo"} <= set(found["cpu"])
+    assert all(word.split("=")[0] in environment._BOOT_WORDS for word in found["boot"])
+
+
+def test_what_changes_by_itself_is_no_difference() -> None:
+    one = environment.capture()
+    other = {**one, "load_average": [9.0, 9.0, 9.0], "pressure_cpu": 99.0}
+    assert environment.differences(one, other) == []
+
+
+def test_differences_are_named_by_their_key() -> None:
+    one = environment.capture()
+    changed = {
+        **one, "fingerprint": "other", "kernel": "0.1", "cpu": {**one["cpu"], "governor": "x"},
+        "load_average": [0.0],
+    }  # fmt: skip
+    found = environment.differences(one, changed)
+    assert found == [
+        f"cpu.governor: {one['cpu']['governor']}, x", f"kernel: {one['kernel']}, 0.1",
+    ]  # fmt: skip
+    only = environment.differences(one, {**one, "fingerprint": "other"})
+    assert only == ["fingerprint: made by different versions of httpmark"]
+
+
+def test_doctor_tells_what_can_be_measured() -> None:
+    checks = {check.name: check for check in environment.doctor()}
+    assert "limited by" in checks["connections for the published 500,000"].value
+    for name in (
+        "listen queue", "a quiet machine", "CPU frequency", "kernel memory of connections", "PSS",
+        "cgroup peak", "CPU time in ns and run-queue delay", "hardware counters", "h2load",
+        "openssl",
+    ):  # fmt: skip
+        assert name in checks, name
+
+
+def test_a_noisy_neighbour_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "_pressure", lambda: 60.0)
+    loud = environment._quiet()
+    assert not loud.ok
+    assert "60 %" in loud.value
+    monkeypatch.setattr(environment, "_pressure", lambda: 1.0)
+    assert environment._quiet().ok

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import secrets
 import shlex
 from collections.abc import Callable
@@ -115,7 +116,8 @@ def served(command: str, manifest: Server | None) -> Server:
         raise HarnessError(
             f"--serve: {command!r} names no {{port}}; write './server --port {{port}}'"
         )
-    recipe = ProcessRecipe(start=words)
+    # It runs in the caller's folder, so that ./server is found there.
+    recipe = ProcessRecipe(start=("env", "-C", os.getcwd(), *words))
     if manifest is not None:
         return msgspec.structs.replace(manifest, process=recipe)
     return Server(

@@ -176,8 +176,16 @@ def test_every_image_folder_has_a_manifest() -> None:
     assert folders == manifests
 
 
-def test_the_readme_names_only_commands_that_exist() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
+def shell_blocks(path: Path) -> str:
+    """The commands that a document shows."""
+    text = path.read_text("utf-8")
+    return "\n".join(re.findall(r"```(?:sh|console|bash)\n(.*?)```", text, re.DOTALL))
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_documents_name_only_commands_that_exist() -> None:
     words = {
         node.args[0].value
         for node in ast.walk(ast.parse((HARNESS / "cli.py").read_text("utf-8")))
@@ -187,22 +195,29 @@ def test_the_readme_names_only_commands_that_exist() -> None:
         and node.args
         and isinstance(node.args[0], ast.Constant)
     }
-    blocks = re.findall(r"```(?:sh|console|bash)\n(.*?)```", readme, re.DOTALL)
-    used = set(re.findall(r"\bhttpmark ([a-z][a-z-]*)", "\n".join(blocks)))
-    assert used, "the README shows no command"
-    assert used <= words, f"unknown: {used - words}"
     targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8"), re.M))
-    assert set(re.findall(r"^\$? ?make ([a-z][a-z-]*)", "\n".join(blocks), re.M)) <= targets
+    seen = 0
+    for path in PAGES:
+        blocks = shell_blocks(path)
+        used = set(re.findall(r"^(?:\$ )?(?:\S*/)?httpmark ([a-z][a-z-]*)", blocks, re.M))
+        seen += len(used)
+        assert used <= words, f"{path.name}: unknown: {used - words}"
+        made = set(re.findall(r"^\$? ?make ([a-z][a-z-]*)", blocks, re.M))
+        assert made <= targets, f"{path.name}: unknown: {made - targets}"
+    assert seen, "the documents show no command"
 
 
-def test_every_long_option_of_the_readme_exists() -> None:
+def test_every_long_option_of_a_document_exists() -> None:
     cli = (HARNESS / "cli.py").read_text("utf-8")
-    readme = (ROOT / "README.md").read_text("utf-8")
-    blocks = "\n".join(re.findall(r"```(?:sh|console|bash)\n(.*?)```", readme, re.DOTALL))
-    for line in blocks.splitlines():
-        if re.match(r"\$? ?(\S*/)?httpmark ", line):
-            for option in re.findall(r"(--[a-z][a-z-]+)", line):
-                assert f'"{option}"' in cli, f"{option} in: {line}"
+    plugin = (HARNESS / "pytest_plugin.py").read_text("utf-8")
+    for path in PAGES:
+        for line in shell_blocks(path).splitlines():
+            if not (found := re.match(r"\$? ?(?:\S*/)?(httpmark|pytest) ", line)):
+                continue
+            source = cli if found[1] == "httpmark" else plugin
+            # What a command in quotes is given is not ours.
+            for option in re.findall(r"(?<!\S)(--[a-z][a-z-]+)", re.sub(r"\"[^\"]*\"", "", line)):
+                assert f'"{option}"' in source, f"{option} in {path.name}: {line}"
 
 
 def test_links_in_documents_lead_somewhere() -> None:

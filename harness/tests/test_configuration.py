@@ -3,6 +3,7 @@ wins."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import click
 import jsonschema
 import pytest
 
-from httpmark.harness import cli, configuration
+from httpmark.harness import baseline, catalogue, cli, configuration
 from httpmark.harness.model import HarnessError
+
+from .test_house import ROOT
 
 COMMANDS = cli.configurable()
 
@@ -140,3 +143,34 @@ def test_every_option_of_a_configurable_command_can_be_configured() -> None:
             if isinstance(parameter, click.Option):
                 option = max(parameter.opts, key=len).removeprefix("--")
                 assert (option in keys) is (option not in configuration._ONCE), option
+
+
+def blocks(kind: str) -> list[tuple[str, str]]:
+    """The TOML blocks of our documents that hold a word, with their page."""
+    return [
+        (page.name, block)
+        for page in sorted((ROOT / "docs").glob("*.md"))
+        for block in re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+        if kind in block
+    ]
+
+
+def test_every_configuration_our_documents_show_is_one(tmp_path: Path) -> None:
+    shown = [
+        (page, block) for page, block in blocks("[") if block.startswith(("# httpmark", "# pyproj"))
+    ]
+    assert len(shown) >= 2
+    for page, block in shown:
+        name = block.partition("\n")[0].removeprefix("# ")
+        folder = tmp_path / page / name
+        folder.mkdir(parents=True)
+        assert defaults(folder, block, name=name)
+
+
+def test_every_baseline_our_documents_show_is_one(tmp_path: Path) -> None:
+    known = {family.id: family.ref for family in catalogue.load().families.values()}
+    shown = blocks("[[expected]]")
+    assert shown
+    for _, block in shown:
+        (tmp_path / "b.toml").write_text(block)
+        assert baseline.read(tmp_path / "b.toml", known=known).entries

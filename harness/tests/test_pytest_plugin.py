@@ -189,6 +189,14 @@ def test_items_and_fixtures_may_share_a_command(project: Path) -> None:
     assert counts(out)["passed"] == 2
 
 
+def test_a_relative_command_is_found_in_the_project(project: Path) -> None:
+    (project / "my-server").symlink_to(binaries.need("server"))
+    (project / "test_own.py").write_text(f"COMMAND = 'none {{port}}'\n{OWN}")
+    command = "./my-server --address 127.0.0.1 --port {port} --workers 1"
+    code, out = pytest_run(project, f"--httpmark-serve={command}", "-k", "test_session")
+    assert code == 0, out
+
+
 def test_nothing_happens_where_nothing_is_asked(project: Path) -> None:
     (project / "test_own.py").write_text("def test_own():\n    pass\n")
     code, out = pytest_run(project)

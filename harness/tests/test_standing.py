@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from httpmark.harness import standing
+from httpmark.harness import binaries, standing
 from httpmark.harness.model import HarnessError
 
 from . import peers
+from .test_manners import run as command
 
 
 def parse(text: str, *, allow_remote: bool = False) -> standing.Standing | None:
@@ -71,3 +75,52 @@ def test_the_processes_of_a_target_on_this_machine_are_found_and_let_live() -> N
         assert one.alive()
     assert not one.alive()
     assert "is the server running?" in one.exit_reason()
+
+
+def test_bench_loads_a_target_and_says_it_is_not_restarted(tmp_path: Path) -> None:
+    null = [binaries.need("null"), "--port", "0"]
+    with subprocess.Popen(null, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline().rpartition(":")[2])
+        try:
+            target = f"http://127.0.0.1:{port}/x"
+            code, out, errors = command(
+                "bench", "null", target, "--profile", "keepalive", "--rounds", "3", "--quick",
+                "--runtime", "process", "--json", "--seed", "1", cwd=tmp_path, timeout=200,
+            )  # fmt: skip
+        finally:
+            server.terminate()
+        assert server.wait(5) == 0, "a target is never stopped by us"
+    assert code == 0, errors
+    assert "not started afresh" in errors
+    found = json.loads(out)
+    assert any("not started afresh" in note for note in found["notes"])
+    names = {one["name"]: one for one in found["servers"]}
+    assert set(names) == {"null", target}
+    assert names[target]["runtime"] == "address"
+    load = names[target]["load"][0]
+    assert load["cpu_ns_per_request"]["server"] > 0
+    assert load["rounds"] == 3
+    pairs = {pair["metric"]: pair for pair in found["paired"]}
+    assert pairs["cpu_ns_per_request"]["base"] == "null"
+    assert pairs["cpu_ns_per_request"]["pairs"] == 3
+    assert 0.3 < pairs["cpu_ns_per_request"]["ratio"] < 3
+
+
+def test_bench_of_a_target_that_is_not_there(tmp_path: Path) -> None:
+    code, _, errors = command("bench", "127.0.0.1:1", "--profile", "keepalive", cwd=tmp_path)
+    assert code == 3
+    assert "is the server running?" in errors.strip().splitlines()[-1]
+
+
+def test_bench_says_what_an_engine_cannot_do(tmp_path: Path) -> None:
+    words = ("bench", "null", "--profile", "open_10k", "--engine", "wrk")
+    code, _, errors = command(*words, cwd=tmp_path)
+    assert code == 2
+    assert "wrk cannot lay on open_10k: it knows no rate" in errors
+    code, _, errors = command("bench", "null", "--engine", "wrk2", cwd=tmp_path)
+    assert code == 3
+    assert "--wrk2 PATH" in errors
+    code, _, errors = command("bench", "null", "--wrk2", "/x", cwd=tmp_path)
+    assert code == 2
+    assert "another engine" in errors

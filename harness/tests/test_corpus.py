@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from httpmark.harness import catalogue, corpus, grammar
-from httpmark.harness.model import Case, Facts, Level
+from httpmark.harness.model import Case, Facts, Level, Op
 
 PUBLISHED = {
     "path_byte": 175,
@@ -77,3 +77,22 @@ def test_a_control_never_sends_what_a_scored_family_sends() -> None:
 def test_counting_needs_no_cases() -> None:
     rule = corpus.Rule(sends=("{pair}",), pairs_outside=grammar.ALPHANUMERIC)
     assert corpus.count(rule) == 194 * 256 + 62 * 194
+
+
+def test_pairs_in_one_set_and_outside_another_come_bad_first_octet_first() -> None:
+    rule = corpus.Rule(
+        sends=("{pair}",), pairs_within=frozenset(b"AGZ"), pairs_outside=grammar.HEXDIG
+    )
+    made = [case.sent for case in corpus.cases("x", rule, Facts(host="h"))]
+    assert made == [b"GA", b"GG", b"GZ", b"ZA", b"ZG", b"ZZ", b"AG", b"AZ"]
+    assert corpus.count(rule) == len(made)
+
+
+def test_a_class_of_two_answers_waits_for_both() -> None:
+    rule = corpus.Rule(
+        sends=("{octet}",),
+        octets=grammar.octet_set("lf + 41"),
+        classes=(corpus.Class(octets=grammar.LF, answers=2),),
+    )
+    lf, letter = corpus.cases("x", rule, Facts(host="h"))
+    assert [sum(step.op is Op.AWAIT for step in case.steps) for case in (lf, letter)] == [2, 1]

@@ -25,6 +25,11 @@ VALUES = {"h": b"a:1", "octet": b"\xff"}
             (Answer("ACC", (Demand("field", "x-a", "=", b"a\xffb"),)),))),
         ("ACC; field X-A = ", Alternative((Answer("ACC", (Demand("field", "x-a", "="),)),))),
         ("ACC; field X-A =", Alternative((Answer("ACC", (Demand("field", "x-a", "="),)),))),
+        ("ACC; field? X-A = a", Alternative(
+            (Answer("ACC", (Demand("field?", "x-a", "=", b"a"),)),))),
+        ("413; beyond 4 5", Alternative((Answer("413", (Demand("beyond", "yes"),)),))),
+        ("413; beyond 5 5", Alternative((Answer("413", (Demand("beyond"),)),))),
+        ("413; beyond {limit.content_bytes} 5", Alternative((Answer("413", (Demand("beyond"),)),))),
         ("ACC; no field X-B", Alternative((Answer("ACC", (Demand("no field", "x-b"),)),))),
         (r"ACC; field X-A ~ a +{h}", Alternative(
             (Answer("ACC", (Demand("field", "x-a", "~", rb"a +a:1"),)),))),
@@ -50,6 +55,7 @@ def test_it_is_read(text: str, read: Alternative) -> None:
         ("ACC; field X-A ~ (", "is no pattern"),
         ("ACC; status 6xx", "no demand"),
         ("ACC; field", "no demand"),
+        ("413; beyond 4 much", "beyond LIMIT NUMBER"),
         ("", "no word ''"),
     ],
 )

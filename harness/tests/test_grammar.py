@@ -29,9 +29,13 @@ def test_an_expression_is_read_left_to_right() -> None:
     assert grammar.octet_set("ctl - htab - cr - lf") == grammar.CTL - frozenset(b"\t\r\n")
     assert grammar.octet_set("hexdig + slash") == grammar.HEXDIG | frozenset(b"/")
     assert grammar.octet_set("slash - slash + cr") == grammar.CR
+    assert grammar.octet_set("00..1f + 7f") == grammar.CTL
+    assert grammar.octet_set("backslash - 5c + 0d") == grammar.CR
 
 
-@pytest.mark.parametrize("bad", ["nothing", "any target", "any -", "any * cr", "-"])
+@pytest.mark.parametrize(
+    "bad", ["nothing", "any target", "any -", "any * cr", "-", "0", "00..", "abc"]
+)
 def test_a_wrong_expression_is_refused(bad: str) -> None:
     with pytest.raises(ValueError):
         grammar.octet_set(bad)

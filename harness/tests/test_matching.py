@@ -202,6 +202,10 @@ MUTE = Talk(canary=b"")
         ("ACC; field X-A ~ a +b",
          Talk(shown(fields=((b"x-a", b"a  b"),)), canary=OWN),
          Talk(shown(fields=((b"x-a", b"ab"),)), canary=OWN)),
+        ("ACC; field? X-A = a",
+         Talk(shown(fields=((b"x-a", b"a"),)), canary=OWN),
+         Talk(shown(fields=((b"x-a", b"b"),)), canary=OWN)),
+        ("400; beyond 4 5", BAD, OK),
         ("ACC; field X-A", Talk(shown(fields=((b"x-a", b""),)), canary=OWN), OK),
         ("ACC; no field X-A", OK, Talk(shown(fields=((b"x-a", b""),)), canary=OWN)),
         ("ACC; trailer X-T = v", Talk(shown(trailers=((b"X-T", b"v"),)), canary=OWN), OK),
@@ -256,6 +260,15 @@ def test_what_only_the_mirror_proves_is_not_applicable_without_it(passes: str) -
     assert made.word("REJ", passes) is Word.NOT_APPLICABLE
     assert made.word("REJ") is Word.FAIL
     assert Talk(answer(400, close=True), end=FIN, facts=HELLO).word(passes) is Word.FAIL
+
+
+def test_a_field_that_is_asked_of_the_mirror_only_is_not_asked_without_it() -> None:
+    made = Talk(answer(200, b"Hello World!"), canary=OWN, facts=HELLO)
+    assert made.word("ACC; field? X-A = a") is Word.PASS
+
+
+def test_a_limit_that_is_not_exceeded_excuses_nothing() -> None:
+    assert BAD.word("400; beyond 5 5") is Word.FAIL
 
 
 def test_authority_that_the_mirror_does_not_say_is_not_applicable() -> None:

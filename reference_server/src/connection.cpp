@@ -1027,7 +1027,7 @@ void Connections::settle(std::uint32_t id) {
         return;
     }
     if (x == nullptr) {
-        if (c.has(Connection::kPeerClosed)) {
+        if (c.has(Connection::kPeerClosed) || draining_) {
             // The peer's FIN is answered by ours, in TLS by an alert before it.
             begin_linger(id);
             return;

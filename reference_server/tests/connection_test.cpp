@@ -702,6 +702,15 @@ TEST(Connection, drain_ends_the_idle_and_lets_the_others_finish) {
     LAW(wire.sent(half).find("Connection: close") != std::string::npos && wire.shut(half));
     wire.pass(600);
     LAW(wire.sent(slow).find("Connection: close") != std::string::npos && wire.shut(slow));
+    // Answers that were made before it, and wait for a reader, go out first.
+    Wire blocked;
+    const std::uint32_t reader = blocked.connect();
+    blocked.give_room(reader, 0);
+    blocked.feed(reader, kGet + kGet);
+    blocked.connections().drain();
+    LAW(!blocked.shut(reader));
+    blocked.give_room(reader, 100000);
+    LAW(statuses(blocked.sent(reader)) == (Statuses{200, 200}) && blocked.shut(reader));
 }
 
 TEST(Connection, a_broken_wire_frees_everything) {

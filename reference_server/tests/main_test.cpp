@@ -388,12 +388,26 @@ TEST(Main, without_descriptors_the_surplus_is_closed_and_service_goes_on) {
     }
 }
 
-TEST(Main, ipv6_and_a_unix_socket) {
+TEST(Main, listens_on_several_addresses_and_a_unix_socket) {
     const std::string path = "/tmp/httpmark-main-test-" + std::to_string(getpid());
-    Child child({"--address", "::1", "--port", "0", "--unix", path, "--workers", "1"});
+    Child child({"--address", "127.0.0.1", "--address", "::1", "--port", "0", "--unix", path,
+                 "--workers", "1"});
     const std::string first = child.line();
     if (first.find("cannot listen") != std::string::npos) GTEST_SKIP() << first;
-    LAW(first.starts_with("listening on [::1]:"), << first);
+    LAW(first.starts_with("listening on 127.0.0.1:"), << first);
+    const std::string port = first.substr(first.rfind(':') + 1);
+    LAW(child.line() == "listening on [::1]:" + port);
+    LAW(status_of(ask(std::atoi(port.c_str()), kLastGet)) == 200);
+    sockaddr_in6 v6{};
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(static_cast<std::uint16_t>(std::atoi(port.c_str())));
+    v6.sin6_addr = in6addr_loopback;
+    const int six = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(connect(six, reinterpret_cast<sockaddr*>(&v6), sizeof v6) == 0);
+    CHECK(write(six, kLastGet.data(), kLastGet.size()) == static_cast<ssize_t>(kLastGet.size()));
+    char first_octet = 0;
+    LAW(read(six, &first_octet, 1) == 1 && first_octet == 'H');
+    close(six);
     LAW(child.line() == "listening on unix:" + path);
     LAW(access(path.c_str(), F_OK) == 0);
     sockaddr_un address{};

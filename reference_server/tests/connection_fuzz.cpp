@@ -43,9 +43,25 @@ class OneWire final : public Transport {
     Connections connections;
 };
 
+// Sees all and changes nothing.
+class Witness final : public Observer {
+  public:
+    void on_error(const ErrorEvent& event) override {
+        CHECK(event.reason != Reason::kNone);
+        ++errors;
+    }
+    void on_answer(const AnswerEvent& event) override {
+        CHECK(event.status >= 200);
+        if (event.error != nullptr) --errors;
+        CHECK(event.target.empty() || event.version.starts_with("HTTP/1."));
+    }
+    int errors = 0;
+};
+
 std::string talk(std::string_view input, std::size_t step, std::size_t room,
-                 const ServerSettings& settings) {
+                 const ServerSettings& settings, Witness* witness = nullptr) {
     OneWire wire(settings);
+    wire.connections.set_observer(witness);
     if (room != 0) wire.room = room;
     while (!input.empty() && !wire.closed) {
         const std::vector<char> part(
@@ -80,8 +96,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* octets, std::size_t si
     ServerSettings settings;
     settings.limits.body_max = 5000;
     settings.strictness = static_cast<Strictness>(octets[0] % 3);
+    settings.choices.refuse_empty_codings = (octets[0] & 0x10) != 0;
+    settings.choices.refuse_framing_trailers = (octets[0] & 0x20) != 0;
+    settings.choices.refuse_repeated_fields = (octets[0] & 0x40) != 0;
+    settings.choices.answer_trace = (octets[0] & 0x80) != 0;
+    if ((octets[2] & 1) != 0) settings.limits.pending_output_max = 200;
     const std::string whole = talk(input, input.size() + 1, 0, settings);
-    const std::string parts = talk(input, 1 + octets[1], 100 + octets[2] * 10U, settings);
+    Witness witness;
+    const std::string parts = talk(input, 1 + octets[1], 100 + octets[2] * 10U, settings, &witness);
+    CHECK(witness.errors == 0);
     // A 100 depends on whether the content was there already.
     std::string lower(input);
     for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

@@ -31,10 +31,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* octets, std::size_t si
     const std::size_t value_size = std::min<std::size_t>(octets[1], rest.size() - name_size);
     const std::string_view value = rest.substr(name_size, value_size);
     const std::string_view content = rest.substr(name_size + value_size);
-    constexpr unsigned kStatuses[] = {100, 200, 204, 304, 404, 500};
-    const unsigned status = kStatuses[octets[2] % 6];
-    const ResponseOptions options{(octets[3] & 1) != 0, (octets[3] & 2) != 0, (octets[3] & 4) != 0};
-    DateLine date;
+    constexpr unsigned kStatuses[] = {100, 200, 204, 205, 304, 404, 500};
+    const unsigned status = kStatuses[octets[2] % 7];
+    const std::string_view allow = (octets[3] & 8) != 0 ? "GET, HEAD" : "";
+    const ResponseOptions options{(octets[3] & 1) != 0, (octets[3] & 2) != 0, (octets[3] & 4) != 0,
+                                  allow};
+    const bool named = (octets[3] & 16) != 0;
+    DateLine date(named ? "httpmark" : "");
     date.update(784111777);
     StringSink sink;
     ResponseWriter writer(sink, date, options);
@@ -51,7 +54,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* octets, std::size_t si
              (at = sink.text.find("\r\n", at)) != std::string::npos && at <= end; at += 2)
             ++lines;
         const bool bare = status_forbids_content(status);
-        CHECK(lines == 3U + (bare ? 0 : 1) + (options.close || options.say_keep_alive ? 1 : 0));
+        CHECK(lines == 3U + (status_forbids_length(status) ? 0 : 1) + (named ? 1 : 0) +
+                           (allow.empty() ? 0 : 1) +
+                           (options.close || options.say_keep_alive ? 1 : 0));
         CHECK(sink.text.size() == end + 4 + (bare || options.head_request ? 0 : content.size()));
     }
     const std::string host(rest);

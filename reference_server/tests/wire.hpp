@@ -145,7 +145,7 @@ inline std::vector<int> statuses(std::string_view sent) {
         if (end == std::string_view::npos) return out;
         std::size_t length = 0;
         const std::size_t field = head.find("Content-Length: ");
-        if (field < end) length = std::stoul(std::string(sent.substr(field + 16)));
+        if (field < end) length = std::stoul(std::string(sent.substr(field + 16, 20)));
         sent.remove_prefix(std::min(end + 4 + length, sent.size()));
     }
     if (!sent.empty()) out.push_back(-1);

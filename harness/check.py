@@ -53,6 +53,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ruleset: str = "rfc"
     manifest: Path | None = None
     serve: str | None = None  # a command with {port}; started, tested and stopped
+    cacert: Path | None = None  # what the certificate of an https target is verified against
     rerun: Path | None = None  # a run folder whose failures are taken
 
 
@@ -62,18 +63,42 @@ class Address(msgspec.Struct, frozen=True):
     address: str
     port: int
     host: str
+    unix: str | None = None
+    tls: bool = False
+
+    def target(
+        self, *, path: str, host: str | None = None, cacert: Path | None = None
+    ) -> conformance.Target:
+        """The target that listens there."""
+        return conformance.Target(
+            name="target",
+            address=self.address,
+            port=self.port,
+            host=host or self.host,
+            path=path,
+            unix=self.unix,
+            tls=self.tls,
+            ca_file=str(cacert) if cacert else None,
+        )
+
+
+_PORTS = {"http": 80, "https": 443}
 
 
 def address(text: str, *, allow_remote: bool) -> Address:
-    """Read ``http://host:port/`` or ``host:port``.
+    """Read ``http://host:port/``, ``https://host:port/``, ``unix:PATH`` or ``host:port``.
 
-    :raises HarnessError: it is neither, or names another machine without leave.
+    :raises HarnessError: it is none of them, or names another machine without leave.
     """
+    if text.startswith("unix:"):
+        if not (path := text[5:]):
+            raise HarnessError(f"{text}: no path; write unix:/run/server.sock")
+        return Address("localhost", 80, "localhost", unix=path)
     split = urlsplit(text if "://" in text else f"http://{text}")
-    if split.scheme != "http":
-        raise HarnessError(f"{text}: only http:// targets so far")
+    if split.scheme not in _PORTS:
+        raise HarnessError(f"{text}: only http://, https:// and unix: targets")
     try:
-        port = split.port or 80
+        port = split.port or _PORTS[split.scheme]
     except ValueError:
         raise HarnessError(f"{text}: the port must be a number from 1 to 65535") from None
     if not split.hostname:
@@ -85,19 +110,18 @@ def address(text: str, *, allow_remote: bool) -> Address:
         local = False
     if not local and not allow_remote:
         raise HarnessError(f"{text} is not this machine: add --allow-remote if you may test it")
-    return Address(name, port, split.netloc.rpartition("@")[2])
+    return Address(name, port, split.netloc.rpartition("@")[2], tls=split.scheme == "https")
 
 
-def asked(text: str, *, path: str, allow_remote: bool) -> conformance.Target:
+def asked(
+    text: str, *, path: str, allow_remote: bool, cacert: Path | None = None
+) -> conformance.Target:
     """A target by its address, with what it can do.
 
     :raises HarnessError: no address, or another machine without leave.
     :raises Unusable: nothing answers there.
     """
-    where = address(text, allow_remote=allow_remote)
-    target = conformance.Target(
-        name="target", address=where.address, port=where.port, host=where.host, path=path
-    )
+    target = address(text, allow_remote=allow_remote).target(path=path, cacert=cacert)
     if conformance.hello(target) is None:
         raise Unusable(f"{text}: nothing answers there: is the server running?")
     return msgspec.structs.replace(target, capabilities=discovery.capabilities(target))
@@ -203,15 +227,10 @@ class Checker:
 
         :raises Unusable: nothing answers there.
         """
-        where = self.address
-        target = conformance.Target(
-            name="target",
-            address=where.address,
-            port=where.port,
-            host=self.options.host or where.host,
-            path=self.options.path,
-            death=death,
+        target = self.address.target(
+            path=self.options.path, host=self.options.host, cacert=self.options.cacert
         )
+        target = msgspec.structs.replace(target, death=death)
         if conformance.hello(target) is None:
             raise Unusable(f"{self.options.target}: nothing answers there: is the server running?")
         declared = self.manifest

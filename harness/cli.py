@@ -411,6 +411,7 @@ def compare_command(
 @_file("--manifest", "manifest", "What TARGET can do: the keys of a server.toml.")
 @click.option("--path", default="/hello", help="A path that answers 2xx to GET, whatever follows.")
 @click.option("--host", help="The Host value; by default that of TARGET.")
+@_file("--cacert", "cacert", "Verify the certificate of an https TARGET against these.")
 @click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
 @click.option(
     "--ruleset", type=click.Choice(gates.RULESETS), default="rfc", help="What counts as failed."
@@ -448,6 +449,7 @@ def check_command(
     manifest: Path | None,
     path: str,
     host: str | None,
+    cacert: Path | None,
     allow_remote: bool,
     ruleset: str,
     fail_under: float | None,
@@ -487,6 +489,7 @@ def check_command(
         exclude=exclude,
         ruleset=ruleset,
         manifest=manifest,
+        cacert=cacert,
         serve=serve,
         rerun=rerun,
     )

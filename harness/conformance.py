@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from httpmark.harness import judge, resources, score, wire
+from httpmark.harness import judge, resources, response_checks, score, wire
 from httpmark.harness.catalogue import Catalogue, Planned
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
@@ -58,7 +58,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: tuple[str, ...] = ("hello",)
     death: Callable[[], str | None] = lambda: None  # why it is dead; None while it lives
 
-    scheme: str = "http"
+    unix: str | None = None  # the path of a Unix socket, instead of address and port
+    tls: bool = False
+    ca_file: str | None = None  # what the certificate is verified against
     limits: dict[str, int | None] = {}
     timeouts: dict[str, float | None] = {}
     answers_1_0_as_1_0: bool = True
@@ -71,12 +73,31 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             port=self.port,
             path=self.path,
             capabilities=self.capabilities,
-            scheme=self.scheme,
+            scheme="https" if self.tls else "http",
             limits=self.limits,
             timeouts=self.timeouts,
             answers_1_0_as_1_0=self.answers_1_0_as_1_0,
             values=self.values,
         )
+
+    def ask(self, octets: bytes, *, deadline_s: float) -> bytes | None:
+        """What one request draws (``wire.ask``)."""
+        return wire.ask(
+            self.address, self.port, octets, deadline_s=deadline_s,
+            unix=self.unix, tls=self.tls, ca_file=self.ca_file,
+        )  # fmt: skip
+
+    def probe(self, *, in_flight: int = IN_FLIGHT) -> Probe:
+        """A probe that plays cases against it."""
+        return Probe(
+            self.address, self.port, in_flight=in_flight,
+            unix=self.unix, tls=self.tls, ca_file=self.ca_file,
+        )  # fmt: skip
+
+    @property
+    def place(self) -> str:
+        """Where it listens, for messages."""
+        return f"unix:{self.unix}" if self.unix else f"{self.address}:{self.port}"
 
 
 class Fired(msgspec.Struct, kw_only=True):
@@ -90,7 +111,7 @@ class Fired(msgspec.Struct, kw_only=True):
 def hello(target: Target, *, deadline_s: float = 2.0) -> bytes | None:
     """The answer to one plain request; None when no connection could be made."""
     request = f"GET {target.path} HTTP/1.1\r\nHost: {target.host}\r\nConnection: close\r\n\r\n"
-    return wire.ask(target.address, target.port, request.encode("latin-1"), deadline_s=deadline_s)
+    return target.ask(request.encode("latin-1"), deadline_s=deadline_s)
 
 
 def fire(
@@ -193,7 +214,7 @@ class _Shooter:
         """
         before = resources.dropped_packets()
         target = self._target
-        with Probe(target.address, target.port, in_flight=in_flight) as probe:
+        with target.probe(in_flight=in_flight) as probe:
             try:
                 for batch in probe.fire(cases, attempt=attempt):
                     quiet = [exchange for exchange in batch if exchange.outcome in _SILENT]
@@ -223,10 +244,7 @@ class _Shooter:
         if reason is not None:
             raise ServerDied(reason)
         if gone:
-            raise ServerDied(
-                f"{self._target.address}:{self._target.port} refuses connections since "
-                f"case {quiet[0].case}"
-            )
+            raise ServerDied(f"{self._target.place} refuses connections since case {quiet[0].case}")
 
 
 def _fire_cases(
@@ -319,8 +337,12 @@ def judged(
     *,
     quick: bool = False,
     hardened: bool = False,
+    answers: response_checks.Collected | None = None,
 ) -> Iterator[tuple[Verdict, list[Exchange]]]:
-    """The settled verdict of each case of a family that has exchanges, and the exchanges."""
+    """The settled verdict of each case of a family that has exchanges, and the exchanges.
+
+    :param answers: collects what the checks on every answer say of the attempt that counts.
+    """
     judging = judge.Judge(hardened=hardened)
     stored = evidence.attempts(server, family=family)
     attempts = next(stored, None)
@@ -330,6 +352,8 @@ def judged(
         if attempts[0].case != one.case.id:
             continue
         verdicts = [judging.judge(one, exchange) for exchange in attempts]
+        if answers is not None:
+            answers.add(one.case, attempts[-1])
         yield judge.settled(verdicts, attempts), attempts
         attempts = next(stored, None)
 
@@ -417,6 +441,7 @@ def _score_cases(
     facts = evidence.facts(server)
     if facts is None:
         return SuiteResult(score_percent=None, reason="not scored: nothing was fired")
+    answers = response_checks.Collected(facts)
     observed = evidence.observed(server)
     stored = set(evidence.families(server))
     cases: dict[str, Verdict] = {}
@@ -431,7 +456,7 @@ def _score_cases(
         if family.id in stored:
             found = []
             for verdict, exchanges in judged(
-                catalogue, family.id, facts, evidence, server, hardened=hardened
+                catalogue, family.id, facts, evidence, server, hardened=hardened, answers=answers
             ):
                 requests += len(exchanges)
                 found.append(_strict(verdict, family) if hardened else verdict)
@@ -446,7 +471,8 @@ def _score_cases(
             generated[family.id] = tallies[family.id]
         elif found:
             cases[family.id] = found[0]
-    rows = score.requirements(catalogue.requirements, families, tallies, {})
+    checked = answers.tallies()
+    rows = score.requirements(catalogue.requirements, families, tallies, checked)
     counts = score.must(rows)
     reason = _unscored(families, cases)
     levels: dict[Level, Counter[Word]] = {}
@@ -460,6 +486,7 @@ def _score_cases(
         levels={level: dict(words) for level, words in levels.items()},
         cases=cases,
         generated=generated,
+        answers=checked,
         requirements={id: word for id, (_, word, _) in rows.items()},
         ruleset=ruleset,
         controls=score.controls(

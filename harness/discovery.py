@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from httpmark.harness import conformance, observation, reader, wire
+from httpmark.harness import conformance, observation, reader
 
 _DEADLINE_S = 2.0
 
@@ -25,10 +25,7 @@ def _ask(
 ) -> reader.Response | None:
     """The answer to one plain request, or None where there is no strict one."""
     head = "\r\n".join((f"{line} HTTP/1.1", f"Host: {target.host}", *fields, "Connection: close"))
-    octets = wire.ask(
-        target.address, target.port, head.encode("latin-1") + b"\r\n\r\n" + content,
-        deadline_s=_DEADLINE_S,
-    )  # fmt: skip
+    octets = target.ask(head.encode("latin-1") + b"\r\n\r\n" + content, deadline_s=_DEADLINE_S)
     if not octets:
         return None
     method = line.partition(" ")[0].encode("latin-1")
@@ -85,9 +82,7 @@ def _echo(target: conformance.Target) -> bool:
 
 
 def _websocket(target: conformance.Target) -> bool:
-    octets = wire.ask(
-        target.address,
-        target.port,
+    octets = target.ask(
         f"GET /websocket HTTP/1.1\r\nHost: {target.host}\r\nConnection: Upgrade\r\n"
         "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode("latin-1"),

@@ -10,7 +10,6 @@ from typing import Any
 from httpmark.harness import catalogue, conformance, judge, runtime, servers
 from httpmark.harness.catalogue import Planned
 from httpmark.harness.model import Exchange, Facts, Family, HarnessError
-from httpmark.harness.probe import Probe
 
 _SHOWN_OCTETS = 2048
 _REPRODUCED_OCTETS = 8192
@@ -172,7 +171,7 @@ def replay(name: str, target: conformance.Target) -> str:
     """
     family, planned = find(name, target.facts())
     found: list[Exchange] = []
-    with Probe(target.address, target.port, in_flight=1) as probe:
+    with target.probe(in_flight=1) as probe:
         for batch in probe.fire([planned.case]):
             found += batch
     exchange = found[0]
@@ -182,7 +181,7 @@ def replay(name: str, target: conformance.Target) -> str:
         verdict = judge.Judge().judge(planned, exchange)
     return "\n".join(
         (
-            f"{planned.case.id} to {target.address}:{target.port}",
+            f"{planned.case.id} to {target.place}",
             "sent:",
             lines(exchange.sent[: exchange.sent_octets]),
             f"received ({exchange.outcome}, connection {exchange.end}, {exchange.end_us} us):",

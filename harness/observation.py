@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from httpmark.harness import reader
-from httpmark.harness.model import Case, End, Exchange, Outcome
+from httpmark.harness.model import Case, End, Exchange, Op, Outcome
 
 _EVENT = struct.Struct("<BII")
-SENT, RECEIVED, FIN, RST, OWN_FIN = 1, 2, 3, 4, 5
+SENT, RECEIVED, FIN, RST, OWN_FIN, CLOSE_NOTIFY = 1, 2, 3, 4, 5, 6
 CLOSE_US = 1_500_000
 
 _MIRROR_FIELDS = ("method", "target", "authority", "version", "content")
@@ -149,7 +149,9 @@ def _boundaries(
     canary_at = completed_at = None
     if case.canary and not case.joined and before and records:
         last = max((r for r in records if r.kind == SENT), key=lambda r: r.at_us, default=None)
-        if last is not None and last.octets == len(case.canary) and len(before) > 1:
+        own = sum(len(s.data) for s in case.steps if s.op is Op.SEND and not s.if_unanswered)
+        is_behind = sent > own - len(case.canary)  # and not the last piece of the message
+        if last is not None and last.octets == len(case.canary) and is_behind and len(before) > 1:
             canary_at = before[-1][1]
     completing = [step for step in case.steps if step.if_unanswered and step.data]
     if completing:

@@ -11,6 +11,7 @@ import resource
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import IO
 
@@ -64,11 +65,26 @@ class Probe:
     Iterate :meth:`fire` to the end, or leave the ``with`` block: the process is gone either way.
     """
 
-    def __init__(self, address: str, port: int, *, in_flight: int = IN_FLIGHT) -> None:
-        self._command = [
-            binaries.need("probe"),
-            *("--address", address, "--port", str(port), "--in-flight", str(in_flight)),
-        ]
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        *,
+        in_flight: int = IN_FLIGHT,
+        unix: str | None = None,
+        tls: bool = False,
+        ca_file: str | None = None,
+    ) -> None:
+        """
+        :param unix: the path of a Unix socket, instead of address and port.
+        :param tls: every case in a TLS session of its own; ``ca_file`` verifies the certificate.
+        """
+        where = ("--unix", unix) if unix else ("--address", address, "--port", str(port))
+        self._command = [binaries.need("probe"), *where, "--in-flight", str(in_flight)]
+        if tls:
+            self._command.append("--tls")
+            if ca_file:
+                self._command += ["--ca-file", ca_file, "--tls-host", address]
         self._process: subprocess.Popen[bytes] | None = None
         self.cpu_seconds = 0.0
 
@@ -137,6 +153,7 @@ def _exchanges(pipe: IO[bytes], waiting: dict[int, Case], attempt: int) -> Itera
     descriptor = pipe.fileno()
     while piece := os.read(descriptor, _READ_OCTETS):
         held = held + piece if held else piece
+        now_s = time.time()
         batch: list[Exchange] = []
         at, end = 0, len(held)
         while end - at >= 4:
@@ -167,6 +184,7 @@ def _exchanges(pipe: IO[bytes], waiting: dict[int, Case], attempt: int) -> Itera
                     case.delivery,
                     False,
                     held[start + count : at + 4 + length],
+                    now_s,
                 )
             )
             at += 4 + length

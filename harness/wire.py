@@ -9,6 +9,7 @@ import contextlib
 import errno
 import random
 import socket
+import ssl
 import time
 
 _PORTS_TRIED = 500
@@ -51,21 +52,38 @@ def port_taken(address: str, port: int) -> bool:
     return False
 
 
-def ask(address: str, port: int, octets: bytes, *, deadline_s: float) -> bytes | None:
+def ask(
+    address: str,
+    port: int,
+    octets: bytes,
+    *,
+    deadline_s: float,
+    unix: str | None = None,
+    tls: bool = False,
+    ca_file: str | None = None,
+) -> bytes | None:
     """Send ``octets`` on a fresh connection; what came back until the deadline or the close.
 
     Returns as soon as the answer holds a whole header section whose Content-Length is satisfied.
-    ``None`` when the connection was refused; ``b""`` when nothing came.
+    ``None`` when the connection was refused, or no TLS session was agreed on; ``b""`` when nothing
+    came.
+
+    :param unix: the path of a Unix socket, instead of address and port.
+    :param tls: in a TLS session; the certificate is verified against ``ca_file`` where given.
     """
     end = time.monotonic() + deadline_s
     received = bytearray()
-    with socket.socket(_family(address), socket.SOCK_STREAM) as talk:
+    family = socket.AF_UNIX if unix else _family(address)
+    with contextlib.ExitStack() as stack:
+        talk = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
         talk.settimeout(max(deadline_s, 0.001))
         try:
-            talk.connect((address, port))
-            if talk.getsockname() == talk.getpeername():
+            talk.connect(unix if unix else (address, port))
+            if not unix and talk.getsockname() == talk.getpeername():
                 # Where nobody listens on an ephemeral port, TCP may connect a socket to itself.
                 return None
+            if tls:
+                talk = stack.enter_context(_session(talk, address, ca_file))
             talk.sendall(octets)
             while len(received) < _ANSWER_OCTETS_MAX and not _complete(received):
                 left = end - time.monotonic()
@@ -76,14 +94,28 @@ def ask(address: str, port: int, octets: bytes, *, deadline_s: float) -> bytes |
                 if not piece:
                     break
                 received += piece
-        except (ConnectionRefusedError, FileNotFoundError):
+        except (ConnectionRefusedError, FileNotFoundError, ssl.SSLCertVerificationError):
             return None
+        except ssl.SSLError:
+            # After octets it is an end like any other; before any, no session was agreed on.
+            return bytes(received) if received else None
         except (TimeoutError, ConnectionResetError, BrokenPipeError):
             pass
         # Resetting instead of closing keeps the port out of TIME_WAIT.
         with contextlib.suppress(OSError):
             talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     return bytes(received)
+
+
+def _session(talk: socket.socket, address: str, ca_file: str | None) -> ssl.SSLSocket:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if ca_file:
+        context.load_verify_locations(ca_file)
+    else:
+        # Whose certificate it is matters to a browser; what it says in HTTP is judged either way.
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(talk, server_hostname=address)
 
 
 def _complete(received: bytearray) -> bool:

@@ -275,6 +275,7 @@ ProbeEngine::Begin ProbeEngine::begin(Talk* talk) {
   talk->entered = false;
   talk->wants_writable = false;
   talk->peer_fin = talk->own_fin = talk->is_dead = talk->is_refused = talk->has_unsent = false;
+  talk->has_session = false;
   talk->headers_only = (talk->play.flags & kCaseHeadersOnly) != 0;
   talk->flags = 0;
   talk->end = End::kOpen;
@@ -303,12 +304,12 @@ ProbeEngine::Begin ProbeEngine::begin(Talk* talk) {
   // On the loopback the handshake is over before connect returns, so that a first SEND goes out
   // without a turn of the loop; where it is not, the send says so (EAGAIN).
   const bool try_now =
-      error == 0 || (!talk->play.steps.empty() && talk->play.steps[0].op == StepOp::kSend &&
-                     talk->play.steps[0].n != 0);
+      error == 0 || (!options_.tls && !talk->play.steps.empty() &&
+                     talk->play.steps[0].op == StepOp::kSend && talk->play.steps[0].n != 0);
   epoll_event event = {};
   event.data.ptr = talk;
-  if (error == 0) talk->phase = Phase::kSteps;
-  if (try_now && talk->phase == Phase::kConnecting) {
+  if (error == 0 && !options_.tls) talk->phase = Phase::kSteps;
+  if (try_now && !options_.tls && talk->phase == Phase::kConnecting) {
     const ProbeStep& step = talk->play.steps[0];
     const ssize_t sent = send(fd, talk->play.octets.data() + step.offset, step.n, MSG_NOSIGNAL);
     if (sent >= 0 && is_joined_to_itself(fd, options_.server)) {
@@ -367,9 +368,34 @@ bool ProbeEngine::connected(Talk* talk) {
     refuse(talk);
     return false;
   }
+  if (options_.tls && !talk->is_dead && !talk->tls.begin(*options_.tls, talk->fd)) {
+    refuse(talk);
+    return false;
+  }
   talk->connect_us = clamp_u32(now_us_ - talk->start_us);
   talk->phase = Phase::kSteps;
   return true;
+}
+
+ssize_t ProbeEngine::send_octets(Talk* talk, const char* octets, std::size_t size) {
+  return talk->tls.is_open() ? talk->tls.send(octets, size)
+                             : send(talk->fd, octets, size, MSG_NOSIGNAL);
+}
+
+ssize_t ProbeEngine::receive_octets(Talk* talk, char* octets, std::size_t size) {
+  if (!talk->tls.is_open()) return recv(talk->fd, octets, size, 0);
+  const ssize_t got = talk->tls.receive(octets, size);
+  const int error = errno;
+  talk->has_session = talk->has_session || talk->tls.is_established();
+  errno = error;
+  if (got == 0) {
+    now_us_ = monotonic_us();
+    note(talk, EventKind::kCloseNotify, 0);
+  } else if (got < 0 && errno == EPROTO && talk->has_session) {
+    // The transport ended without close_notify: an end of the connection all the same.
+    return 0;
+  }
+  return got;
 }
 
 void ProbeEngine::on_event(Talk* talk, std::uint32_t events) {
@@ -432,6 +458,11 @@ void ProbeEngine::advance(Talk* talk) {
       finish(talk);
       return;
     }
+    if (talk->tls.is_open() && !talk->has_session) {
+      // No step before there is a session: a FIN of ours would cut the handshake.
+      arm(talk);
+      return;
+    }
     const ProbeStep& step = steps[talk->step];
     bool is_done = false;
     if (!talk->entered) {
@@ -471,6 +502,7 @@ void ProbeEngine::advance(Talk* talk) {
         break;
       case StepOp::kFin:
         if (!talk->own_fin) {
+          talk->tls.shut_down();
           shutdown(talk->fd, SHUT_WR);
           talk->own_fin = true;
           note(talk, EventKind::kOwnFin, 0);
@@ -504,8 +536,7 @@ bool ProbeEngine::play_send(Talk* talk, const ProbeStep& step) {
     return true;
   }
   while (talk->step_sent < step.n) {
-    const ssize_t sent =
-        send(talk->fd, octets + talk->step_sent, step.n - talk->step_sent, MSG_NOSIGNAL);
+    const ssize_t sent = send_octets(talk, octets + talk->step_sent, step.n - talk->step_sent);
     if (sent >= 0) {
       now_us_ = monotonic_us();
       if (talk->first_send_us == 0) talk->first_send_us = now_us_;
@@ -565,6 +596,9 @@ void ProbeEngine::finish(Talk* talk) {
   if (talk->has_unsent) talk->flags |= kExchangeUnsent;
   if (talk->framing.announced_close()) talk->flags |= kExchangeAnnouncedClose;
 
+  // A session that was never agreed on is no connection.
+  if (options_.tls && !talk->has_session) talk->is_refused = true;
+
   ProbeExchange exchange;
   exchange.number = talk->play.number;
   if (talk->is_refused) {
@@ -596,6 +630,7 @@ void ProbeEngine::finish(Talk* talk) {
     const linger reset = {1, 0};
     setsockopt(talk->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   }
+  talk->tls.reset();
   close(talk->fd);
   talk->fd = -1;
   talk->phase = Phase::kIdle;
@@ -613,7 +648,7 @@ void ProbeEngine::finish(Talk* talk) {
 void ProbeEngine::read_available(Talk* talk) {
   if (talk->peer_fin || talk->is_dead) return;
   for (int i = 0;; ++i) {
-    const ssize_t got = recv(talk->fd, receive_.data(), receive_.size(), 0);
+    const ssize_t got = receive_octets(talk, receive_.data(), receive_.size());
     if (got > 0) {
       now_us_ = monotonic_us();
       const auto size = static_cast<std::size_t>(got);
@@ -627,7 +662,8 @@ void ProbeEngine::read_available(Talk* talk) {
       talk->received.append(receive_.data(), keep);
       held_bytes_ += keep;
       digest(talk, {receive_.data(), size});
-      if (i < kReadsPerEvent) continue;
+      // What the session holds already makes no edge.
+      if (i < kReadsPerEvent || (talk->tls.is_open() && talk->tls.has_pending())) continue;
       // Others want their turn. Setting the interest again makes an edge of what is still there.
       set_interest(talk);
       return;

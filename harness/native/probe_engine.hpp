@@ -10,12 +10,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "endpoint.hpp"
 #include "probe_frames.hpp"
 #include "response_framing.hpp"
+#include "tls.hpp"
 
 namespace httpmark {
 
@@ -24,6 +26,7 @@ struct ProbeOptions {
   std::size_t in_flight = 64;
   std::size_t in_flight_max = 4000;
   std::uint32_t fresh_ms = 50;
+  std::optional<TlsContext> tls;  // every case in a session of its own
   int input_fd = 0;
   int output_fd = 1;
 };
@@ -55,6 +58,7 @@ class ProbeEngine {
     bool is_refused = false;
     bool headers_only = false;
     bool has_unsent = false;
+    bool has_session = false;  // the TLS handshake was over once
     std::uint8_t flags = 0;
     End end = End::kOpen;
     std::size_t step = 0;
@@ -73,6 +77,7 @@ class ProbeEngine {
     std::size_t heap_at = 0;
     Talk* fresh_before = nullptr;
     Talk* fresh_after = nullptr;
+    TlsStream tls;
     ResponseFraming framing;
     std::vector<bool> responses;  // those seen, in order: true = final
     std::string received;
@@ -100,6 +105,8 @@ class ProbeEngine {
   void finish(Talk* talk);
   void refuse(Talk* talk);
 
+  ssize_t send_octets(Talk* talk, const char* octets, std::size_t size);
+  ssize_t receive_octets(Talk* talk, char* octets, std::size_t size);
   void read_available(Talk* talk);
   void digest(Talk* talk, std::string_view octets);
   RequestKind kind_of_next_response(const Talk& talk) const;

@@ -50,8 +50,8 @@
 //   u16 E               number of events
 //   u16 final responses seen: complete ones (with case flag 1: complete header sections)
 //   N octets
-//   E times u8 kind (1 sent, 2 received, 3 FIN seen, 4 RST seen, 5 own FIN) | u32 us since the
-//   beginning of the connect | u32 octets
+//   E times u8 kind (1 sent, 2 received, 3 FIN seen, 4 RST seen, 5 own FIN, 6 close_notify seen) |
+//   u32 us since the beginning of the connect | u32 octets
 #ifndef HTTPMARK_NATIVE_PROBE_FRAMES_HPP_
 #define HTTPMARK_NATIVE_PROBE_FRAMES_HPP_
 
@@ -126,7 +126,14 @@ inline constexpr std::uint8_t kExchangeAwaitRanOut = 4;
 inline constexpr std::uint8_t kExchangeAnnouncedClose = 8;
 inline constexpr std::uint8_t kExchangeCut = 16;
 
-enum class EventKind : std::uint8_t { kSent = 1, kReceived = 2, kFin = 3, kRst = 4, kOwnFin = 5 };
+enum class EventKind : std::uint8_t {
+  kSent = 1,
+  kReceived = 2,
+  kFin = 3,
+  kRst = 4,
+  kOwnFin = 5,
+  kCloseNotify = 6
+};
 
 struct ProbeEvent {
   EventKind kind = EventKind::kSent;

@@ -19,6 +19,9 @@ constexpr const char* kUsage =
     "exchanges to standard output, in any order. The frames: probe_frames.hpp.\n"
     "  --in-flight N      cases at a time that have not gone silent (64)\n"
     "  --in-flight-max N  cases at a time in all (4000, less where descriptors are few)\n"
+    "  --tls              speak TLS; the server's certificate is not verified without --ca-file\n"
+    "  --ca-file F        verify it against these certificates\n"
+    "  --tls-host NAME    the name it has to be for, and SNI\n"
     "  --fresh-ms N       silence after which a case counts against the second only (50)\n";
 
 constexpr std::uint64_t kDescriptorsKept = 16;
@@ -40,7 +43,19 @@ int main(int argc, char** argv) {
   options.in_flight = flags.take_number("--in-flight", 64, 1, 1'000'000);
   options.in_flight_max = flags.take_number("--in-flight-max", 4000, 1, 1'000'000);
   options.fresh_ms = static_cast<std::uint32_t>(flags.take_number("--fresh-ms", 50, 0, 3'600'000));
+  httpmark::TlsClientOptions tls;
+  tls.tell_cut = true;
+  const bool speaks_tls = flags.take_switch("--tls");
+  tls.ca_file = flags.take_string("--ca-file", "");
+  tls.host = flags.take_string("--tls-host", "");
   flags.finish();
+  if (!speaks_tls && !(tls.ca_file.empty() && tls.host.empty()))
+    die(kExitUsage, "--ca-file and --tls-host go with --tls");
+  if (speaks_tls) {
+    std::string complaint;
+    options.tls = httpmark::TlsContext::client(tls, &complaint);
+    if (!options.tls) die(kExitUsage, complaint);
+  }
 
   if (path.empty() == address.empty())
     die(kExitUsage, "give either --address and --port or --unix");

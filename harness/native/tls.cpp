@@ -51,6 +51,7 @@ std::optional<TlsContext> TlsContext::client(const TlsClientOptions& options,
     return std::nullopt;
   }
   set_common_options(context);
+  if (options.tell_cut) SSL_CTX_clear_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
   // Handshakes are to be measured, not resumptions.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   if (!options.version.empty()) {
@@ -104,24 +105,29 @@ std::optional<TlsContext> TlsContext::server(const std::string& certificate_file
 
 TlsStream::~TlsStream() { reset(); }
 
-TlsStream::TlsStream(TlsStream&& other) noexcept : ssl_(std::exchange(other.ssl_, nullptr)) {}
+TlsStream::TlsStream(TlsStream&& other) noexcept
+    : ssl_(std::exchange(other.ssl_, nullptr)),
+      held_(std::exchange(other.held_, Held::kNothing)),
+      held_errno_(other.held_errno_) {}
 
 TlsStream& TlsStream::operator=(TlsStream&& other) noexcept {
   std::swap(ssl_, other.ssl_);
+  std::swap(held_, other.held_);
+  std::swap(held_errno_, other.held_errno_);
   return *this;
 }
 
 void TlsStream::reset() {
   if (ssl_ != nullptr) SSL_free(ssl_);
   ssl_ = nullptr;
+  held_ = Held::kNothing;
 }
 
-bool TlsStream::connect(const TlsContext& context, int fd, std::string* complaint) {
+bool TlsStream::begin(const TlsContext& context, int fd) {
   reset();
   ERR_clear_error();
   ssl_ = SSL_new(context.context_.get());
   if (ssl_ == nullptr || SSL_set_fd(ssl_, fd) != 1) {
-    *complaint = last_error("TLS");
     reset();
     return false;
   }
@@ -134,12 +140,32 @@ bool TlsStream::connect(const TlsContext& context, int fd, std::string* complain
   // RFC 7301: say that HTTP/1.1 is what will be spoken.
   static constexpr unsigned char kHttp11[] = "\x08http/1.1";
   SSL_set_alpn_protos(ssl_, kHttp11, sizeof kHttp11 - 1);
+  SSL_set_connect_state(ssl_);
+  return true;
+}
+
+bool TlsStream::connect(const TlsContext& context, int fd, std::string* complaint) {
+  if (!begin(context, fd)) {
+    *complaint = last_error("TLS");
+    return false;
+  }
   if (SSL_connect(ssl_) != 1) {
     *complaint = last_error("TLS handshake");
     reset();
     return false;
   }
   return true;
+}
+
+bool TlsStream::is_established() const {
+  return ssl_ != nullptr && SSL_is_init_finished(ssl_) == 1;
+}
+
+void TlsStream::shut_down() {
+  if (!is_established()) return;
+  ERR_clear_error();
+  SSL_shutdown(ssl_);
+  ERR_clear_error();
 }
 
 bool TlsStream::accept(const TlsContext& context, int fd) {
@@ -185,13 +211,23 @@ ssize_t TlsStream::send(const char* data, std::size_t size) {
 }
 
 ssize_t TlsStream::receive(char* data, std::size_t size) {
+  if (held_ != Held::kNothing) {
+    errno = held_errno_;
+    return std::exchange(held_, Held::kNothing) == Held::kEnd ? 0 : -1;
+  }
   std::size_t got = 0;
   while (got < size) {
     ERR_clear_error();
+    errno = 0;
     const int part = SSL_read(ssl_, data + got, clamp_int(size - got));
     if (part <= 0) {
-      if (got != 0) break;  // what it was will be told again
-      return explain(part);
+      const ssize_t result = explain(part);
+      if (got == 0) return result;
+      // OpenSSL does not tell an end a second time as what it was.
+      if (result == 0) held_ = Held::kEnd;
+      if (result < 0 && errno != EAGAIN) held_ = Held::kError;
+      held_errno_ = errno;
+      break;
     }
     got += static_cast<std::size_t>(part);
   }

@@ -16,10 +16,11 @@ struct ssl_ctx_st;
 namespace httpmark {
 
 struct TlsClientOptions {
-  std::string version;  // "1.2" or "1.3", only that one; empty = what both ends like best
-  std::string ciphers;  // OpenSSL's list for 1.2, or names of suites for 1.3; empty = its default
-  std::string ca_file;  // verify the server against it; empty = do not verify
-  std::string host;     // what the certificate has to be for, an address or a name
+  std::string version;    // "1.2" or "1.3", only that one; empty = what both ends like best
+  std::string ciphers;    // OpenSSL's list for 1.2, or names of suites for 1.3; empty = its default
+  std::string ca_file;    // verify the server against it; empty = do not verify
+  std::string host;       // what the certificate has to be for, an address or a name
+  bool tell_cut = false;  // an end without close_notify is an error (EPROTO), not an end
 };
 
 // A client's or a server's settings; safe to share between threads.
@@ -49,6 +50,12 @@ class TlsStream {
   bool is_open() const { return ssl_ != nullptr; }
   // The handshake of a client on a blocking socket. False: `complaint` says why.
   bool connect(const TlsContext& context, int fd, std::string* complaint);
+  // A client's handshake within send() and receive(), for a non-blocking socket.
+  bool begin(const TlsContext& context, int fd);
+  // Whether the handshake is over; no longer true once the session has failed.
+  bool is_established() const;
+  // Sends close_notify, as far as the socket takes it.
+  void shut_down();
   // A server's handshake happens within receive().
   bool accept(const TlsContext& context, int fd);
   void reset();
@@ -66,7 +73,11 @@ class TlsStream {
  private:
   ssize_t explain(int result);
 
+  enum class Held : unsigned char { kNothing, kEnd, kError };
+
   ssl_st* ssl_ = nullptr;
+  Held held_ = Held::kNothing;  // how it ended behind the octets that receive() gave out last
+  int held_errno_ = 0;
 };
 
 }  // namespace httpmark

@@ -30,7 +30,7 @@ def test_another_machine_needs_leave(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["https://127.0.0.1/", "http://127.0.0.1:99999/", "http://:80/", "ftp://127.0.0.1/"]
+    "text", ["unix:", "http://127.0.0.1:99999/", "http://:80/", "ftp://127.0.0.1/"]
 )
 def test_what_is_no_target_is_said(text: str) -> None:
     with pytest.raises(HarnessError):

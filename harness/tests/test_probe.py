@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import ssl
 import struct
+import threading
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
+from httpmark.harness import certificates
 from httpmark.harness.model import Await, Case, End, Exchange, Op, Outcome, Step
+from httpmark.harness.observation import CLOSE_NOTIFY
 from httpmark.harness.probe import Probe
 
 from . import peers
@@ -213,3 +219,96 @@ def test_a_look_leaves_the_answer_and_the_timeline_tells_when() -> None:
     events = [(kind, octets) for kind, _, octets in struct.iter_unpack("<BII", exchange.timeline)]
     assert events == [(1, len(GET)), (2, len(peers.OK))]
     assert plain.timeline == b""
+
+
+def _tls(pair: certificates.Pair, handler: peers.Handler) -> peers.Handler:
+    """The handler in a TLS session of its own."""
+
+    def serve(connection: socket.socket) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pair.certificate, pair.key)
+        with context.wrap_socket(connection, server_side=True) as session:
+            handler(session)
+
+    return serve
+
+
+def _kinds(exchange: Exchange) -> bytes:
+    return exchange.timeline[::9]
+
+
+def test_a_session_carries_the_same_octets_and_says_how_it_ended(tmp_path: Path) -> None:
+    pair = certificates.make(tmp_path, address="127.0.0.1")
+
+    def clean(session: socket.socket) -> None:
+        peers.head(session)
+        session.sendall(peers.BAD)
+        assert isinstance(session, ssl.SSLSocket)
+        with contextlib.suppress(OSError):
+            session.unwrap()
+
+    def cut(session: socket.socket) -> None:
+        peers.head(session)
+        session.sendall(peers.BAD)
+        session.shutdown(socket.SHUT_RDWR)
+
+    for handler, notified in ((clean, True), (cut, False)):
+        with peers.peer(_tls(pair, handler)) as peer:
+            for ca_file in (None, pair.certificate):
+                with Probe("127.0.0.1", peer.port, tls=True, ca_file=ca_file) as probe:
+                    [exchange] = next(iter(probe.fire([case(timeline=True)])))
+                assert (exchange.outcome, exchange.end) == (Outcome.ANSWERED, End.CLOSED)
+                assert exchange.received == peers.BAD
+                assert (CLOSE_NOTIFY in _kinds(exchange)) == notified
+
+
+def test_a_session_that_is_not_agreed_on_is_no_connection(tmp_path: Path) -> None:
+    with peers.peer(peers.answering(peers.OK)) as plain:
+        with Probe("127.0.0.1", plain.port, tls=True) as probe:
+            [exchange] = next(iter(probe.fire([case()])))
+        assert exchange.outcome is Outcome.REFUSED
+    pair = certificates.make(tmp_path, address="127.0.0.1")
+    with peers.peer(_tls(pair, peers.answering(peers.OK))) as peer:
+        (tmp_path / "stranger").mkdir()
+        stranger = certificates.make(tmp_path / "stranger", address="127.0.0.1").certificate
+        with Probe("127.0.0.1", peer.port, tls=True, ca_file=stranger) as probe:
+            [exchange] = next(iter(probe.fire([case()])))
+        assert exchange.outcome is Outcome.REFUSED
+
+
+def test_a_half_close_comes_after_the_handshake(tmp_path: Path) -> None:
+    pair = certificates.make(tmp_path, address="127.0.0.1")
+    seen: list[bytes] = []
+
+    def until_the_end(session: socket.socket) -> None:
+        while piece := session.recv(100):
+            seen.append(piece)
+        session.sendall(peers.BAD)
+
+    with peers.peer(_tls(pair, until_the_end)) as peer:
+        with Probe("127.0.0.1", peer.port, tls=True) as probe:
+            steps = (Step(Op.SEND, b"ab"), Step(Op.FIN), Step(Op.AWAIT, wait_ms=900))
+            [exchange] = next(iter(probe.fire([case("c", *steps, deadline_ms=3000)])))
+    assert seen == [b"ab"]
+    assert exchange.received == peers.BAD
+
+
+def test_a_unix_socket_is_a_place_like_any_other(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(4)
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            peers.head(connection)
+            connection.sendall(peers.BAD)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    with Probe("", 0, unix=path) as probe:
+        [exchange] = next(iter(probe.fire([case()])))
+    thread.join(5)
+    listener.close()
+    assert (exchange.outcome, exchange.received) == (Outcome.ANSWERED, peers.BAD)

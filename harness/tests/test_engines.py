@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import email.utils
+import json
 import os
 import re
 import socket
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import msgspec
 import pytest
+from hdrh.histogram import HdrHistogram
 
-from httpmark.harness import engines
+from httpmark.harness import binaries, engines
 from httpmark.harness.model import HarnessError, LoadMode, LoadPlan, LoadRequest, Unusable
 
 from . import peers
@@ -498,3 +501,34 @@ def test_churn_counts_connections() -> None:
     assert measured.connections_per_second is not None
     assert 10 < measured.connections_per_second * measured.seconds <= accepted
     assert measured.connect_us is not None
+
+
+def test_histograms_are_those_of_the_hdrhistogram_package() -> None:
+    """The independent implementation reads ours: every count, and percentiles to a thousandth."""
+    null = [binaries.need("null"), "--port", "0"]
+    with subprocess.Popen(null, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = server.stdout.readline().rpartition(":")[2].strip()
+        try:
+            ran = subprocess.run(
+                [
+                    binaries.need("load"), "--connections", "8", "--depth", "1", "--mode", "open",
+                    "--rate", "4000", "--arrivals", "poisson", "--duration-s", "0.5", "--json",
+                    f"http://127.0.0.1:{port}/",
+                ],
+                capture_output=True, text=True, timeout=30, check=True,
+            )  # fmt: skip
+        finally:
+            server.terminate()
+    report = json.loads(ran.stdout)
+    for name, figures in (
+        ("response", report["latency_us"]), ("service", report["service_us"]),
+        ("lag", report["lag_us"]),
+    ):  # fmt: skip
+        histogram = HdrHistogram.decode(report["histograms"][name])
+        if name != "lag":
+            assert histogram.get_total_count() == report["requests"] > 500
+        for key, percent in (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99_9", 99.9)):
+            theirs = histogram.get_value_at_percentile(percent) / 1000
+            assert figures[key] == pytest.approx(theirs, rel=0.002), (name, key)
+        assert figures["mean"] == pytest.approx(histogram.get_mean_value() / 1000, rel=0.002)

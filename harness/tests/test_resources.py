@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from httpmark.harness import resources
 
@@ -109,3 +110,11 @@ def test_sockets_cost_the_kernel_something() -> None:
     cost = resources.kernel_socket_bytes()
     assert cost is None or cost > 0
     assert (cost is None) is not os.access("/proc/slabinfo", os.R_OK)
+
+
+def test_the_peak_of_a_cgroup_is_read_in_both_versions(tmp_path: Path) -> None:
+    assert resources.cgroup_peak_kb(str(tmp_path)) is None
+    (tmp_path / "memory.max_usage_in_bytes").write_text("2097152\n")
+    assert resources.cgroup_peak_kb(str(tmp_path)) == 2048
+    (tmp_path / "memory.peak").write_text("1048576\n")
+    assert resources.cgroup_peak_kb(str(tmp_path)) == 1024

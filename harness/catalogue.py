@@ -528,7 +528,7 @@ def _case_rule(
         turns=text.turns,
         complete=text.complete,
         methods=tuple(methods),
-        answers=max(read.answers, len(methods)) if "." not in read.passes[0].answers[0].word else 1,
+        answers=max(read.answers, len(methods)),
         answer_ms=text.answer_ms or (corpus.WAIT_MS if read.waits else corpus.ANSWER_MS),
         timeline=True,
         passes=passes,

@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS exchange (
   head_only INTEGER NOT NULL, first_us INTEGER, end_us INTEGER NOT NULL,
   sent_octets INTEGER NOT NULL, sent INTEGER NOT NULL, received INTEGER NOT NULL,
   machine_dropped INTEGER NOT NULL, timeline BLOB NOT NULL DEFAULT x'',
+  ended_s REAL,
   PRIMARY KEY (server, item, delivery, attempt)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS facts (server INTEGER PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS observed (
@@ -136,6 +137,7 @@ class Evidence:
                     octets_id(exchange.received),
                     exchange.machine_dropped,
                     exchange.timeline,
+                    exchange.ended_s,
                 )
             )
         if len(rows) >= _ROWS_HELD:
@@ -156,7 +158,7 @@ class Evidence:
             self._base.execute("BEGIN")
             self._base.executemany("INSERT INTO item VALUES (?,?,?)", self._new_items)
             self._base.executemany("INSERT INTO octets VALUES (?,?)", self._new_octets)
-            marks = ",".join("?" * 15)
+            marks = ",".join("?" * 16)
             self._base.executemany(f"INSERT INTO exchange VALUES ({marks})", self._rows)
             self._base.execute("COMMIT")
         except sqlite3.Error as error:
@@ -264,7 +266,7 @@ class Evidence:
             wheres.append(f"item BETWEEN {int(low)} AND {int(high)}")
         query = (
             "SELECT slug, family, s.value, r.value, outcome, ending, first_us, end_us, sent_octets,"
-            " flags, head_only, attempt, delivery, machine_dropped, timeline FROM exchange"
+            " flags, head_only, attempt, delivery, machine_dropped, timeline, ended_s FROM exchange"
             " JOIN item ON item.id = exchange.item"
             " JOIN octets AS s ON s.id = exchange.sent"
             " JOIN octets AS r ON r.id = exchange.received"
@@ -289,6 +291,7 @@ class Evidence:
                     row[12],
                     bool(row[13]),
                     row[14],
+                    row[15],
                 )
                 if held and (held[0].case, held[0].delivery) != (exchange.case, exchange.delivery):
                     yield held

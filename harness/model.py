@@ -239,6 +239,7 @@ class Exchange(msgspec.Struct, frozen=True):
     delivery: str = "whole"
     machine_dropped: bool = False  # the kernel lost packets meanwhile: silence proves nothing
     timeline: bytes = b""  # the probe's event records, where the case asked for them
+    ended_s: float | None = None  # Unix time at which its record came from the probe
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -612,6 +613,25 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     words: dict[Level, dict[Word, int]] = {}
     closed_unanswered: int = 0  # failures that are only a close without an answer
     failures: tuple[Verdict, ...] = ()  # the first few that are no pass
+
+
+class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
+    """A message whose answer depends on how it was cut."""
+
+    case: str
+    level: Level
+    count: int  # cuts that drew something else than one write, every time they were asked
+    deliveries: tuple[str, ...]  # the first of them (delivery.py)
+    what: str  # how the most of them differ
+
+
+class Deliveries(msgspec.Struct, frozen=True, kw_only=True):
+    """What the delivery corpus of a suite drew in other cuts than one write."""
+
+    messages: int
+    fired: dict[str, int]  # cuts by mode
+    unstable: tuple[str, ...] = ()  # one write did not draw the same twice: not compared
+    disagreements: tuple[Disagreement, ...] = ()
 
 
 class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):

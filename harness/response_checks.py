@@ -21,7 +21,17 @@ import struct
 import msgspec
 
 from httpmark.harness import grammar, reader, request_reader
-from httpmark.harness.model import End, Level, Word
+from httpmark.harness.model import (
+    Case,
+    End,
+    Exchange,
+    Facts,
+    Level,
+    Op,
+    Tally,
+    Verdict,
+    Word,
+)
 
 CLOSE_US = 1_500_000
 CLOSE_LATE_US = 10_000_000
@@ -29,6 +39,10 @@ SILENCE_US = 1_950_000
 IDLE_US = 1_000_000
 DATE_OFF_S = 5
 STALE_US = 2_000_000
+
+
+_EVENT = struct.Struct("<BII")
+_SENT, _RECEIVED, _FIN, _RST, _OWN_FIN = 1, 2, 3, 4, 5
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -110,7 +124,12 @@ class Findings(msgspec.Struct, frozen=True):
     @property
     def judged(self) -> frozenset[str]:
         """The checks that applied to some response."""
-        return frozenset(name for name, bit in _BIT.items() if self.bits & bit)
+        return _named(self.bits)
+
+
+@functools.lru_cache(maxsize=1024)
+def _named(bits: int) -> frozenset[str]:
+    return frozenset(name for name, bit in _BIT.items() if bits & bit)
 
 
 class Talk(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,6 +192,93 @@ def check(talk: Talk, declared: Declared = Declared()) -> Findings:  # noqa: B00
     if not notes.bits:
         return answers.findings
     return Findings((*answers.findings.found, *notes.found), answers.findings.bits | notes.bits)
+
+
+_CUT = 16  # native/probe_frames.hpp: more came than is kept
+_FAILURES_KEPT = 5
+
+
+def talk(case: Case, exchange: Exchange) -> Talk:
+    """An exchange of a case as the checks see it."""
+    return Talk(
+        sent=_really_sent(case, exchange),
+        received=exchange.received,
+        end=exchange.end,
+        end_us=exchange.end_us,
+        timeline=exchange.timeline,
+        began_s=None if exchange.ended_s is None else exchange.ended_s - exchange.end_us / 1e6,
+        head_only=exchange.head_only,
+        machine_dropped=exchange.machine_dropped,
+        cut=bool(exchange.flags & _CUT),
+        own_close=any(step.op in (Op.FIN, Op.RESET) for step in case.steps),
+    )
+
+
+def _really_sent(case: Case, exchange: Exchange) -> bytes:
+    """The octets that went out: conditional steps may have been skipped, the last cut."""
+    if exchange.sent_octets >= len(exchange.sent):
+        return exchange.sent
+    writes = [n for kind, _, n in _EVENT.iter_unpack(exchange.timeline) if kind == _SENT]
+    if not writes:
+        return exchange.sent[: exchange.sent_octets]
+    sent = b""
+    for step in case.steps:
+        if step.op is not Op.SEND or not writes:
+            continue
+        took = 0
+        number = 0
+        while took < len(step.data) and number < len(writes):
+            took += writes[number]
+            number += 1
+        skippable = step.if_open or step.if_unanswered
+        if took != len(step.data) and skippable and number < len(writes):
+            continue
+        sent += step.data[:took]
+        del writes[:number]
+    return sent
+
+
+def declared(facts: Facts) -> Declared:
+    """What is known of a target that bears on the checks."""
+    return Declared(
+        answers_1_0_as_1_0=facts.answers_1_0_as_1_0, idle_s=facts.timeouts.get("idle_s")
+    )
+
+
+class Collected:
+    """The checks over many exchanges of one server: how often each held, and the first failures."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._declared = declared(facts)
+        self._words: dict[str, dict[Word, int]] = {}
+        self._failures: dict[str, list[Verdict]] = {}
+
+    def add(self, case: Case, exchange: Exchange) -> None:
+        """Judge one more exchange; each check counts once for it."""
+        found = check(talk(case, exchange), self._declared)
+        worst: dict[str, Finding] = {}
+        for finding in found.found:
+            before = worst.get(finding.check)
+            if before is None or (before.word is Word.WARN and finding.word is Word.FAIL):
+                worst[finding.check] = finding
+        for name in found.judged:
+            shown = worst.get(name)
+            words = self._words.setdefault(name, {})
+            word = Word.PASS if shown is None else shown.word
+            words[word] = words.get(word, 0) + 1
+            kept = self._failures.setdefault(name, [])
+            if shown is not None and len(kept) < _FAILURES_KEPT:
+                level, title = CHECKS[name].level, CHECKS[name].title
+                kept.append(Verdict(case.id, word, title, shown.text, shown.span, level))
+
+    def tallies(self) -> dict[str, Tally]:
+        """What was found, by check; a check that applied to no answer is left out."""
+        return {
+            name: Tally(
+                words={CHECKS[name].level: words}, failures=tuple(self._failures.get(name, ()))
+            )
+            for name, words in sorted(self._words.items())
+        }
 
 
 # --- what is asked --------------------------------------------------------------------------------
@@ -620,9 +726,6 @@ def _text(octets: bytes) -> str:
 
 
 # --- what the talk as a whole decides -------------------------------------------------------------
-
-_EVENT = struct.Struct("<BII")
-_SENT, _RECEIVED, _FIN, _RST, _OWN_FIN = 1, 2, 3, 4, 5
 
 
 class _Clock:

@@ -206,6 +206,8 @@ MUTE = Talk(canary=b"")
          Talk(shown(fields=((b"x-a", b"a"),)), canary=OWN),
          Talk(shown(fields=((b"x-a", b"b"),)), canary=OWN)),
         ("400; beyond 4 5", BAD, OK),
+        ("ACC; method? GET", OK, Talk(shown(method="PUT"), canary=OWN)),
+        ("ACC; target? /mirror", OK, Talk(shown("/other"), canary=OWN)),
         ("ACC; field X-A", Talk(shown(fields=((b"x-a", b""),)), canary=OWN), OK),
         ("ACC; no field X-A", OK, Talk(shown(fields=((b"x-a", b""),)), canary=OWN)),
         ("ACC; trailer X-T = v", Talk(shown(trailers=((b"X-T", b"v"),)), canary=OWN), OK),
@@ -264,7 +266,7 @@ def test_what_only_the_mirror_proves_is_not_applicable_without_it(passes: str) -
 
 def test_a_field_that_is_asked_of_the_mirror_only_is_not_asked_without_it() -> None:
     made = Talk(answer(200, b"Hello World!"), canary=OWN, facts=HELLO)
-    assert made.word("ACC; field? X-A = a") is Word.PASS
+    assert made.word("ACC; field? X-A = a; method? GET; target? /mirror") is Word.PASS
 
 
 def test_a_limit_that_is_not_exceeded_excuses_nothing() -> None:
@@ -286,6 +288,37 @@ def test_a_place_that_answers_unread_is_no_failure_of_the_framing() -> None:
     assert made.word("REJ; close") is Word.NOT_APPLICABLE
     wrong = Talk(answer(200), canary=OTHER, send=POST, facts=HELLO)
     assert wrong.word("REJ; close") is Word.FAIL
+
+
+def test_the_canary_behind_octets_of_the_case_is_another_request() -> None:
+    rule = corpus.Rule(sends=(POST, "hello{canary}"), canary="joined", timeline=True, answers=2)
+    (case,) = corpus.cases("c", rule, MIRROR)
+    for method, word in (("GET", Word.FAIL), ("helloGET", Word.PASS)):
+        last = shown("/mirror?canary-c", method=method)
+        received = shown(method="POST") + last
+        exchange = Exchange(
+            "c", "c", case.sent, received, Outcome.ANSWERED, End.OPEN, 20, 300_000, len(case.sent)
+        )
+        passes = ["ACC > ACC; method helloGET; any target; loose"]
+        expected = expectation.expectation(passes, values=corpus.values(rule, MIRROR, "c"))
+        planned = catalogue.Planned(case, expected, Level.MUST)
+        assert judge.Judge().judge(planned, exchange).word is word
+
+
+def test_a_complete_message_is_answered() -> None:
+    """Silence fits ``WAIT`` until the octets that complete the message are out, and no longer."""
+    rule = corpus.Rule(sends=("GET",), complete="x", canary="none", timeline=True)
+    (case,) = corpus.cases("c", rule, MIRROR)
+    expected = expectation.expectation(["WAIT"], values={})
+    planned = catalogue.Planned(case, expected, Level.MUST)
+    writes = struct.pack("<BII", 1, 10, 3) + struct.pack("<BII", 1, 1_300_000, 1)
+    for received, word in ((b"", Word.FAIL), (answer(400), Word.PASS)):
+        came = struct.pack("<BII", 2, 1_400_000, len(received)) if received else b""
+        outcome = Outcome.ANSWERED if received else Outcome.HUNG
+        exchange = Exchange(
+            "c", "c", b"GETx", received, outcome, End.OPEN, 20, 300_000, 4, timeline=writes + came
+        )
+        assert judge.Judge().judge(planned, exchange).word is word
 
 
 def test_lost_packets_and_refused_connections_prove_nothing() -> None:

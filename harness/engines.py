@@ -84,6 +84,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     tls: str | None = None
     server_switches_per_request: float | None = None
     client_switches_per_request: float | None = None
+    server_instructions_per_request: float | None = None
+    client_instructions_per_request: float | None = None
 
 
 class Engine(Protocol):
@@ -336,6 +338,8 @@ def read_native(report: dict[str, Any], plan: LoadPlan, *, has_server: bool) -> 
         tls=f"{tls['version']} {tls['cipher']}" if tls else None,
         server_switches_per_request=_per(switches["server"], report["requests"]),
         client_switches_per_request=_per(switches["client"], report["requests"]),
+        server_instructions_per_request=report["instructions_per_request"]["server"],
+        client_instructions_per_request=report["instructions_per_request"]["client"],
     )
 
 

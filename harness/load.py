@@ -307,6 +307,9 @@ class Race:
             context_switches_per_request=Cost(
                 measured.server_switches_per_request, measured.client_switches_per_request
             ),
+            instructions_per_request=Cost(
+                measured.server_instructions_per_request, measured.client_instructions_per_request
+            ),
         )
 
     def _demand(self, measured: Measured, rate: float) -> float | None:
@@ -381,6 +384,7 @@ def fold(
     ranked = bool(samples) and bottleneck is Bottleneck.SERVER and not is_open
     middle = sorted(sound, key=lambda sample: sample.requests_per_second)
     typical = middle[len(middle) // 2] if middle else None
+    instructions = _median_cost([sample.instructions_per_request for sample in sound])
     return LoadResult(
         profile=plan.name,
         connections=plan.connections,
@@ -425,18 +429,23 @@ def fold(
         connections_per_second=_median_of([s.connections_per_second for s in sound]),
         handshake_us=_median_times([sample.handshake_us for sample in sound]),
         tls=typical.tls if typical else None,
-        context_switches_per_request=Cost(
-            _median_of([_switches(sample).server for sample in sound]),
-            _median_of([_switches(sample).client for sample in sound]),
+        context_switches_per_request=_median_cost(
+            [sample.context_switches_per_request for sample in sound]
         ),
-        instructions_reason="not counted: this machine has no hardware counters"
+        instructions_per_request=instructions,
+        instructions_reason=None
+        if instructions.server is not None
+        else "this machine has no hardware counters"
         if not resources.has_counters()
-        else "not counted by this version",
+        else "the engine counts none, or perf_event_paranoid forbids it",
     )
 
 
-def _switches(sample: LoadSample) -> Cost:
-    return sample.context_switches_per_request or Cost(None, None)
+def _median_cost(costs: Sequence[Cost | None]) -> Cost:
+    known = [cost for cost in costs if cost is not None]
+    return Cost(
+        _median_of([cost.server for cost in known]), _median_of([cost.client for cost in known])
+    )
 
 
 def _median_times(times: Sequence[dict[str, float] | None]) -> dict[str, float] | None:

@@ -333,6 +333,10 @@ int run(const Arguments& arguments) {
 
   std::map<int, TaskCost> server_before;
   ProcessResult result;
+  // Counted from the start of the window; threads and processes begun from here on are ours.
+  const std::optional<EventCounter> own_events = EventCounter::instructions_of_self();
+  std::optional<EventCounter> server_events;
+  std::uint64_t own_before = 0;
   const bool is_run = run_processes(
       plan, arguments.procs, verifiers,
       [&](std::size_t established) {
@@ -340,7 +344,15 @@ int run(const Arguments& arguments) {
         // Whoever samples the server's memory wants to know when to begin.
         std::fprintf(stderr, "httpmark-load: %zu connections established\n", established);
       },
-      [&] { server_before = read_process_costs(arguments.server_pids); }, &result);
+      [&] {
+        server_before = read_process_costs(arguments.server_pids);
+        server_events = EventCounter::instructions_of_processes(arguments.server_pids);
+        if (own_events) own_before = own_events->read().value_or(0);
+      },
+      &result);
+  if (own_events) report.client_instructions = own_events->read();
+  if (report.client_instructions) *report.client_instructions -= own_before;
+  if (server_events) report.server_instructions = server_events->read();
   const std::map<int, TaskCost> server_after = read_process_costs(arguments.server_pids);
   if (!is_run) die(kExitEnvironment, "a process of the generator could not be run to its end");
   report.counts = std::move(result.counts);

@@ -221,6 +221,13 @@ std::string report_json(const LoadReport& report) {
     switches.raw("server", "null");
   }
   object.raw("cpu_ns", cpu.done()).raw("cpu_ns_per_request", cpu_each.done());
+  const auto instructions = [&](const std::optional<std::uint64_t>& count) {
+    return count ? per_json(*count, counts.responses) : std::string("null");
+  };
+  JsonObject executed;
+  executed.raw("client", instructions(report.client_instructions));
+  executed.raw("server", instructions(report.server_instructions));
+  object.raw("instructions_per_request", executed.done());
   object.raw("server_on_cpu_ratio", server_on_cpu).raw("server_run_delay_ratio", server_delay);
   object.raw("server_threads", server_threads);
   object.raw("client_threads", threads_json(report.client_threads, wall_ns));

@@ -37,6 +37,10 @@ struct LoadReport {
   // Of the processes named with --server-pid, by thread; absent when none was named.
   std::optional<std::vector<TaskCost>> server_threads;
 
+  // Where the machine has hardware counters.
+  std::optional<std::uint64_t> client_instructions;
+  std::optional<std::uint64_t> server_instructions;
+
   double requests_per_second() const;
   double littles_law_ratio() const;
   double unanswered_ratio() const;

@@ -2,6 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -27,7 +29,65 @@ std::uint64_t number_after(const std::string& text, const char* name) {
   return std::strtoull(text.c_str() + at + std::strlen(name), nullptr, 10);
 }
 
+int open_event(std::uint32_t type, std::uint64_t config, int tid, bool inherits) {
+  perf_event_attr attributes = {};
+  attributes.size = sizeof attributes;
+  attributes.type = type;
+  attributes.config = config;
+  attributes.inherit = inherits ? 1 : 0;
+  attributes.exclude_hv = 1;
+  return static_cast<int>(
+      syscall(SYS_perf_event_open, &attributes, tid, -1, -1, PERF_FLAG_FD_CLOEXEC));
+}
+
 }  // namespace
+
+EventCounter& EventCounter::operator=(EventCounter&& other) noexcept {
+  std::swap(fds_, other.fds_);
+  return *this;
+}
+
+EventCounter::~EventCounter() {
+  for (const int fd : fds_) close(fd);
+}
+
+std::optional<EventCounter> EventCounter::of_processes(std::uint32_t type, std::uint64_t config,
+                                                       const std::vector<int>& pids) {
+  EventCounter counter;
+  for (const auto& [tid, cost] : read_process_costs(pids)) {
+    const int fd = open_event(type, config, tid, false);
+    if (fd < 0) return std::nullopt;
+    counter.fds_.push_back(fd);
+  }
+  if (counter.fds_.empty()) return std::nullopt;
+  return counter;
+}
+
+std::optional<EventCounter> EventCounter::of_self(std::uint32_t type, std::uint64_t config) {
+  EventCounter counter;
+  const int fd = open_event(type, config, 0, true);
+  if (fd < 0) return std::nullopt;
+  counter.fds_.push_back(fd);
+  return counter;
+}
+
+std::optional<EventCounter> EventCounter::instructions_of_processes(const std::vector<int>& pids) {
+  return of_processes(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, pids);
+}
+
+std::optional<EventCounter> EventCounter::instructions_of_self() {
+  return of_self(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+}
+
+std::optional<std::uint64_t> EventCounter::read() const {
+  std::uint64_t sum = 0;
+  for (const int fd : fds_) {
+    std::uint64_t value = 0;
+    if (::read(fd, &value, sizeof value) != sizeof value) return std::nullopt;
+    sum += value;
+  }
+  return sum;
+}
 
 TaskCost read_schedstat(const std::string& path) {
   TaskCost cost;

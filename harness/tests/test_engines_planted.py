@@ -220,6 +220,7 @@ def test_of_several_threads_the_worst_one_counts() -> None:
         "requests": 10, "requests_in_window": 10, "seconds": 1.0, "errors": {"body": 0},
         "established": 4, "cpu_ns_per_request": {"server": 1.0, "client": 1.0},
         "context_switches": {"server": 1, "client": 1}, "tls": None,
+        "instructions_per_request": {"server": 5.0, "client": None},
         "server_on_cpu_ratio": 0.5, "server_run_delay_ratio": 0.01, "littles_law_ratio": 1.0,
         "client_threads": [
             {"on_cpu_ratio": 0.2, "run_delay_ratio": 0.0},
@@ -230,3 +231,5 @@ def test_of_several_threads_the_worst_one_counts() -> None:
     }  # fmt: skip
     found = engines.read_native(report, plan(), has_server=True)
     assert (found.client_on_cpu_ratio, found.run_delay_ratio) == (0.9, 0.4)
+    assert found.server_instructions_per_request == 5.0
+    assert found.client_instructions_per_request is None

@@ -10,10 +10,11 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import msgspec
 
-from httpmark.harness import judge, resources, response_checks, score, wire
+from httpmark.harness import judge, resources, response_checks, score, segmentation, wire
 from httpmark.harness.catalogue import Catalogue, Planned
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
@@ -124,8 +125,11 @@ def fire(
     progress: Progress,
     selected: Callable[[Family], bool] = lambda _: True,
     quick: bool = False,
+    deliveries: Iterable[str] = (),
 ) -> None:
     """Fire a suite; ``fired`` grows as it goes, so an interrupted call leaves what it knows.
+
+    :param deliveries: modes of ``delivery.MODES`` that its delivery corpus goes out in, too.
 
     Families whose controls fail are not fired: their counts would mean nothing, and a server that
     never answers would take hours to say so.
@@ -141,6 +145,11 @@ def fire(
             _fire_cases(
                 catalogue, suite, target, evidence, fired,
                 progress=progress, selected=selected, quick=quick,
+            )  # fmt: skip
+            segmentation.fire(
+                catalogue, suite, facts, evidence, target.name,
+                modes=deliveries, chosen=selected,
+                play=_Shooter(catalogue, target, evidence, fired, lambda _: None).play,
             )  # fmt: skip
         finally:
             fired.wall_seconds += time.monotonic() - started
@@ -269,27 +278,29 @@ def _fire_cases(
     ]
     families = [name for name in families if has_octets(catalogue, name)]
 
-    def planned() -> Iterator[Planned]:
-        for name in families:
-            yield from _chosen(catalogue, name, facts, quick=quick)
+    def cases(names: Iterable[str]) -> Iterator[Case]:
+        for name in names:
+            yield from _sampled(catalogue, name, catalogue.cases(name, facts), quick=quick)
 
-    evidence.plan((one.case.id, one.case.family) for one in planned())
+    evidence.plan((case.id, case.family) for case in cases(families))
     shooter = _Shooter(catalogue, target, evidence, fired, progress)
-    for _ in shooter.play((one.case for one in planned()), in_flight=_CASES_IN_FLIGHT, attempt=1):
+    for _ in shooter.play(cases(families), in_flight=_CASES_IN_FLIGHT, attempt=1):
         pass
     evidence.flush()
     again, alone, silent = _doubtful(catalogue, families, facts, evidence, target.name, quick=quick)
+    doubtful = {name: None for name, _ in again}
+
+    def asked(chosen: set[tuple[str, str]]) -> Iterator[Case]:
+        return (case for case in cases(doubtful) if (case.family, case.id) in chosen)
+
     for attempt in (2, 3):
-        cases = (one.case for one in planned() if one.case.id in again)
-        for _ in shooter.play(cases, in_flight=_AGAIN_IN_FLIGHT, attempt=attempt):
+        for _ in shooter.play(asked(again), in_flight=_AGAIN_IN_FLIGHT, attempt=attempt):
             pass
     # Alone: nothing else is on the server, so load cannot be why. Silent cases share the wait.
-    cases = (_patient(one.case) for one in planned() if one.case.id in alone)
-    for _ in shooter.play(cases, in_flight=1, attempt=4):
-        pass
-    cases = (_patient(one.case) for one in planned() if one.case.id in silent)
-    for _ in shooter.play(cases, in_flight=_AGAIN_IN_FLIGHT, attempt=4):
-        pass
+    for chosen, in_flight in ((alone, 1), (silent, _AGAIN_IN_FLIGHT)):
+        patient = (_patient(case) for case in asked(chosen))
+        for _ in shooter.play(patient, in_flight=in_flight, attempt=4):
+            pass
 
 
 def has_octets(catalogue: Catalogue, family: str) -> bool:
@@ -298,10 +309,15 @@ def has_octets(catalogue: Catalogue, family: str) -> bool:
     return bool(rule.sends or rule.steps)
 
 
-def _chosen(catalogue: Catalogue, family: str, facts: Facts, *, quick: bool) -> Iterator[Planned]:
+_One = TypeVar("_One")
+
+
+def _sampled(
+    catalogue: Catalogue, family: str, made: Iterator[_One], *, quick: bool
+) -> Iterator[_One]:
     """The cases of a family; of the largest every 31st where ``quick`` (contract.md)."""
     step = _QUICK_STEP if quick and catalogue.families[family].count > _QUICK_ABOVE else 1
-    return itertools.islice(catalogue.planned(family, facts), 0, None, step)
+    return itertools.islice(made, 0, None, step)
 
 
 def _doubtful(
@@ -312,19 +328,19 @@ def _doubtful(
     server: str,
     *,
     quick: bool,
-) -> tuple[set[str], set[str], set[str]]:
-    """What to ask again, what of it alone, and what of it was silent."""
-    again: set[str] = set()
-    alone: set[str] = set()
-    silent: set[str] = set()
+) -> tuple[set[tuple[str, str]], set[tuple[str, str]], set[tuple[str, str]]]:
+    """What to ask again, what of it alone, and what of it was silent: family and case."""
+    again: set[tuple[str, str]] = set()
+    alone: set[tuple[str, str]] = set()
+    silent: set[tuple[str, str]] = set()
     for name in families:
         kept = 0
         for verdict, exchanges in judged(catalogue, name, facts, evidence, server, quick=quick):
             if verdict.word not in (Word.FAIL, Word.VOID) or kept >= _AGAIN_MAX:
                 continue
             kept += 1
-            again.add(verdict.case)
-            (silent if exchanges[-1].outcome in _SILENT else alone).add(verdict.case)
+            again.add((name, verdict.case))
+            (silent if exchanges[-1].outcome in _SILENT else alone).add((name, verdict.case))
     return again, alone, silent
 
 
@@ -346,7 +362,7 @@ def judged(
     judging = judge.Judge(hardened=hardened)
     stored = evidence.attempts(server, family=family)
     attempts = next(stored, None)
-    for one in _chosen(catalogue, family, facts, quick=quick):
+    for one in _sampled(catalogue, family, catalogue.planned(family, facts), quick=quick):
         if attempts is None:
             return
         if attempts[0].case != one.case.id:
@@ -489,6 +505,7 @@ def _score_cases(
         answers=checked,
         requirements={id: word for id, (_, word, _) in rows.items()},
         ruleset=ruleset,
+        deliveries=segmentation.compare(catalogue, suite, facts, evidence, server),
         controls=score.controls(
             verdict
             for verdict in cases.values()

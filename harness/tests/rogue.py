@@ -716,7 +716,7 @@ class Connection:
                     await self.refuse(Refused(408, "RFC 9110 15.5.9: too slow"), request)
                 break
             except Ended:
-                if self.buffer or self.in_head or request.method:
+                if self.in_head:
                     await self.refuse(Refused(400, "RFC 9112 8: an incomplete message"), request)
                 break
         await self.linger()
@@ -825,8 +825,11 @@ class Connection:
     async def _static(self, request: Request, root: Path) -> None:
         """A file below the folder, by segments that are decoded once, each for itself."""
         file = _file(root, request.path.removeprefix(b"/static/"), self.bug)
-        if file is None:
+        if file is None or (file.is_dir() and request.path.endswith(b"/")):
             await self.answer(request, 404, b"nothing here\n")
+            return
+        if file.is_dir():
+            await self.answer(request, 301, fields=[(b"Location", request.path + b"/")])
             return
         content = file.read_bytes()
         tag = b'"' + hashlib.sha256(content).hexdigest()[:16].encode() + b'"'
@@ -918,7 +921,7 @@ def _decoded(text: bytes) -> bytes:
 
 
 def _file(root: Path, path: bytes, bug: str | None) -> Path | None:
-    """The file that a path below the mount names, or None."""
+    """The file or folder that a path below the mount names, or None."""
     segments: list[bytes] = []
     for raw in path.split(b"/"):
         segment = _decoded(raw)
@@ -934,7 +937,9 @@ def _file(root: Path, path: bytes, bug: str | None) -> Path | None:
         file = Path(root, *(segment.decode() for segment in segments))
         resolved = file.resolve()
         inside = resolved.is_relative_to(root) or bug in ("B81", "B82")
-        return resolved if inside and resolved.is_file() else None
+        named_as_folder = path.endswith((b"/", b"/.", b"/.."))
+        fits = resolved.is_dir() if named_as_folder else resolved.exists()
+        return resolved if inside and fits else None
     except (ValueError, OSError):  # NUL, no UTF-8, a name too long
         return None
 

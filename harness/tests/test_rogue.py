@@ -1,0 +1,69 @@
+"""The judge judged: a conforming server passes every case, and each planted bug is caught."""
+
+from __future__ import annotations
+
+import pytest
+
+from httpmark.harness import catalogue
+from httpmark.harness.catalogue import Catalogue, Planned
+from httpmark.harness.model import Word
+from httpmark.harness.tests import rogue, rogue_matrix
+from httpmark.harness.tests.rogue_matrix import Words
+
+
+@pytest.fixture(scope="module")
+def known() -> Catalogue:
+    return catalogue.load()
+
+
+@pytest.fixture(scope="module")
+def planned(known: Catalogue) -> list[Planned]:
+    return rogue_matrix.plan(known)
+
+
+@pytest.fixture(scope="module")
+def conforming(planned: list[Planned]) -> Words:
+    """What the catalogue says of the rogue without a bug."""
+    with rogue_matrix.running(None) as port:
+        return rogue_matrix.words(port, planned)
+
+
+def test_every_bug_has_cases_that_name_it_and_a_kept_list() -> None:
+    assert rogue_matrix.NAMED.keys() == rogue.BUGS.keys()
+    assert [bug for bug in rogue.BUGS if not rogue_matrix.golden(bug)] == []
+
+
+def test_the_unmodified_rogue_passes_all_but_what_is_explained(conforming: Words) -> None:
+    other = {case: word for case, word in conforming.items() if word is not Word.PASS}
+    assert other == {case: word for case, (word, _) in rogue_matrix.EXPLAINED.items()}
+
+
+@pytest.mark.parametrize("bug", rogue.BUGS)
+def test_a_bug_is_caught_by_the_cases_that_name_it(
+    bug: str, known: Catalogue, planned: list[Planned], conforming: Words
+) -> None:
+    """And they change as the kept list says; the whole list is for ``rogue_matrix``."""
+    selectors = rogue_matrix.NAMED[bug]
+    checks = {selector for selector in selectors if selector.startswith("RESP-")}
+    chosen = rogue_matrix.named(rogue_matrix.ANSWERS if checks else selectors)
+    fired = [one for one in planned if chosen(known.families[one.case.family])]
+    seen = checks | ({one.case.id for one in fired} if not checks else set())
+    lines = rogue_matrix.changed(bug, fired, conforming)
+    lines = [line for line in lines if line.partition(":")[0] in seen]
+    kept = rogue_matrix.golden(bug) or []
+    assert lines == [line for line in kept if line.partition(":")[0] in seen]
+    worst = "> warn" if bug in rogue_matrix.NOTED_ONLY else "> fail"
+    assert any(line.endswith(worst) for line in lines), rogue.BUGS[bug]
+
+
+def test_a_difference_from_the_kept_list_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], known: Catalogue
+) -> None:
+    entry = known.families["absolute-form"]
+    some = [one for one in rogue_matrix.plan(known) if one.case.family == entry.id]
+    monkeypatch.setattr(rogue_matrix, "plan", lambda _: some)
+    monkeypatch.setattr(rogue_matrix, "golden", lambda _: ["target-root: pass > fail"])
+    assert rogue_matrix.main(["B17"]) == 1
+    told = capsys.readouterr().out
+    assert "+ absolute-form: pass > fail" in told
+    assert "- target-root: pass > fail" in told

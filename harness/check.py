@@ -15,6 +15,7 @@ import msgspec
 from httpmark.harness import (
     catalogue,
     conformance,
+    delivery,
     discovery,
     environment,
     run,
@@ -44,6 +45,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     suites: tuple[str, ...]
     quick: bool = False
+    full: bool = False  # every delivery, too
     path: str = "/hello"
     host: str | None = None
     allow_remote: bool = False
@@ -271,6 +273,7 @@ class Checker:
                             progress=lambda by, task=task: self.events.advance(task, by),  # type: ignore[misc]
                             selected=lambda family: family.id in self.selected,
                             quick=self.options.quick,
+                            deliveries=delivery.MODES if self.options.full else (),
                         )
                     except Unusable as error:
                         died = str(error)

@@ -18,6 +18,7 @@ from typing import TypedDict
 import msgspec
 
 from httpmark.harness.model import (
+    Deliveries,
     Family,
     HarnessError,
     Level,
@@ -241,6 +242,52 @@ def _about(id: str, family: Family | None) -> _About:
     )
 
 
+def _of_deliveries(
+    server: str, suite: str, told: Deliveries, known: Mapping[str, Family]
+) -> list[Finding]:
+    """That the answers depend on where the octets were cut: a finding for each message.
+
+    Where none does, one finding says so. A message whose clause is a MUST or control fails the
+    gate.
+    """
+    cuts = sum(told.fired.values())
+    if not told.disagreements and cuts:
+        return [
+            Finding(
+                server=server,
+                suite=suite,
+                id="deliveries",
+                title="the answer does not depend on where the octets are cut",
+                level=Level.MUST,
+                clause="",
+                said=Said.PASSED,
+                message=f"{told.messages} messages in {cuts} cuts"
+                + (f", {len(told.unstable)} not the same twice" if told.unstable else ""),
+                requests=cuts,
+            )
+        ]
+    return [
+        Finding(
+            server=server,
+            suite=suite,
+            id=f"{one.case}-delivery",
+            title="the answer depends on where the octets are cut",
+            level=one.level,
+            clause=known[one.case].clause if one.case in known else "",
+            ref=known[one.case].ref if one.case in known else "",
+            family=one.case,
+            said=Said.FAILED if one.level in _BINDING else Said.WARNED,
+            message=f"{one.count} cuts of {one.case} draw something else than one write: "
+            f"{one.what}",
+            details=(f"cut as {', '.join(one.deliveries)}",),
+            outcome="delivery",
+            failures=one.count,
+            requests=cuts,
+        )
+        for one in told.disagreements
+    ]
+
+
 def _of_server(server: ServerResult, trouble: str) -> Finding:
     what = "was not measured" if server.unavailable is not None else "died"
     return Finding(
@@ -314,6 +361,8 @@ def _of_suite(
         found.append(_of_case(server.name, name, id, verdict, known.get(id)))
     for id, tally in (suite.generated | suite.answers).items():
         found.append(_of_tally(server.name, name, id, tally, known.get(id)))
+    if suite.deliveries is not None:
+        found += _of_deliveries(server.name, name, suite.deliveries, known)
     if suite.score_percent is None and (suite.reason or not single):
         blocked = controls is not None and controls.failed
         void = sum(counts.void for counts in suite.families.values())

@@ -648,6 +648,7 @@ class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):
     answers: dict[str, Tally] = {}  # the checks on every answer
     requirements: dict[str, Word] = {}  # rows of the ledger
     ruleset: str | None = None
+    deliveries: Deliveries | None = None  # None: one write only
     controls: Controls | None = None
     published: str | None = None  # "exact", "differs", None when nothing was published
     differences: tuple[Difference, ...] = ()

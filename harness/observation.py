@@ -149,9 +149,10 @@ def _boundaries(
     canary_at = completed_at = None
     if case.canary and not case.joined and before and records:
         last = max((r for r in records if r.kind == SENT), key=lambda r: r.at_us, default=None)
-        own = sum(len(s.data) for s in case.steps if s.op is Op.SEND and not s.if_unanswered)
-        is_behind = sent > own - len(case.canary)  # and not the last piece of the message
-        if last is not None and last.octets == len(case.canary) and is_behind and len(before) > 1:
+        # Not every last write of that length is the canary: it may be a piece of the message.
+        own = sum(len(step.data) for step in case.steps if step.op is Op.SEND) - len(case.canary)
+        is_canary = last is not None and last.octets == len(case.canary) and sent != own
+        if is_canary and len(before) > 1:
             canary_at = before[-1][1]
     completing = [step for step in case.steps if step.if_unanswered and step.data]
     if completing:

@@ -23,6 +23,7 @@ from httpmark.harness import (
     catalogue,
     certificates,
     conformance,
+    delivery,
     engines,
     environment,
     ladder,
@@ -88,6 +89,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[str, ...] = ()  # none named: all of images/
     runtime: str = "auto"
     quick: bool = False
+    full: bool = False  # every delivery, too
     out: Path | None = None
     targets: tuple[standing.Standing, ...] = ()  # servers that run already
     engine: str = "native"
@@ -448,6 +450,7 @@ class Runner:
                         fired,
                         progress=lambda by: self.events.advance(task, by),
                         quick=self.options.quick,
+                        deliveries=delivery.MODES if self.options.full else (),
                     )
                 finally:
                     after = resources.cpu_ns(running.pids())

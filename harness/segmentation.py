@@ -1,0 +1,273 @@
+"""Deliveries fired and compared: a server whose answer depends on where TCP cuts is found out.
+
+Each message of the delivery corpus goes out twice in one write, then in every cut of the modes
+asked for; what differs is asked twice more, and counts when it differs every time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from httpmark.harness import corpus, delivery
+from httpmark.harness.catalogue import Catalogue, Planned
+from httpmark.harness.delivery import Drawn, Known
+from httpmark.harness.evidence import Evidence
+from httpmark.harness.model import Case, Deliveries, Disagreement, Exchange, Facts, Family
+
+Play = Callable[..., Iterator[Exchange]]
+
+_IN_FLIGHT = 128
+_AGAIN_IN_FLIGHT = 8
+_ATTEMPTS = 3
+_ROOM = "room@"  # the control of ``buf``: does the server take so much of a header section
+_BEHIND_OCTETS = 1024  # what may stand behind the octet that is moved to the end of a buffer
+_FRAMED = re.compile(rb"(?i)\n(?:content-length|transfer-encoding)[ \t]*:")
+# Its last octet is left over: what follows the first answer is not the message's alone.
+_FIRST_ONLY = frozenset({"EOL-07"})
+_TAKEN = ("ACC", "EITHER", "PARSED")
+_DISAGREEMENTS_MAX = 64  # told by name, of one case
+_AGAIN_MAX = 64
+
+
+def corpus_of(
+    catalogue: Catalogue, suite: str, facts: Facts, chosen: Callable[[Family], bool]
+) -> Iterator[tuple[Family, Planned]]:
+    """The delivery corpus of a suite, as far as a target can be asked it."""
+    for family in catalogue.of_suite(suite):
+        wanted = family.deliver or any(ref in delivery.VARIATIONS for ref in family.refs)
+        if not wanted or not chosen(family) or catalogue.inapplicable(family.id, facts) is not None:
+            continue
+        for planned in catalogue.planned(family.id, facts):
+            if delivery.is_delivered(family, planned.case.id) and not _by_timing(planned):
+                yield family, planned
+
+
+def _by_timing(planned: Planned) -> bool:
+    """A place that answers before it reads content takes or refuses it by timing."""
+    case, expectation = planned.case, planned.expectation
+    if case.place != "hello" or not _FRAMED.search(delivery.message(case)):
+        return False
+    return expectation is not None and expectation.passes[0].answers[0].word not in _TAKEN
+
+
+def before(case: Case, facts: Facts) -> bytes:
+    """A whole request with content, at the case's place."""
+    place = facts.path if case.place == "hello" else f"/{case.place}"
+    return (
+        f"POST {place} HTTP/1.1\r\nHost: {facts.host}\r\nContent-Length: 5\r\n\r\nhello"
+    ).encode("latin-1")
+
+
+def fire(
+    catalogue: Catalogue,
+    suite: str,
+    facts: Facts,
+    evidence: Evidence,
+    server: str,
+    *,
+    modes: Iterable[str],
+    play: Play,
+    chosen: Callable[[Family], bool] = lambda _: True,
+) -> None:
+    """Fire a suite's delivery corpus in every cut of the modes; exchanges go into evidence.
+
+    :param play: plays cases into evidence: ``play(cases, in_flight=, attempt=)``.
+    """
+    modes = tuple(modes)
+    base = list(corpus_of(catalogue, suite, facts, chosen))
+    if not base or not modes:
+        return
+    cases = [planned.case for _, planned in base]
+    for attempt in (1, 2):
+        _exhaust(play(map(delivery.one, cases), in_flight=_IN_FLIGHT, attempt=attempt))
+    if "buf" in modes:
+        rooms = _rooms(catalogue, facts)
+        _exhaust(play(rooms, in_flight=1, attempt=1))
+    evidence.flush()
+    found = _Comparison(catalogue, facts, evidence, server)
+    # Read here: the probe takes cases on a thread of its own, evidence stays on this one.
+    known = [
+        (planned.case, told, found.joins(family, planned.case))
+        for family, planned in base
+        if (told := found.known(planned.case)) is not None
+    ]
+
+    def cut() -> Iterator[Case]:
+        for case, told, joins in known:
+            for mode in modes:
+                if mode != "join" or joins:
+                    yield from delivery.deliveries(case, mode, told)
+
+    _exhaust(play(cut(), in_flight=_IN_FLIGHT, attempt=1))
+    evidence.flush()
+    again = {
+        (planned.case.id, made.delivery)
+        for family, planned in base
+        for made, _ in list(found.differing(family, planned.case))[:_AGAIN_MAX]
+    }
+    for attempt in range(2, _ATTEMPTS + 1):
+        doubted = (made for made in cut() if (made.id, made.delivery) in again)
+        _exhaust(play(doubted, in_flight=_AGAIN_IN_FLIGHT, attempt=attempt))
+    evidence.flush()
+
+
+def _exhaust(exchanges: Iterator[Exchange]) -> None:
+    for _ in exchanges:
+        pass
+
+
+def _rooms(catalogue: Catalogue, facts: Facts) -> list[Case]:
+    """A plain request padded to each number of buffers: is there room for it at all."""
+    case = _plain(catalogue, facts)
+    if case is None:
+        return []
+    made = []
+    octets = delivery.message(case)
+    for count in delivery.BUFFERS:
+        size = count * delivery.BUFFER_OCTETS + _BEHIND_OCTETS
+        moved = delivery.padded(octets, size, len(octets) - 1)
+        if moved is not None:
+            made.append(delivery.one_of(case, moved, f"{_ROOM}{count}"))
+    return made
+
+
+def _plain(catalogue: Catalogue, facts: Facts) -> Case | None:
+    for family in catalogue.families.values():
+        if "BASE-01" in family.refs:
+            return next(corpus.cases(family.id, catalogue.rules[family.id], facts))
+    return None
+
+
+class _Comparison:
+    """Reads what stored exchanges say; remembers what one write of each message drew."""
+
+    def __init__(self, catalogue: Catalogue, facts: Facts, evidence: Evidence, server: str) -> None:
+        self._facts = facts
+        self._evidence = evidence
+        self._server = server
+        self._alone: dict[str, tuple[Drawn, ...]] = {}
+        plain = _plain(catalogue, facts)
+        self._buffers = tuple(
+            count
+            for count in delivery.BUFFERS
+            if plain is not None
+            for exchange in evidence.exchanges(server, case=plain.id, delivery=f"{_ROOM}{count}")
+            if exchange.received.startswith((b"HTTP/1.1 2", b"HTTP/1.0 2"))
+        )
+
+    def alone(self, case: Case) -> tuple[Drawn, ...]:
+        """What one write drew, each time."""
+        if case.id not in self._alone:
+            made = delivery.one(case)
+            attempts = self._evidence.attempts(self._server, case=case.id, delivery=delivery.ONE)
+            self._alone[case.id] = tuple(
+                delivery.drawn(made, exchange) for one in attempts for exchange in one
+            )
+        return self._alone[case.id]
+
+    def known(self, case: Case) -> Known | None:
+        """What the cuts depend on; None where one write did not draw the same twice."""
+        drawn = self.alone(case)
+        if len(drawn) < 2 or not stable(drawn):
+            return None
+        first = drawn[0]
+        return Known(
+            refused=bool(first.answers) and first.answers[0].status >= 400,
+            stays_open=not first.closed,
+            before=before(case, self._facts),
+            buffers=self._buffers,
+        )
+
+    def joins(self, family: Family, case: Case) -> bool:
+        """Whether a second copy says anything: not behind silence or an octet that is left over."""
+        return bool(self.alone(case)[0].answers) and not _FIRST_ONLY.intersection(family.refs)
+
+    def cuts(self, family: Family, case: Case) -> Iterator[tuple[Case, list[str]]]:
+        """Each cut that was fired, with how each attempt at it differs from one write."""
+        known = self.known(case)
+        if known is None:
+            return
+        made = {
+            cut.delivery: cut
+            for mode in delivery.MODES
+            for cut in delivery.deliveries(case, mode, known)
+        }
+        alone = self.alone(case)[0]
+        first_only = bool(_FIRST_ONLY.intersection(family.refs))
+        for attempts in self._evidence.attempts(self._server, case=case.id, delivery=None):
+            cut = made.get(attempts[0].delivery)
+            if cut is not None:
+                yield (
+                    cut,
+                    [
+                        delivery.difference(
+                            alone,
+                            delivery.drawn(cut, exchange),
+                            cut.delivery,
+                            first_only=first_only,
+                        )
+                        for exchange in attempts
+                        if not exchange.machine_dropped
+                    ],
+                )
+
+    def differing(self, family: Family, case: Case) -> Iterator[tuple[Case, str]]:
+        """The cuts that differed every time they were asked, and how."""
+        for cut, told in self.cuts(family, case):
+            if told and all(told):
+                yield cut, told[-1]
+
+
+def stable(drawn: tuple[Drawn, ...]) -> bool:
+    """Whether one write of a message drew the same each time; a close that varies is permitted."""
+    return all(
+        not delivery.difference(a, b, delivery.ONE) for a in drawn for b in drawn if a is not b
+    )
+
+
+def compare(
+    catalogue: Catalogue, suite: str, facts: Facts, evidence: Evidence, server: str
+) -> Deliveries | None:
+    """Where the deliveries of a suite agree and where not, from stored exchanges alone.
+
+    None where none was fired.
+    """
+    found = _Comparison(catalogue, facts, evidence, server)
+    fired: Counter[str] = Counter()
+    unstable: list[str] = []
+    disagreements: list[Disagreement] = []
+    messages = 0
+    for family, planned in corpus_of(catalogue, suite, facts, lambda _: True):
+        case = planned.case
+        drawn = found.alone(case)
+        if not drawn:
+            continue
+        messages += 1
+        if not stable(drawn):
+            unstable.append(case.id)
+            continue
+        told: list[tuple[str, str]] = []
+        for cut, differences in found.cuts(family, case):
+            fired[delivery.mode_of(cut.delivery)] += 1
+            if len(differences) >= _ATTEMPTS and all(differences):
+                told.append((cut.delivery, differences[-1]))
+        if told:
+            disagreements.append(
+                Disagreement(
+                    case=case.id,
+                    level=planned.level,
+                    count=len(told),
+                    deliveries=tuple(name for name, _ in told[:_DISAGREEMENTS_MAX]),
+                    what=Counter(what for _, what in told).most_common(1)[0][0],
+                )
+            )
+    if not messages:
+        return None
+    return Deliveries(
+        messages=messages,
+        fired=dict(fired),
+        unstable=tuple(unstable),
+        disagreements=tuple(disagreements),
+    )

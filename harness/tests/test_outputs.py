@@ -82,54 +82,69 @@ def test_what_a_terminal_shows_fits_it_but_for_what_is_to_be_copied() -> None:
         assert lines[0].startswith(f"GATE {'failed, exit code 1' if one.code else 'passed'}")
 
 
+FAMILY = "field_name_length_space_before_colon"
+FEW = ("get-plain", "host-missing", FAMILY)
+
+
 def test_the_gate_from_configuration_to_ratchet(tmp_path: Path) -> None:
-    """One server, as a project would: red, excused, green, stricter, mended."""
+    """One server, as a project would: red, excused, green, worse, mended."""
     (tmp_path / "httpmark.toml").write_text(
-        '[check]\nsuite = "seed"\nruleset = "seed"\noutputs = "out"\nquick = true\n'
+        f'[check]\nsuite = "rfc"\ncase = {json.dumps(FEW)}\noutputs = "out"\nfail-under = 1\n'
     )
     known = ("--baseline", "known.toml", "--out")
     with listening("null") as target:
         code, out, _ = command("check", target, "--out", "r1", cwd=tmp_path)
         assert code == 1
         assert "GATE failed, exit code 1" in out
-        assert f"httpmark replay path_byte-80 {target}" in out
+        assert f"httpmark replay host-missing {target}" in out
         code, out, errors = command(
             "check", target, *known, "r2", "--allow-growth", "a null server", cwd=tmp_path
         )
-        assert code == 0
-        assert "path_byte: listed" in errors
-        assert "6 expected" in out
+        assert code == 0, out
+        assert "host-missing: listed" in errors
+        assert "2 expected" in out
         junit = junitparser.JUnitXml.fromfile(str(tmp_path / "out" / "junit.xml"))
-        assert (junit.failures, junit.skipped) == (0, 6)
+        excused = [
+            case.name
+            for suite in junit
+            for case in suite
+            if [why.message for why in case.result] == ["expected failure: a null server"]
+        ]
+        assert (junit.failures, sorted(excused)) == (0, [FAMILY, "host-missing"])
         text = (tmp_path / "known.toml").read_text()
-        (tmp_path / "known.toml").write_text(text.replace("at_most = 175", "at_most = 174", 1))
+        (tmp_path / "known.toml").write_text(text.replace("at_most = 129", "at_most = 128"))
         code, out, _ = command("check", target, *known, "r3", cwd=tmp_path)
         assert code == 1
-        assert "the baseline excuses 174" in " ".join(out.split())
+        assert "the baseline excuses 128" in " ".join(out.split())
+        # The command line beats the file.
+        code, _, _ = command(
+            "check", target, "--case", "get-plain", "--fail-under", "0", "--out", "r0", cwd=tmp_path
+        )
+        assert code == 0
     with listening("server") as target:
         (tmp_path / "known.toml").write_text(text)
-        # The command line beats the file.
-        rfc = ("--ruleset", "rfc")
-        code, out, _ = command(
-            "check", target, *rfc, *known, "r4", "--strict-baseline", cwd=tmp_path
-        )
+        code, out, _ = command("check", target, *known, "r4", "--strict-baseline", cwd=tmp_path)
         assert code == 1
         assert "take it out" in out
         code, _, errors = command(
             "check", target, *known, "r5", "--strict-baseline", "--update", cwd=tmp_path
         )
         assert code == 0, errors
-        assert "path_byte: passes, taken out" in errors
+        assert f"{FAMILY}: passes, taken out" in errors
         assert (tmp_path / "known.toml").read_text().strip() == ""
-    for form, (file, _) in outputs.FORMATS.items():
-        code, out, _ = command("report", "r1", "--format", form, "--out", file, cwd=tmp_path)
-        assert (code, out) == (0, f"{file}\n")
+    result = harness_run.read(tmp_path / "r1")
+    stored = outputs.stored(tmp_path / "r1", result)
+    for form in outputs.FORMATS:
+        assert outputs.render(form, stored)
+    code, out, _ = command("report", "r1", "--format", "junit", "--out", "j.xml", cwd=tmp_path)
+    assert (code, out) == (0, "j.xml\n")
+    assert junitparser.JUnitXml.fromfile(str(tmp_path / "j.xml")).failures == 2
     code, out, _ = command("report", "r1", "--format", "scoreboard", cwd=tmp_path)
     assert max(map(len, out.splitlines())) <= 80
     code, out, _ = command("report", "r1", "--json", cwd=tmp_path)
-    assert json.loads(out)["families"][0]["server"] == "target"
-    code, out, _ = command("export", "r1", "--csv", "--table", "families", cwd=tmp_path)
-    assert out.startswith("server,suite,family,")
+    assert json.loads(out)["findings"][0]["server"] == "target"
+    code, out, _ = command("export", "r1", "--csv", "--table", "findings", cwd=tmp_path)
+    assert out.startswith("server,suite,id,")
     code, out, _ = command(
         "export", "r1", "--parquet", "--table", "exchanges", "--out", "p", cwd=tmp_path
     )

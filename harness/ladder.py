@@ -206,8 +206,10 @@ def sources(bind: str | None, number: int) -> str | None:
 
 def _memory(ground: Ground) -> Memory:
     memory = resources.memory(ground.pids(), cgroup=ground.cgroup)
-    if memory is None or not ground.alive():
+    if not ground.alive():
         raise Unusable(ground.exit_reason())
+    if memory is None:
+        raise Unusable("its processes cannot be seen from here, so their memory is not known")
     return memory
 
 

@@ -109,6 +109,13 @@ def test_a_server_that_dies_on_the_ladder_is_said() -> None:
             ladder.climb(PLAN, dead, cpus=None)
 
 
+def test_processes_that_cannot_be_seen_have_no_memory() -> None:
+    with greedy() as ground:
+        unseen = msgspec.structs.replace(ground, pids=lambda: [])
+        with pytest.raises(Unusable, match="cannot be seen"):
+            ladder.climb(PLAN, unseen, cpus=None)
+
+
 def test_null_does_not_pile_up_for_those_who_never_read() -> None:
     null = [binaries.need("null"), "--port", "0"]
     with subprocess.Popen(null, stdout=subprocess.PIPE, text=True) as process:

@@ -6,6 +6,7 @@ stored run can be scored again for ever.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections import Counter
@@ -14,8 +15,8 @@ from typing import TypeVar
 
 import msgspec
 
-from httpmark.harness import judge, resources, response_checks, score, segmentation, wire
-from httpmark.harness.catalogue import Catalogue, Planned
+from httpmark.harness import judge, resources, response_checks, runners, score, segmentation, wire
+from httpmark.harness.catalogue import Catalogue
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     Case,
@@ -41,6 +42,7 @@ _CASES_IN_FLIGHT = 256
 # What fails is asked three times and once alone (cases.md); of a large family the first few.
 _AGAIN_IN_FLIGHT = 16
 _AGAIN_MAX = 32
+_LATE_MAX = 512  # where time ran out among many in flight, load may be why: no such failure is kept
 _QUICK_STEP = 31
 _QUICK_ABOVE = 50_000
 _SILENT = (Outcome.HUNG, Outcome.REFUSED)
@@ -95,6 +97,19 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             unix=self.unix, tls=self.tls, ca_file=self.ca_file,
         )  # fmt: skip
 
+    def flood(
+        self, octets: bytes, total: int, stall_s: float, look: Callable[[], None]
+    ) -> tuple[int, str]:
+        """What it takes from a client that reads nothing (``wire.flood``)."""
+        return wire.flood(
+            self.address, self.port, octets, total=total, stall_s=stall_s, look=look,
+            unix=self.unix,
+        )  # fmt: skip
+
+    def pids(self) -> list[int]:
+        """Its processes on this machine, as far as we may see them."""
+        return [] if self.unix else resources.tree(resources.listeners(self.port))
+
     @property
     def place(self) -> str:
         """Where it listens, for messages."""
@@ -146,6 +161,7 @@ def fire(
                 catalogue, suite, target, evidence, fired,
                 progress=progress, selected=selected, quick=quick,
             )  # fmt: skip
+            _run(catalogue, suite, target, evidence, fired, selected=selected)
             segmentation.fire(
                 catalogue, suite, facts, evidence, target.name,
                 modes=deliveries, chosen=selected,
@@ -303,6 +319,60 @@ def _fire_cases(
             pass
 
 
+def _run(
+    catalogue: Catalogue,
+    suite: str,
+    target: Target,
+    evidence: Evidence,
+    fired: Fired,
+    *,
+    selected: Callable[[Family], bool],
+) -> None:
+    """Let programs play what one exchange cannot show; what they saw is kept beside it.
+
+    :raises ServerDied: the server went away meanwhile.
+    """
+    facts = target.facts()
+    for family in catalogue.of_suite(suite):
+        play = runners.RUNNERS.get(family.runner or "")
+        if play is None or not selected(family) or catalogue.inapplicable(family.id, facts):
+            continue
+        case = next(catalogue.cases(family.id, facts), None)
+        if case is None:
+            continue
+        stage = runners.Stage(
+            case=case,
+            facts=facts,
+            fire=functools.partial(_played, target, evidence, fired),
+            alive=lambda: hello(target) is not None,
+            pids=target.pids,
+            flood=target.flood,
+        )
+        found = play(stage)
+        if (reason := target.death()) is not None:
+            raise ServerDied(reason)
+        expected = (play.__doc__ or "").partition("\n")[0].rstrip(".")
+        evidence.observe(
+            target.name,
+            Verdict(family.id, found.word, expected, found.actual, None, family.level),
+        )
+
+
+def _played(
+    target: Target, evidence: Evidence, fired: Fired, cases: list[Case], in_flight: int
+) -> list[Exchange]:
+    """Play cases into evidence; their exchanges in the order of the cases."""
+    evidence.plan((case.id, case.family) for case in cases)
+    found: dict[str, Exchange] = {}
+    with target.probe(in_flight=in_flight) as probe:
+        for batch in probe.fire(cases):
+            evidence.add(target.name, batch)
+            fired.exchanges += len(batch)
+            found |= {exchange.delivery: exchange for exchange in batch}
+    fired.probe_cpu_seconds += probe.cpu_seconds
+    return [found[case.delivery] for case in cases]
+
+
 def has_octets(catalogue: Catalogue, family: str) -> bool:
     """Whether an entry sends anything of its own; a view only looks at what others drew."""
     rule = catalogue.rules[family]
@@ -336,11 +406,14 @@ def _doubtful(
     for name in families:
         kept = 0
         for verdict, exchanges in judged(catalogue, name, facts, evidence, server, quick=quick):
-            if verdict.word not in (Word.FAIL, Word.VOID) or kept >= _AGAIN_MAX:
+            late = judge.ran_out(exchanges[-1])
+            if verdict.word not in (Word.FAIL, Word.VOID) or kept >= (
+                _LATE_MAX if late else _AGAIN_MAX
+            ):
                 continue
             kept += 1
             again.add((name, verdict.case))
-            (silent if exchanges[-1].outcome in _SILENT else alone).add((name, verdict.case))
+            (silent if late else alone).add((name, verdict.case))
     return again, alone, silent
 
 
@@ -469,15 +542,15 @@ def _score_cases(
     requests = 0
     for family in families:
         hardened = ruleset == "hardened"
-        if family.id in stored:
+        if family.id in observed:
+            found = [observed[family.id]]
+        elif family.id in stored:
             found = []
             for verdict, exchanges in judged(
                 catalogue, family.id, facts, evidence, server, hardened=hardened, answers=answers
             ):
                 requests += len(exchanges)
                 found.append(_strict(verdict, family) if hardened else verdict)
-        elif family.id in observed:
-            found = [observed[family.id]]
         elif why := catalogue.inapplicable(family.id, facts):
             found = [Verdict(family.id, Word.NOT_APPLICABLE, "", why, None, family.level)]
         else:

@@ -116,7 +116,7 @@ def settled(verdicts: list[Verdict], attempts: list[Exchange]) -> Verdict:
     counted = [
         verdict
         for verdict, exchange in zip(verdicts, attempts, strict=True)
-        if not (len(attempts) > 1 and exchange.attempt == 1 and _silent(exchange))
+        if not (len(attempts) > 1 and exchange.attempt == 1 and ran_out(exchange))
     ]
     last = counted[-1]
     words = {verdict.word for verdict in counted}
@@ -126,7 +126,8 @@ def settled(verdicts: list[Verdict], attempts: list[Exchange]) -> Verdict:
     return Verdict(last.case, Word.UNSTABLE, last.expected, told, last.span, last.level)
 
 
-def _silent(exchange: Exchange) -> bool:
+def ran_out(exchange: Exchange) -> bool:
+    """Whether an answer did not come in time, or no connection did."""
     return exchange.outcome in (Outcome.HUNG, Outcome.REFUSED) or bool(exchange.flags & _RAN_OUT)
 
 

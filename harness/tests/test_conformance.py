@@ -10,7 +10,16 @@ import pytest
 
 from httpmark.harness import catalogue, conformance
 from httpmark.harness.evidence import Evidence
-from httpmark.harness.model import Family, Level, SuiteResult, Unusable
+from httpmark.harness.model import (
+    End,
+    Exchange,
+    Facts,
+    Family,
+    Level,
+    Outcome,
+    SuiteResult,
+    Unusable,
+)
 
 from . import peers
 
@@ -113,3 +122,26 @@ def test_a_target_that_goes_away_is_said(tmp_path: Path) -> None:
                     KNOWN, "seed", target, evidence, conformance.Fired(), progress=progress
                 )
         assert list(evidence.exchanges("peer")) != []
+
+
+@pytest.mark.parametrize(("outcome", "asked"), [(Outcome.HUNG, 224), (Outcome.CLOSED, 32)])
+def test_what_ran_out_of_time_is_asked_again_and_of_other_failures_the_first_few(
+    tmp_path: Path, outcome: Outcome, asked: int
+) -> None:
+    family = "field_value_octet_good"
+    facts = Facts(host="a")
+    end = End.OPEN if outcome is Outcome.HUNG else End.CLOSED
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        made = list(KNOWN.cases(family, facts))
+        evidence.plan((case.id, case.family) for case in made)
+        evidence.add(
+            "peer",
+            [Exchange(c.id, c.family, c.sent, b"", outcome, end, None, 1, 1) for c in made],
+        )
+        evidence.flush()
+        again, alone, silent = conformance._doubtful(
+            KNOWN, [family], facts, evidence, "peer", quick=False
+        )
+    assert len(again) == asked
+    assert len(silent) == (asked if outcome is Outcome.HUNG else 0)
+    assert alone | silent == again

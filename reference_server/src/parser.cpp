@@ -13,9 +13,6 @@ namespace {
 
 constexpr unsigned kBlock = 64;
 constexpr std::string_view kVersionPattern = "HTTP/d.d\r\n";
-// Lengths of the field names that take_field() knows.
-constexpr std::uint64_t kKnownLengths =
-    1U << 4 | 1U << 6 | 1U << 7 | 1U << 10 | 1U << 14 | 1U << 17;
 constexpr std::uint8_t kLeadLinesStrict = 1;
 constexpr std::uint8_t kLeadLinesTolerant = 8;
 
@@ -34,6 +31,15 @@ inline std::uint64_t load8(const char* p) {
     std::memcpy(&word, p, sizeof word);
     return word;
 }
+
+bool reject(ParseResult& result, Reason reason, std::uint64_t offset) {
+    result.verdict = Verdict::kRejected;
+    result.reason = reason;
+    result.offset = static_cast<std::uint32_t>(offset);
+    return false;
+}
+
+}  // namespace
 
 Method method_of(std::string_view name) {
     switch (name.size()) {
@@ -61,15 +67,6 @@ Method method_of(std::string_view name) {
     }
     return Method::kUnknown;
 }
-
-bool reject(ParseResult& result, Reason reason, std::uint64_t offset) {
-    result.verdict = Verdict::kRejected;
-    result.reason = reason;
-    result.offset = static_cast<std::uint32_t>(offset);
-    return false;
-}
-
-}  // namespace
 
 Reason FieldWalker::step(unsigned char c, const Bounds& bounds) {
     const auto pick = [&](Reason field, Reason trailer) {
@@ -132,84 +129,6 @@ Reason FieldWalker::step(unsigned char c, const Bounds& bounds) {
             break;
     }
     CHECK(false);
-}
-
-namespace {
-
-// The next block, and how many of its octets are there. Never a load past the end: a short block is
-// read from a copy, and what stands behind it there is masked out by the caller.
-template <class Classify>
-inline unsigned load_block(const char* data, std::size_t left, const Classify& classify) {
-    if (left >= kBlock) {
-        classify(data);
-        return kBlock;
-    }
-    char tail[kBlock] = {};
-    std::memcpy(tail, data, left);
-    classify(tail);
-    return static_cast<unsigned>(left);
-}
-
-}  // namespace
-
-ParseResult HeadParser::parse(const char* data, std::size_t size, const Limits& limits,
-                              Strictness strictness, const ScanKernel& kernel) {
-    const Context context{data, limits, strictness, kernel};
-    ParseResult result;
-    while (scan_ < size) {
-        BlockMasks masks;
-        const unsigned n = load_block(data + scan_, size - scan_,
-                                      [&](const char* block) { kernel.classify(block, &masks); });
-        unsigned at = 0;
-        if (phase_ != Phase::kFields && !quick_request_line(context, masks, n, at) &&
-            !request_line(context, masks, n, at, result)) {
-            return result;
-        }
-        if (phase_ == Phase::kFields) {
-            return fields(context, size, kernel, masks, n, at);
-        }
-        scan_ += n;
-    }
-    return result;
-}
-
-// The common request-line, all of it in the first block: origin-form without '%', HTTP/1.1. Takes
-// it whole or leaves everything as it was.
-inline bool HeadParser::quick_request_line(const Context& context, const BlockMasks& masks,
-                                           unsigned n, unsigned& at) {
-    if (phase_ != Phase::kStart || scan_ != 0 || context.strictness == Strictness::kBrowser) {
-        return false;
-    }
-    const char* const block = context.data;
-    const std::uint64_t method_stop = ~masks.token & low_bits(n);
-    if (method_stop == 0) return false;
-    const unsigned method_size = lowest(method_stop);
-    if (method_size == 0 || method_size > context.limits.method_max || method_size + 2 > n ||
-        block[method_size] != ' ' || block[method_size + 1] != '/') {
-        return false;
-    }
-    const unsigned begin = method_size + 1;
-    const std::uint64_t target_stop = ~masks.target & low_bits(n) & high_bits_from(begin);
-    if (target_stop == 0) return false;
-    const unsigned end = lowest(target_stop);
-    const std::uint64_t percent = masks.percent & low_bits(end) & high_bits_from(begin);
-    if (percent != 0 || end - begin > context.limits.target_max || n - end < 11 ||
-        block[end] != ' ' || std::memcmp(block + end + 1, "HTTP/1.1", 8) != 0 ||
-        block[end + 9] != '\r' || block[end + 10] != '\n') {
-        return false;
-    }
-    head_.method_name = {0, method_size};
-    head_.method =
-        std::memcmp(block, "GET ", 4) == 0 ? Method::kGet : method_of({block, method_size});
-    if (head_.method == Method::kConnect) return false;
-    head_.target = {begin, end - begin};
-    head_.version_major = 1;
-    head_.version_minor = 1;
-    at = end + 11;
-    phase_ = Phase::kFields;
-    head_.fields_begin = at;
-    lines_.line_start = at;
-    return true;
 }
 
 // Goes as far as the request-line reaches in this block; false when the verdict is in `result`.
@@ -276,11 +195,7 @@ bool HeadParser::request_line(const Context& context, const BlockMasks& masks, u
                 const std::uint64_t must_be_hex =
                     ((percent << 1) | (percent << 2) | percent_carry_) & range &
                     (low_bits(end) | (end < n ? std::uint64_t{1} << end : 0));
-                std::uint64_t bad = must_be_hex;
-                if (bad != 0) {
-                    load_block(block, n,
-                               [&](const char* octets) { bad &= ~context.kernel.hex(octets); });
-                }
+                const std::uint64_t bad = must_be_hex & ~masks.hex;
                 const std::uint64_t limit = mark_ + context.limits.target_max;
                 const std::uint32_t bad_offset = scan_ + (bad != 0 ? lowest(bad) : end);
                 if (bad_offset > limit) return reject(result, Reason::kTargetTooLong, limit);
@@ -440,157 +355,29 @@ Reason HeadParser::judge_authority_form(const char* data) {
     return Reason::kNone;
 }
 
-// The field lines, a block at a time and all lines of a block at once.
-ParseResult HeadParser::fields(const Context& context, std::size_t size, const ScanKernel& kernel,
-                               BlockMasks& masks, unsigned n, unsigned at) {
-    const char* const data = context.data;
-    const Limits& limits = context.limits;
-    // Locals while a block is looked at; lines_ keeps how it was entered, for diagnose().
-    std::uint32_t line_start = lines_.line_start;
-    std::uint32_t colon = lines_.colon;
-    std::uint32_t count = lines_.count;
-    Carry carry = lines_.carry;
-    while (true) {
-        if (at >= n) {  // the request-line ended with the block
-            scan_ += n;
-            if (scan_ >= size) return {};
-            n = load_block(data + scan_, size - scan_,
-                           [&](const char* block) { kernel.classify_fields(block, &masks); });
-            at = 0;
-        }
-        const std::uint32_t base = scan_;
-        if (carry == Carry::kAfterEndCr) {
-            const std::uint32_t length = base + 1;
-            if (data[base] != '\n' || length > limits.head_max) {
-                return diagnose(context, at, n);
-            }
-            head_.field_count = count;
-            return {Verdict::kAccepted, Reason::kNone, length};
-        }
-        const std::uint64_t range = low_bits(n) & high_bits_from(at);
-        const std::uint64_t entry = std::uint64_t{1} << at;
-        const std::uint64_t starts =
-            (((masks.lf & range) << 1) | (carry == Carry::kLineStart ? entry : 0)) & range;
-        // A CR at a line start ends the section; what stands behind it belongs to others.
-        const std::uint64_t end_cr = masks.cr & starts;
-        const unsigned end = end_cr == 0 ? n : lowest(end_cr);
-        const std::uint64_t inside = range & low_bits(end);
-
-        const std::uint64_t cr = masks.cr & inside;
-        const std::uint64_t lf = masks.lf & inside;
-        const std::uint64_t token = masks.token & inside;
-        const std::uint64_t line_starts = starts & inside;
-        // Every CR is followed by LF and every LF follows a CR.
-        std::uint64_t fault = (((cr << 1) | (carry == Carry::kAfterCr ? entry : 0)) ^ lf) & inside;
-        // A carry sent into each name comes out at its first octet that is no tchar: the colon, or
-        // else fold, space before the colon, a bad octet, a missing colon.
-        const std::uint64_t add = (line_starts & token) | (carry == Carry::kName ? entry : 0);
-        std::uint64_t sum = 0;
-        const bool overflow = __builtin_add_overflow(token, add, &sum);
-        const std::uint64_t name_ends = sum & ~token & inside;
-        fault |= name_ends & ~masks.colon;
-        fault |= line_starts & ~token;
-        fault |= masks.forbidden & inside;
-        if (end_cr != 0 && end + 1 < n && data[base + end + 1] != '\n') fault |= end_cr;
-        if (fault != 0) [[unlikely]] {
-            return diagnose(context, at, n);
-        }
-
-        // Lock step over colons and CRs. A line that came in with its colon known ends at the
-        // first CR.
-        std::uint64_t colons = name_ends;
-        bool in_value = carry == Carry::kValue;
-        bool beyond = false;
-        for (std::uint64_t ends = cr; ends != 0; ends &= ends - 1) {
-            if (!in_value) {
-                colon = base + lowest(colons);
-                colons &= colons - 1;
-            }
-            const std::uint32_t line_end = base + lowest(ends);
-            ++count;
-            beyond |= colon - line_start > limits.field_name_max;
-            beyond |= line_end - colon - 1 > limits.field_value_max;
-            if ((kKnownLengths >> ((colon - line_start) & 63) & 1) != 0) {
-                take_field(data, line_start, colon, line_end);
-            }
-            line_start = line_end + 2;
-            in_value = false;
-        }
-        beyond |= count > limits.field_lines_max;
-        if (colons != 0) {
-            colon = base + lowest(colons);
-            in_value = true;
-        }
-        if (end_cr != 0) {
-            const std::uint32_t length = base + end + 2;
-            if (beyond || length > limits.head_max) [[unlikely]] {
-                // What is too long may be the LF that has not come yet.
-                const ParseResult result = diagnose(context, at, std::min(end + 2, n));
-                if (result.verdict == Verdict::kRejected) return result;
-            }
-            if (end + 1 < n) {
-                head_.field_count = count;
-                return {Verdict::kAccepted, Reason::kNone, length};
-            }
-            carry = Carry::kAfterEndCr;
-        } else {
-            const std::uint64_t last = std::uint64_t{1} << (n - 1);
-            const std::uint32_t reached = base + n;
-            const bool in_name = n == kBlock ? overflow : ((sum >> n) & 1U) != 0;
-            beyond |= reached > limits.head_max;
-            if (in_name) {
-                carry = Carry::kName;
-                beyond |=
-                    reached - line_start > limits.field_name_max || count >= limits.field_lines_max;
-            } else if (in_value) {
-                carry = Carry::kValue;
-                beyond |= reached - (colon + 1) > limits.field_value_max ||
-                          colon - line_start > limits.field_name_max ||
-                          count >= limits.field_lines_max;
-            } else {
-                carry = (lf & last) != 0 ? Carry::kLineStart : Carry::kAfterCr;
-            }
-            if (beyond) [[unlikely]] {
-                const ParseResult result = diagnose(context, at, n);
-                CHECK(result.verdict == Verdict::kRejected);
-                return result;
-            }
-        }
-        lines_.line_start = line_start;
-        lines_.colon = colon;
-        lines_.count = count;
-        lines_.carry = carry;
-        at = n;
-    }
-}
-
-// The masks say this block is at fault, or a bound may be passed in it: find the first octet.
-ParseResult HeadParser::diagnose(const Context& context, unsigned from, unsigned to) const {
+// The masks say this block is at fault, or a bound may be passed in it: find the first octet. No
+// verdict when none is.
+ParseResult HeadParser::diagnose(const Context& context, unsigned to) const {
     FieldWalker walker;
     walker.lines = lines_.count;
-    switch (lines_.carry) {
-        case Carry::kLineStart:
-            break;
-        case Carry::kAfterEndCr:
-            walker.phase = FieldWalker::Phase::kEndLf;
-            break;
-        case Carry::kAfterCr:
-            walker.phase = FieldWalker::Phase::kValueLf;
-            break;
-        case Carry::kName:
+    const char before = context.data[scan_ - 1];
+    if (lines_.after_end_cr) {
+        walker.phase = FieldWalker::Phase::kEndLf;
+    } else if (before == '\r') {
+        walker.phase = FieldWalker::Phase::kValueLf;
+    } else if (before != '\n') {
+        ++walker.lines;
+        if (lines_.colon == 0) {
             walker.phase = FieldWalker::Phase::kName;
-            walker.name_size = scan_ + from - lines_.line_start;
-            ++walker.lines;
-            break;
-        case Carry::kValue:
+            walker.name_size = scan_ - lines_.line_start;
+        } else {
             walker.phase = FieldWalker::Phase::kValue;
-            walker.value_size = scan_ + from - (lines_.colon + 1);
-            ++walker.lines;
-            break;
+            walker.value_size = scan_ - (lines_.colon + 1);
+        }
     }
     const FieldWalker::Bounds bounds{context.limits.field_name_max, context.limits.field_value_max,
                                      context.limits.field_lines_max, false};
-    for (unsigned i = from; i < to && walker.phase != FieldWalker::Phase::kDone; ++i) {
+    for (unsigned i = 0; i < to && walker.phase != FieldWalker::Phase::kDone; ++i) {
         const std::uint32_t offset = scan_ + i;
         Reason reason = walker.step(octet(context.data[offset]), bounds);
         if (reason == Reason::kNone && offset >= context.limits.head_max) {
@@ -598,9 +385,24 @@ ParseResult HeadParser::diagnose(const Context& context, unsigned from, unsigned
         }
         if (reason != Reason::kNone) return {Verdict::kRejected, reason, offset};
     }
-    // Only the end of the section may turn out to be in order: its length was in doubt.
-    CHECK(walker.phase == FieldWalker::Phase::kEndLf);
     return {};
+}
+
+// The same for what is known to be wrong.
+ParseResult HeadParser::reject_line(const Context& context, unsigned to) const {
+    const ParseResult result = diagnose(context, to);
+    CHECK(result.verdict == Verdict::kRejected);
+    return result;
+}
+
+// The octet behind a CR at a line start that was the last octet known.
+ParseResult HeadParser::take_end_lf(const Context& context) {
+    const std::uint32_t length = scan_ + 1;
+    if (context.data[scan_] != '\n' || length > context.limits.head_max) {
+        return reject_line(context, 1);
+    }
+    head_.field_count = lines_.count;
+    return {Verdict::kAccepted, Reason::kNone, length};
 }
 
 namespace {
@@ -634,8 +436,8 @@ inline bool is_name(const char* name, const char (&lower)[kSize]) {
 }  // namespace
 
 // Known fields are told by length first.
-[[gnu::noinline]] void HeadParser::take_field(const char* data, std::uint32_t line_start,
-                                              std::uint32_t colon, std::uint32_t cr) {
+void HeadParser::take_field(const char* data, std::uint32_t line_start, std::uint32_t colon,
+                            std::uint32_t cr) {
     const char* const name = data + line_start;
     const auto value = [&] { return trim_ows({data + colon + 1, cr - colon - 1}); };
     switch (colon - line_start) {
@@ -669,10 +471,8 @@ void HeadParser::take_host(const char* data, std::uint32_t begin, std::uint32_t 
     const HostKind kind = judge_host_value(value);
     if (kind == HostKind::kInvalid) head_.flags |= kHostIsInvalid;
     if (kind == HostKind::kEmpty) head_.flags |= kHostIsEmpty;
-    if (head_.form == TargetForm::kOrigin || head_.form == TargetForm::kAsterisk) {
-        head_.authority = {static_cast<std::uint32_t>(value.data() - data),
-                           static_cast<std::uint32_t>(value.size())};
-    }
+    take_authority({static_cast<std::uint32_t>(value.data() - data),
+                    static_cast<std::uint32_t>(value.size())});
 }
 
 // 1*DIGIT, or a list of such (RFC 9110 8.6), which judge_head() refuses unless told otherwise.
@@ -792,6 +592,10 @@ void HeadParser::take_transfer_encoding(std::string_view value) {
 }
 
 void HeadParser::take_connection(std::string_view value) {
+    if (equals_ignoring_case(value, "keep-alive")) {  // by far the most common
+        head_.flags |= kConnectionKeepAlive;
+        return;
+    }
     std::size_t i = 0;
     while (i <= value.size()) {
         const std::size_t comma = std::min(value.find(',', i), value.size());

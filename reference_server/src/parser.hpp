@@ -35,6 +35,9 @@ enum class Method : std::uint8_t {
     kConnect,
 };
 
+// Case-sensitive, RFC 9110 9.1.
+Method method_of(std::string_view name);
+
 enum class TargetForm : std::uint8_t { kOrigin, kAbsolute, kAuthority, kAsterisk };
 
 struct Span {
@@ -125,7 +128,13 @@ class HeadParser {
     // `data` holds the request from its first octet on, all of it that is known: each call must be
     // given an extension of what the call before was given. After kAccepted or kRejected, reset().
     ParseResult parse(const char* data, std::size_t size, const Limits& limits,
-                      Strictness strictness, const ScanKernel& kernel);
+                      Strictness strictness, const ScanKernel& kernel) {
+        return kernel.parse(*this, data, size, limits, strictness);
+    }
+    // What the kernels are made of.
+    template <class Block>
+    static ParseResult parse_with(HeadParser& parser, const char* data, std::size_t size,
+                                  const Limits& limits, Strictness strictness);
     void reset() { *this = HeadParser(); }
     bool idle() const { return scan_ == 0; }
     const RequestHead& head() const { return head_; }
@@ -141,35 +150,66 @@ class HeadParser {
         kVersion,
         kFields,
     };
+    struct BlockLines;
+    struct Cursor;
+    struct Suspects;
     struct Context {
         const char* data;
         const Limits& limits;
         Strictness strictness;
-        const ScanKernel& kernel;
     };
-    // Where in a field line the last octet of a block stood.
-    enum class Carry : std::uint8_t { kLineStart, kName, kValue, kAfterCr, kAfterEndCr };
     struct LineState {
         std::uint32_t line_start = 0;
-        std::uint32_t colon = 0;
+        std::uint32_t colon = 0;  // of the line under way; 0 when it has none yet
         std::uint32_t count = 0;
-        Carry carry = Carry::kLineStart;
+        bool after_end_cr = false;
     };
 
-    bool quick_request_line(const Context& context, const BlockMasks& masks, unsigned n,
-                            unsigned& at);
+    template <class Block>
+    std::uint32_t first_block(const char* data, std::size_t size, const Limits& limits);
+    template <class Block>
+    ParseResult rest(const Context& context, std::size_t size);
+    template <class Block>
+    bool long_target(const char* data, std::size_t size, const Limits& limits);
+    template <class Block>
+    std::uint32_t whole_blocks(const char* data, std::size_t size, const Limits& limits);
+    template <class Block>
+    bool any_block(const Context& context, std::size_t size, ParseResult& result);
+    template <class Block>
+    void take_lines(const Block& block, const char* data, std::uint32_t base,
+                    const BlockLines& lines, Cursor& cursor, Suspects& suspects);
+    template <class Block>
+    bool take_host_by_masks(const Block& block, const char* octets, std::uint32_t base,
+                            unsigned colon, unsigned cr);
+    void begin_fields(std::uint32_t offset) {
+        head_.version_major = 1;
+        head_.version_minor = 1;
+        head_.fields_begin = offset;
+        phase_ = Phase::kFields;
+        scan_ = offset;
+        lines_.line_start = offset;
+    }
+    static bool is_roomy(const Limits& limits);
+    static std::int64_t last_block(const Limits& limits, std::uint32_t base, const Cursor& cursor);
     bool request_line(const Context& context, const BlockMasks& masks, unsigned n, unsigned& at,
                       ParseResult& result);
     bool target_octet(const Context& context, std::uint32_t offset, ParseResult& result);
     bool end_request_line(const Context& context, std::uint32_t offset, ParseResult& result);
     Reason judge_absolute_form(const char* data);
     Reason judge_authority_form(const char* data);
-    ParseResult fields(const Context& context, std::size_t size, const ScanKernel& kernel,
-                       BlockMasks& masks, unsigned n, unsigned at);
-    ParseResult diagnose(const Context& context, unsigned from, unsigned to) const;
+    ParseResult take_end_lf(const Context& context);
+    ParseResult reject_line(const Context& context, unsigned to) const;
+    ParseResult diagnose(const Context& context, unsigned to) const;
     void take_field(const char* data, std::uint32_t line_start, std::uint32_t colon,
                     std::uint32_t cr);
     void take_host(const char* data, std::uint32_t begin, std::uint32_t end);
+    // The last Host line's, in whatever order they are looked at.
+    void take_authority(Span host) {
+        if ((head_.form == TargetForm::kOrigin || head_.form == TargetForm::kAsterisk) &&
+            host.begin > head_.authority.begin) {
+            head_.authority = host;
+        }
+    }
     void take_content_length(std::string_view value);
     void take_transfer_encoding(std::string_view value);
     void take_connection(std::string_view value);

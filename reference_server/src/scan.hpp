@@ -1,16 +1,24 @@
 // Class bitmaps: 64 octets in, one 64-bit mask per class out. The kernels differ in speed only.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
 namespace httpmark {
 
+struct Limits;
+struct ParseResult;
+class HeadParser;
+enum class Strictness : std::uint8_t;
+
 // Bit i speaks of octet i of the block.
 struct BlockMasks {
     std::uint64_t token;
     std::uint64_t target;
+    std::uint64_t hex;
+    std::uint64_t host;  // octets of a host's name that need no further look
     std::uint64_t forbidden;
     std::uint64_t colon;
     std::uint64_t cr;
@@ -18,15 +26,15 @@ struct BlockMasks {
     std::uint64_t percent;
 };
 
-// Each reads exactly 64 octets at `block`, which needs no alignment.
 struct ScanKernel {
     const char* name;
-    // All masks, for the block that holds a request-line.
+    // HeadParser::parse() compiled for this kernel; scan/head.hpp.
+    ParseResult (*parse)(HeadParser& parser, const char* data, std::size_t size,
+                         const Limits& limits, Strictness strictness);
+    // All masks of exactly 64 octets at `block`, which needs no alignment; and of the first `size`
+    // of them, where nothing behind is read and all bits beyond are of octets that are NUL.
     void (*classify)(const char* block, BlockMasks* masks);
-    // The same without target and percent, which are left as they were: for field lines.
-    void (*classify_fields)(const char* block, BlockMasks* masks);
-    // HEXDIG; only asked for where there is a '%'.
-    std::uint64_t (*hex)(const char* block);
+    void (*classify_part)(const char* block, unsigned size, BlockMasks* masks);
     bool (*supported)();
 };
 

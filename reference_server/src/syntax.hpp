@@ -118,7 +118,7 @@ constexpr unsigned char octet(char c) {
 
 enum CharClass : std::uint8_t {
     kClassToken = 1,
-    kClassTarget = 2,
+    kClassTarget = 2,  // without '%', which needs a look at what follows
     kClassHex = 4,
     kClassForbidden = 8,
     kClassHostName = 16,  // reg-name octets that need no further look: unreserved / sub-delims
@@ -127,7 +127,7 @@ enum CharClass : std::uint8_t {
 constexpr std::uint8_t classes_of(unsigned char c) {
     unsigned bits = 0;
     if (is_tchar(c)) bits |= kClassToken;
-    if (is_target_char(c)) bits |= kClassTarget;
+    if (is_target_char(c) && c != '%') bits |= kClassTarget;
     if (is_hexdig(c)) bits |= kClassHex;
     if (is_forbidden_in_field(c)) bits |= kClassForbidden;
     if (is_unreserved(c) || is_sub_delim(c)) bits |= kClassHostName;

@@ -141,6 +141,23 @@ TEST(Parser, line_ends_at_every_place_of_a_block) {
     }
 }
 
+// More lines that may be of a known field than a block, or two, can hold.
+TEST(Parser, many_lines_that_look_known) {
+    for (const char* line :
+         {"eaaaaa:\r\n", "Expect: 100-continue\r\n", "Cookie: c\r\n", "h:\r\n"}) {
+        for (const unsigned count : {6U, 7U, 8U, 15U, 16U, 17U, 31U, 48U, 49U, 64U, 98U}) {
+            std::string input = "GET / HTTP/1.1\r\n";
+            for (unsigned i = 0; i < count; ++i) input += line;
+            input += "Host: h\r\nContent-Length: 7\r\n\r\n";
+            const Parsed parsed = parse_every_way(input);
+            LAW(parsed.result.verdict == Verdict::kAccepted, << line << ' ' << count);
+            LAW(parsed.head.field_count == count + 2);
+            LAW(parsed.head.content_length == 7);
+            LAW(parsed.head.authority.in(input.data()) == "h");
+        }
+    }
+}
+
 TEST(Parser, known_names_in_every_case_and_neighbours_of_them) {
     for (const std::string name :
          {"content-length", "transfer-encoding", "connection", "expect", "host", "upgrade"}) {

@@ -1,69 +1,78 @@
 #include <immintrin.h>
 
 #include "../scan.hpp"
+#include "head.hpp"
 #include "tables.hpp"
 
 namespace httpmark {
 
 namespace {
 
-// Kept in memory on purpose: a broadcast from a general register costs more than a load.
 template <int kOctet>
-inline constexpr WideOctets kAll = make_wide(kOctet);
+constexpr WideOctets kAll = make_wide(kOctet);
 
+// A load, and not what compilers make of it: an immediate, moved to a vector register and spread.
 template <int kOctet>
-inline __m512i all() {
-    return _mm512_load_si512(kAll<kOctet>.octets.data());
+[[gnu::always_inline]] inline __m512i all() {
+    __m512i wide;
+    asm("vmovdqa64 %1, %0" : "=v"(wide) : "m"(kAll<kOctet>.octets));
+    return wide;
 }
 
-struct Block {
-    __m512i octets;
-    __m512i classes;
+class Block {
+  public:
+    Block() = default;
+    [[gnu::always_inline]] explicit Block(const char* data) : Block(_mm512_loadu_si512(data)) {}
+    // A masked load does not touch what is masked out, not even a page that is not there.
+    [[gnu::always_inline]] Block(const char* data, unsigned size)
+        : Block(_mm512_maskz_loadu_epi8(bits_below(size), data)) {}
 
-    explicit Block(const char* block) : octets(_mm512_loadu_si512(block)) {
-        const __m512i table_low = _mm512_load_si512(kAsciiClasses.bits.data());
-        const __m512i table_high = _mm512_load_si512(kAsciiClasses.bits.data() + 64);
+    [[gnu::always_inline]] std::uint64_t token() const { return member<kClassToken>(); }
+    [[gnu::always_inline]] std::uint64_t plain_target() const { return member<kClassTarget>(); }
+    [[gnu::always_inline]] std::uint64_t hex() const { return member<kClassHex>(); }
+    [[gnu::always_inline]] std::uint64_t host() const { return member<kClassHostName>(); }
+    [[gnu::always_inline]] std::uint64_t forbidden() const { return member<kClassForbidden>(); }
+    [[gnu::always_inline]] std::uint64_t colon() const { return equal<':'>(); }
+    [[gnu::always_inline]] std::uint64_t cr() const { return equal<'\r'>(); }
+    [[gnu::always_inline]] std::uint64_t lf() const { return equal<'\n'>(); }
+    [[gnu::always_inline]] std::uint64_t percent() const { return equal<'%'>(); }
+
+  private:
+    // Compilers like to fold what follows into the instruction that makes the mask, which then has
+    // to wait for the other operand to come over from the general registers.
+    [[gnu::always_inline]] static std::uint64_t in_register(std::uint64_t mask) {
+        asm("" : "+r"(mask));
+        return mask;
+    }
+    [[gnu::always_inline]] explicit Block(__m512i octets) : octets_(octets) {
+        const __m512i table_low = _mm512_load_si512(kAsciiClasses.bits);
+        const __m512i table_high = _mm512_load_si512(kAsciiClasses.bits + 64);
         // obs-text has no class: the permutation looks at seven bits only, so it is masked out.
         const __mmask64 ascii = ~_mm512_movepi8_mask(octets);
-        classes = _mm512_maskz_permutex2var_epi8(ascii, table_low, octets, table_high);
+        classes_ = _mm512_maskz_permutex2var_epi8(ascii, table_low, octets, table_high);
     }
     template <int kClass>
-    std::uint64_t member() const {
-        return _mm512_test_epi8_mask(classes, all<kClass>());
+    [[gnu::always_inline]] std::uint64_t member() const {
+        return in_register(_mm512_test_epi8_mask(classes_, all<kClass>()));
     }
     template <int kOctet>
-    std::uint64_t equal() const {
-        return _mm512_cmpeq_epi8_mask(octets, all<kOctet>());
+    [[gnu::always_inline]] std::uint64_t equal() const {
+        return in_register(_mm512_cmpeq_epi8_mask(octets_, all<kOctet>()));
     }
+
+    __m512i octets_;
+    __m512i classes_;
 };
 
-inline void fill_fields(const Block& block, BlockMasks* masks) {
-    masks->token = block.member<kClassToken>();
-    masks->forbidden = block.member<kClassForbidden>();
-    masks->colon = block.equal<':'>();
-    masks->cr = block.equal<'\r'>();
-    masks->lf = block.equal<'\n'>();
-}
-
-void classify(const char* data, BlockMasks* masks) {
-    const Block block(data);
-    fill_fields(block, masks);
-    masks->target = block.member<kClassTarget>();
-    masks->percent = block.equal<'%'>();
-}
-void classify_fields(const char* data, BlockMasks* masks) {
-    fill_fields(Block(data), masks);
-}
-std::uint64_t hex(const char* data) {
-    return Block(data).member<kClassHex>();
-}
 bool supported() {
     return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-           __builtin_cpu_supports("avx512vbmi") != 0;
+           __builtin_cpu_supports("avx512vbmi") != 0 && __builtin_cpu_supports("bmi") != 0 &&
+           __builtin_cpu_supports("bmi2") != 0 && __builtin_cpu_supports("popcnt") != 0;
 }
 
 }  // namespace
 
-const ScanKernel kAvx512Kernel = {"avx512", classify, classify_fields, hex, supported};
+const ScanKernel kAvx512Kernel = {"avx512", HeadParser::parse_with<Block>, classify_with<Block>,
+                                  classify_part_with<Block>, supported};
 
 }  // namespace httpmark

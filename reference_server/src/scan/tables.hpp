@@ -2,7 +2,6 @@
 // 16-byte lanes of a wide register are loaded from the same 16 bytes, so they cannot differ.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,7 +10,7 @@
 namespace httpmark {
 
 struct NibbleTable {
-    alignas(16) std::array<std::uint8_t, 16> bits;
+    alignas(16) std::uint8_t bits[16];
 };
 
 // bits[low nibble] has bit h set when the octet (h << 4 | low) has the class; octets above 0x7F
@@ -34,6 +33,7 @@ constexpr NibbleTable make_high_nibble_bits() {
 
 inline constexpr NibbleTable kTokenNibbles = make_nibble_table(kClassToken);
 inline constexpr NibbleTable kTargetNibbles = make_nibble_table(kClassTarget);
+inline constexpr NibbleTable kHostNibbles = make_nibble_table(kClassHostName);
 inline constexpr NibbleTable kHexNibbles = make_nibble_table(kClassHex);
 inline constexpr NibbleTable kForbiddenNibbles = make_nibble_table(kClassForbidden);
 inline constexpr NibbleTable kHighNibbleBits = make_high_nibble_bits();
@@ -48,8 +48,9 @@ constexpr bool nibble_tables_agree() {
     for (unsigned c = 0; c < 256; ++c) {
         const unsigned char o = static_cast<unsigned char>(c);
         if (nibble_lookup(kTokenNibbles, c) != is_tchar(o)) return false;
-        if (nibble_lookup(kTargetNibbles, c) != is_target_char(o)) return false;
+        if (nibble_lookup(kTargetNibbles, c) != (is_target_char(o) && c != '%')) return false;
         if (nibble_lookup(kHexNibbles, c) != is_hexdig(o)) return false;
+        if (nibble_lookup(kHostNibbles, c) != (is_unreserved(o) || is_sub_delim(o))) return false;
         if (nibble_lookup(kForbiddenNibbles, c) != is_forbidden_in_field(o)) return false;
     }
     return true;
@@ -57,7 +58,7 @@ constexpr bool nibble_tables_agree() {
 static_assert(nibble_tables_agree());
 
 struct WideOctets {
-    alignas(64) std::array<std::uint8_t, 64> octets;
+    alignas(64) std::uint8_t octets[64];
 };
 constexpr WideOctets make_wide(int value) {
     WideOctets wide{};
@@ -66,7 +67,7 @@ constexpr WideOctets make_wide(int value) {
 }
 
 struct AsciiTable {
-    alignas(64) std::array<std::uint8_t, 128> bits;
+    alignas(64) std::uint8_t bits[128];
 };
 constexpr AsciiTable make_ascii_table() {
     AsciiTable table{};

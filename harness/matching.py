@@ -162,7 +162,19 @@ def _names(final: Final, case: Case) -> bool:
         return True
     named = b"canary-" + case.id.encode("latin-1") in shown.target
     # Octets of the case itself before its method make another request of it.
-    return named and shown.method in (None, b"GET")
+    return named and shown.method in (None, b"GET") and not _leaked(shown, case)
+
+
+def _leaked(shown: Mirror, case: Case) -> bool:
+    """Whether the canary was understood with content, or with fields that only the case sent."""
+    if shown.content:
+        return True
+    sent = case.sent.lower()
+    own = {b"host", b"connection"}
+    return any(
+        name.lower() not in own and b"\n" + name.lower() + b":" in sent
+        for name, _ in shown.fields or ()
+    )
 
 
 class _Look:

@@ -15,17 +15,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from httpmark.harness import catalogue, conformance, judge, notation, response_checks, score
+import msgspec
+
+from httpmark.harness import (
+    catalogue,
+    conformance,
+    delivery,
+    judge,
+    notation,
+    response_checks,
+    score,
+    segmentation,
+)
 from httpmark.harness.catalogue import Catalogue, Planned
 from httpmark.harness.model import Exchange, Facts, Family, Level, Requirement, Word
 from httpmark.harness.probe import Probe
 from httpmark.harness.tests import rogue
 
 GOLDEN = Path(__file__).parent / "golden" / "rogue"
-UNMODIFIED = "unmodified"
 SUITES = ("rfc", "smuggling", "resilience")
 SAMPLE = 64  # cases of a generated family
 IN_FLIGHT = 32
@@ -119,7 +129,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     "B72": ("CONN-26", "EOF-04"),
     "B73": ("LIM-19", "CONN-25"),
     "B74": ("HN-37", "PIPE"),
-    "B75": ("PIPE-11..12",),
+    "B75": ("SEG-CRLF",),
     "B76": ("RESP-20",),
     "B77": ("RESP-34",),
     "B78": ("RESP-09",),
@@ -129,7 +139,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     "B82": ("PATHX-05",),
 }
 # Cases whose answers the checks on every answer look at, where a bug is named by such a check.
-ANSWERS = ("BASE", "HOST", "CONN", "SEM", "SMUG-06..07")
+ANSWERS = ("BASE", "HOST", "CONN", "SEM", "RESP", "SMUG-06..07")
 
 # What the unmodified rogue does not pass, and why; everything else it passes.
 EXPLAINED = {
@@ -165,8 +175,8 @@ def running(bug: str | None) -> Iterator[int]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "static")
         (folder / "sub").mkdir(parents=True)
-        for name in ("ok.html", ".hidden", "future.html"):
-            (folder / name).write_text(FILE)
+        for file in ("ok.html", ".hidden", "future.html"):
+            (folder / file).write_text(FILE)
         Path(scratch, "secret.txt").write_text(SECRET)
         (folder / "link-out").symlink_to(Path(scratch, "secret.txt"))
         command = [
@@ -185,7 +195,10 @@ def running(bug: str | None) -> Iterator[int]:
 
 
 def plan(known: Catalogue) -> list[Planned]:
-    """Designed cases whole, of each generated family a sample that is the same every time."""
+    """Designed cases whole, of each generated family a sample that is the same every time.
+
+    What is accepted goes out once more with a pause inside every CRLF (SEG-CRLF).
+    """
     planned: list[Planned] = []
     for suite in SUITES:
         for family in known.of_suite(suite):
@@ -195,6 +208,10 @@ def plan(known: Catalogue) -> list[Planned]:
                 continue
             with contextlib.suppress(notation.Unknown):  # it asks for what the rogue has not
                 planned += _sample(family, known.planned(family.id, FACTS))
+        for _, one in segmentation.corpus_of(known, suite, FACTS, lambda _: True):
+            if one.expectation and one.expectation.passes[0].answers[0].word == "ACC":
+                for cut in delivery.deliveries(one.case, "crlf", delivery.Known()):
+                    planned.append(msgspec.structs.replace(one, case=cut))
     return planned
 
 
@@ -205,10 +222,25 @@ def _sample(family: Family, cases: Iterator[Planned]) -> Iterator[Planned]:
     return (one for number, one in enumerate(cases) if number in chosen)
 
 
-def named(selectors: Iterable[str]) -> Callable[[Family], bool]:
-    """Whether a family is among these."""
+def name(one: Planned | Exchange) -> str:
+    """What a case is called in the lists: its id, and its delivery where that is not whole."""
+    case, cut = (one.case.id, one.case.delivery) if isinstance(one, Planned) else (
+        one.case, one.delivery)  # fmt: skip
+    return case if cut == "whole" else f"{case}@{cut}"
+
+
+def select(known: Catalogue, planned: list[Planned], selectors: Iterable[str]) -> list[Planned]:
+    """The cases of these numbers, ranges and families."""
     row = Requirement(id="", clause="", level=Level.INFO, title="", cases=tuple(selectors))
-    return lambda family: score.shows(row, family.refs or (family.ref,), family.group)
+    found = []
+    for one in planned:
+        family = known.families[one.case.family]
+        refs, group = family.refs or (family.ref,), family.group
+        if one.case.delivery != "whole":
+            refs, group = (f"SEG-{delivery.mode_of(one.case.delivery).upper()}",), ""
+        if score.shows(row, refs, group):
+            found.append(one)
+    return found
 
 
 Told = dict[str, tuple[Word, Words]]  # by case: its verdict, and that of each check on its answers
@@ -221,9 +253,9 @@ def words(port: int, planned: list[Planned]) -> Words:
     decides: the rogue is one thread of Python, and a busy machine can make it seem silent.
     """
     told = _once(port, planned, IN_FLIGHT)
-    doubtful = [one for one in planned if _is_doubtful(told[one.case.id])]
+    doubtful = [one for one in planned if _is_doubtful(told[name(one)])]
     again = _once(port, doubtful, IN_FLIGHT_AGAIN)
-    differing = [one for one in doubtful if again[one.case.id] != told[one.case.id]]
+    differing = [one for one in doubtful if again[name(one)] != told[name(one)]]
     told |= again | _once(port, differing, 1)
     checks: Words = {}
     for _, answers in told.values():
@@ -237,15 +269,15 @@ def _is_doubtful(told: tuple[Word, Words]) -> bool:
 
 
 def _once(port: int, planned: list[Planned], in_flight: int) -> Told:
-    plans = {one.case.id: one for one in planned}
+    plans = {name(one): one for one in planned}
     judging = judge.Judge()
     told: Told = {}
     with Probe("127.0.0.1", port, in_flight=in_flight) as probe:
         for batch in probe.fire(one.case for one in planned):
             now = time.time()
             for exchange in batch:
-                word = judging.judge(plans[exchange.case], exchange).word
-                told[exchange.case] = word, _answers(exchange, now - exchange.end_us / 1e6)
+                word = judging.judge(plans[name(exchange)], exchange).word
+                told[name(exchange)] = word, _answers(exchange, now - exchange.end_us / 1e6)
     return told
 
 
@@ -279,9 +311,9 @@ def difference(before: Words, after: Words) -> list[str]:
     ]
 
 
-def golden(name: str) -> list[str] | None:
+def golden(bug: str) -> list[str] | None:
     """The kept list of a bug; None where there is none."""
-    path = GOLDEN / f"{name}.txt"
+    path = GOLDEN / f"{bug}.txt"
     return path.read_text().splitlines() if path.is_file() else None
 
 

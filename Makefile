@@ -77,6 +77,12 @@ test-native: needs-test
 	cmake --preset release >/dev/null
 	cmake --build --preset release
 	ctest --preset release
+	@$(COUNT) build/release/Testing/Temporary/LastTest.log
+
+# What the reference server's tests say at their end, summed up.
+COUNT = awk '/ Test: / { scenarios = $$3 == "server.spec_test" } \
+  /^[0-9]+ tests, [0-9]+ assertions$$/ { t += $$1; a += $$3; if (scenarios) { st = $$1; sa = $$3 } } \
+  END { printf "reference server: the 21 scenarios %d tests, %d assertions; all %d tests, %d assertions\n", st, sa, t, a }'
 
 test-python: $(VENV)/.dev
 	$(BIN)/pytest $(ARGS)

@@ -31,6 +31,7 @@ constexpr std::size_t kSendSize = 64 * 1024;
 constexpr int kBufferGroup = 0;
 constexpr int kLastSendSeconds = 30;
 constexpr std::uint64_t kLookAgainMs = 500;
+constexpr unsigned kLooksMax = 2000;  // at a time: each is two completions
 constexpr std::uint16_t kNoBuffer = 0xFFFF;
 
 // What a completion is about, in the top octet of its user data; then 24 bits of generation and
@@ -341,15 +342,17 @@ class UringLoop final : public Loop {
         if (now_ms < look_again_ms_) return;
         look_again_ms_ = now_ms + kLookAgainMs;
         std::size_t kept = 0;
+        unsigned looks = 0;
         for (const std::int32_t handle : receivers_) {
             Peer& peer = peer_of(handle);
-            if (peer.stirred && !peer.closing) {
+            if (looks == kLooksMax || (peer.stirred && !peer.closing)) {
                 peer.stirred = false;
                 receivers_[kept++] = handle;
                 continue;
             }
             peer.listed = false;
             if (peer.receiving && !peer.receive_cancelled) {
+                ++looks;
                 peer.receive_cancelled = true;
                 cancel(pack(Operation::kReceive, peer.generation, handle));
             }

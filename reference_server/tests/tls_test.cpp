@@ -273,6 +273,31 @@ TEST(Tls, a_blocked_wire_keeps_order_and_bounds) {
     LAW(statuses(all) == wanted, << all.size());
 }
 
+// RFC 8446 4.6.3: each asks for an answer, and the client reads none of them.
+TEST(Tls, a_flood_of_key_updates_is_bounded) {
+    const Certificate certificate("a.example");
+    Wire wire;
+    wire.connections().set_tls(load(settings_for({&certificate})));
+    Client client(wire, {TLS1_3_VERSION, nullptr, {}});
+    LAW(client.handshake());
+    client.read();
+    wire.give_room(client.id(), 0);
+    unsigned updates = 0;
+    for (; updates < 100000 && wire.reading(client.id()) && wire.alive(client.id()); ++updates) {
+        CHECK(SSL_key_update(client.ssl(), SSL_KEY_UPDATE_REQUESTED) == 1);
+        ERR_clear_error();
+        SSL_do_handshake(client.ssl());
+        client.move();
+    }
+    LAW(updates > 100 && updates < 100000, << updates);
+    LAW(wire.connections().arena().bytes_in_use() < 700000);
+    // Whoever reads after all is served.
+    wire.give_room(client.id(), 1U << 30);
+    client.write(kGet);
+    LAW(statuses(client.read()) == Statuses{200});
+    LAW(wire.connections().arena().bytes_in_use() == 0);
+}
+
 TEST(Tls, https_targets_are_for_this_port) {
     const Certificate certificate("a.example");
     Wire wire;

@@ -189,6 +189,19 @@ def _socket_inodes(pids: Iterable[int]) -> set[str] | None:
     return found
 
 
+def descriptors(pids: Iterable[int]) -> int | None:
+    """The descriptors that processes have open; None where none lives, or may not be seen."""
+    held = 0
+    seen = False
+    for pid in pids:
+        try:
+            held += sum(1 for _ in (_PROC / str(pid) / "fd").iterdir())
+            seen = True
+        except OSError:
+            continue
+    return held if seen else None
+
+
 def listeners(port: int) -> list[int]:
     """The processes of this machine that listen on a TCP port, as far as we may see them."""
     inodes = set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from httpmark.harness.model import Case, Exchange
-from httpmark.harness.observation import RECEIVED, SENT, Sight, events
+from httpmark.harness.observation import CLOSE_NOTIFY, FIN, RECEIVED, RST, SENT, Sight, events
 
 Talk = Callable[[Case, Exchange, Sight], tuple[bool | None, str]]
 
@@ -108,6 +108,15 @@ def close_announced(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool 
     if not sight.answers or not sight.closed_in_time:
         return None, "no answer that a close followed"
     return sight.answers[-1].response.announces_close, "the close was not announced"
+
+
+def close_notify(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """A closure alert before the close of the connection (RFC 9112 9.8)."""
+    if not sight.closed:
+        return False, "the connection was not closed"
+    kinds = [event.kind for event in events(exchange.timeline)]
+    ends = [kind for kind in kinds if kind in (CLOSE_NOTIFY, FIN, RST)]
+    return ends[:1] == [CLOSE_NOTIFY], "the connection ended without a closure alert"
 
 
 def unasked_close_announced(
@@ -224,6 +233,7 @@ TALKS: dict[str, Talk] = {
     "allow_on_405": allow_on_405,
     "bare_interim": bare_interim,
     "close_announced": close_announced,
+    "close_notify": close_notify,
     "content_before_switch": content_before_switch,
     "content_given_up": content_given_up,
     "head_fields": head_fields,

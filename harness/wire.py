@@ -11,10 +11,12 @@ import random
 import socket
 import ssl
 import time
+from collections.abc import Callable
 
 _PORTS_TRIED = 500
 _RECEIVE_OCTETS = 65536
 _ANSWER_OCTETS_MAX = 1 << 20
+_FLOOD_OCTETS = 1 << 16
 
 
 def _family(address: str) -> socket.AddressFamily:
@@ -105,6 +107,48 @@ def ask(
         with contextlib.suppress(OSError):
             talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     return bytes(received)
+
+
+def flood(
+    address: str,
+    port: int,
+    octets: bytes,
+    *,
+    total: int,
+    stall_s: float,
+    look: Callable[[], None],
+    unix: str | None = None,
+) -> tuple[int, str]:
+    """Send ``octets`` again and again without reading anything.
+
+    Ends when ``total`` octets are out (``sent``), when the other side has taken none for
+    ``stall_s`` (``stalled``), or when it closed (``closed``).
+
+    :param look: called at the end, while the connection still stands.
+    :returns: the octets sent, and how it ended.
+    """
+    block = memoryview(octets * max(1, _FLOOD_OCTETS // len(octets)))
+    family = socket.AF_UNIX if unix else _family(address)
+    with socket.socket(family, socket.SOCK_STREAM) as talk:
+        # Little room for answers: what the kernel would hold for us is not the server's doing.
+        talk.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _FLOOD_OCTETS)
+        talk.settimeout(stall_s)
+        sent = 0
+        how = "sent"
+        try:
+            talk.connect(unix if unix else (address, port))
+            while sent < total:
+                # Always whole messages in order, wherever a write ended.
+                start = sent % len(block)
+                sent += talk.send(block[start:])
+        except TimeoutError:
+            how = "stalled"
+        except OSError:
+            how = "closed"
+        look()
+        with contextlib.suppress(OSError):
+            talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    return sent, how
 
 
 def _session(talk: socket.socket, address: str, ca_file: str | None) -> ssl.SSLSocket:

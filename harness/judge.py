@@ -131,4 +131,5 @@ def ran_out(exchange: Exchange) -> bool:
     return exchange.outcome in (Outcome.HUNG, Outcome.REFUSED) or bool(exchange.flags & _RAN_OUT)
 
 
-_RAN_OUT = 4  # an AWAIT of the probe ran out
+# The probe's deadline, or an AWAIT of its, ran out; a slow connect alone can make the first.
+_RAN_OUT = 2 | 4

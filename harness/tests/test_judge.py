@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from httpmark.harness import catalogue, judge
-from httpmark.harness.model import End, Exchange, Outcome, Word
+from httpmark.harness.model import End, Exchange, Outcome, Verdict, Word
 
 KNOWN = catalogue.load()
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -36,3 +37,13 @@ def test_both_readings_of_a_seed_exchange() -> None:
     assert judge.seed_reading(EXCHANGE) == (False, "accepted")
     hung = msgspec.structs.replace(EXCHANGE, outcome=Outcome.HUNG, received=b"")
     assert judge.seed_reading(hung) == (True, "mute")
+
+
+@pytest.mark.parametrize("flags", [2, 4, 6])
+def test_a_first_attempt_that_ran_out_of_time_does_not_count_beside_others(flags: int) -> None:
+    late = msgspec.structs.replace(EXCHANGE, flags=flags)
+    again = msgspec.structs.replace(EXCHANGE, attempt=2)
+    fail, passed = (Verdict("c", word, "", "") for word in (Word.FAIL, Word.PASS))
+    assert judge.settled([fail, passed], [late, again]).word is Word.PASS
+    assert judge.settled([fail], [late]).word is Word.FAIL
+    assert judge.settled([fail, passed], [EXCHANGE, again]).word is Word.UNSTABLE

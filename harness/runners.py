@@ -106,14 +106,13 @@ _GROWTH_KB = 32 << 10
 def never_reading_client(stage: Stage) -> Found:
     """64 MiB of requests to a server whose answers nobody reads: it stops reading in time."""
     pids = stage.pids()
-    before = resources.memory(pids)
-    grown: list[int | None] = []
+    before = _memory_kb(pids)
+    grown: list[int] = []
 
     def look() -> None:
-        after = resources.memory(pids)
-        known = before is not None and after is not None
-        if known and before.pss_kb is not None and after.pss_kb is not None:
-            grown.append(after.pss_kb - before.pss_kb)
+        after = _memory_kb(pids)
+        if before is not None and after is not None:
+            grown.append(after - before)
 
     sent, how = stage.flood(delivery.message(stage.case), _FLOOD_OCTETS, _STALL_S, look)
     told = f"{how} after {sent / (1 << 20):.1f} MiB"
@@ -129,6 +128,12 @@ def never_reading_client(stage: Stage) -> Found:
     if growth > _GROWTH_KB:
         return Found(Word.FAIL, told)
     return Found(Word.WARN if how == "closed" else Word.PASS, told)
+
+
+def _memory_kb(pids: list[int]) -> int | None:
+    """The memory of processes, what they share counted once; None where it is not known."""
+    found = resources.memory(pids)
+    return found.pss_kb if found is not None else None
 
 
 # --- resets --------------------------------------------------------------------------------------

@@ -205,7 +205,7 @@ def test_memory_that_grows_with_answers_nobody_reads_fails(
         return msgspec.structs.replace(mine, pss_kb=next(figures))
 
     made = Made(PAIR, lambda _: (b"", End.OPEN))
-    monkeypatch.setattr(runners.resources, "memory", memory)
+    monkeypatch.setattr(resources, "memory", memory)
     assert runners.never_reading_client(made.stage).word is Word.FAIL
 
 

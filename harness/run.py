@@ -576,6 +576,8 @@ class Runner:
                 for entry in able:
                     if entry.server.name == name:
                         entry.died = race.died[name]
+        for name, why in race.failed.items():
+            self._note(f"{name} is not in {plan.name}: {why}")
         self._done(task, f"{rounds} rounds of {len(racers)} servers")
 
     def _contestant(self, entry: _Entry) -> load.Contestant:

@@ -404,8 +404,7 @@ class SideBySide:
             self.events.task(task, race.steps)
             for _ in race.run():
                 self.events.advance(task, 1)
-                for name, why in race.died.items():
-                    raise Unusable(f"{name} died under {plan.name}: {why}")
+                _see_off(race, plan)
             self.events.done(task, f"{race.blocks} pairs")
 
         def race(seed: int) -> load.Race:
@@ -417,6 +416,17 @@ class SideBySide:
             plan.name, race, more, pairs=self.options.pairs, margins=self.options.margins,
             seed=self.seed,
         )  # fmt: skip
+
+
+def _see_off(race: load.Race, plan: LoadPlan) -> None:
+    """No comparison without both.
+
+    :raises Unusable: one of them died, or could not be loaded.
+    """
+    for name, why in race.died.items():
+        raise Unusable(f"{name} died under {plan.name}: {why}")
+    for name, why in race.failed.items():
+        raise Unusable(f"{name} could not be loaded with {plan.name}: {why}")
 
 
 def plans(options: Options, engine: engines.Engine) -> list[LoadPlan]:
@@ -538,8 +548,7 @@ def against_itself(
         race.rounds = pairs
         for _ in race.run():
             advance()
-            for died, why in race.died.items():
-                raise Unusable(f"{died} died under {plan.name}: {why}")
+            _see_off(race, plan)
         base, head = race.samples["base"][-pairs:], race.samples["head"][-pairs:]
         these = load.pair_log_ratios(base, head, COST)
         judged = statistics.judge_pairs({COST: these}, {COST: margin}, level=0.95, seed=seed)[COST]

@@ -37,7 +37,7 @@ _HOLD_S = 86_400.0
 _POLL_S = 0.1
 _GRACE_S = 30.0
 _REST_S_MAX = 6.0
-# A server is at rest when it uses next to no CPU and its memory stays, several looks in a row.
+# A server is at rest when it wants next to no CPU and its memory stays, several looks in a row.
 _REST_CPU_RATIO = 0.02
 _REST_LOOKS = 3
 _ESTABLISHED = re.compile(rb"(\d+) connections established")
@@ -233,8 +233,10 @@ def _rest(ground: Ground) -> None:
     last: tuple[int | None, int | None] = (None, None)
     for _ in _looks(_REST_S_MAX):
         pids = ground.pids()
-        memory = resources.memory(pids)
-        now = (resources.cpu_ns(pids), memory.pss_kb if memory else None)
+        memory, used = resources.memory(pids), resources.cpu_ns(pids)
+        # Who waits for a CPU is not at rest either.
+        busy = None if used is None else used + resources.run_delay_ns(pids)
+        now = (busy, memory.pss_kb if memory else None)
         if now[0] is not None and last[0] is not None and now[1] == last[1]:
             calm = calm + 1 if now[0] - last[0] < _REST_CPU_RATIO * _POLL_S * 1e9 else 0
         else:

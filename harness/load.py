@@ -152,6 +152,7 @@ class Race:
         self.memory: dict[str, list[Memory]] = {c.name: [] for c in contestants}
         self.redone: dict[str, int] = {c.name: 0 for c in contestants}
         self.died: dict[str, str] = {}
+        self.failed: dict[str, str] = {}  # it lives, yet this load could not be laid on it
         self.scaled: str | None = None
         self.blocks = 0
         self._order = random.Random(f"{seed}/{plan.name}")
@@ -173,7 +174,7 @@ class Race:
         for _ in range(self.rounds):
             self.blocks += 1
             block = self.blocks
-            names = [c for c in self.contestants if c.name not in self.died]
+            names = [c for c in self.contestants if c.name not in self.died | self.failed]
             self._order.shuffle(names)
             taken: list[tuple[Contestant, int, Measured, float | None, bool]] = []
             for position, contestant in enumerate(names):
@@ -201,7 +202,7 @@ class Race:
             if measured is not None and measured.requests:
                 self._rates[contestant.name] = share * measured.requests / measured.seconds
             elif measured is not None:
-                self.died[contestant.name] = "no capacity to take a share of: no request answered"
+                self.failed[contestant.name] = "no capacity to take a share of: nothing answered"
             yield contestant.name, 0
 
     def _sample(
@@ -221,18 +222,18 @@ class Race:
                 with contestant.start(plan, place) as server:
                     pids = tuple(server.pids())
                     clock = resources.cpu_clock()
-                    measured = engine.measure(
-                        plan,
-                        Target(
-                            server.address,
-                            server.port,
-                            pids,
-                            contestant.tls_port,
-                            contestant.path,
-                        ),
-                        duration_s=self.duration_s,
-                        cpus=place.client,
+                    target = Target(
+                        server.address, server.port, pids, contestant.tls_port, contestant.path
                     )
+                    try:
+                        measured = engine.measure(
+                            plan, target, duration_s=self.duration_s, cpus=place.client
+                        )
+                    except Unusable as error:
+                        if not server.alive():
+                            raise Unusable(server.exit_reason()) from None
+                        self.failed[contestant.name] = str(error)
+                        return None, None
                     steal = resources.steal_ratio(clock, resources.cpu_clock())
                     if not server.alive():
                         raise Unusable(server.exit_reason())
@@ -330,11 +331,11 @@ class Race:
                 null_samples=self.samples[null] if null and null != name else [],
                 redone=self.redone[name],
                 seed=self.seed,
-                died=self.died.get(name),
+                died=self.died.get(name) or self.failed.get(name),
                 scaled=self.scaled,
             )
             for name, samples in self.samples.items()
-            if samples or name in self.died
+            if samples or name in self.died | self.failed
         }
 
 

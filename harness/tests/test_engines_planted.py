@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from httpmark.harness import binaries, engines, statistics
+from httpmark.harness import binaries, engines, resources, statistics
 from httpmark.harness.model import Bottleneck, LoadMode, LoadPlan, LoadRequest
 
 from . import peers
@@ -170,7 +170,7 @@ def spinning(cpu: int) -> Iterator[None]:
 
 def threads_of(name: str) -> list[int]:
     """The threads of our own child of that name, but for its first."""
-    for child in engines.resources.tree([os.getpid()]):
+    for child in resources.tree([os.getpid()]):
         with contextlib.suppress(OSError):
             with open(f"/proc/{child}/comm") as comm:
                 if comm.read().strip() != name[:15]:

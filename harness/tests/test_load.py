@@ -100,7 +100,7 @@ def fold_of(
     costs: dict[str, list[float]], *, rounds: int = 3, **changes: object
 ) -> dict[str, LoadResult]:
     """The results of a race with these costs."""
-    return run(race(costs, rounds=rounds, **changes)[0])
+    return run(race(costs, rounds=rounds, fails="", **changes)[0])
 
 
 def test_every_block_holds_every_server_once() -> None:
@@ -179,6 +179,23 @@ def test_a_server_that_does_not_start_is_told_and_left_out() -> None:
     assert made.died == {"b": "did not start: no reason"}
     assert results["b"].reason == "did not start: no reason"
     assert "b" not in engine.order
+    assert results["a"].rounds == 3
+
+
+def test_a_load_that_cannot_be_laid_on_is_no_death() -> None:
+    made, engine = race({"a": [80.0] * 3, "b": [90.0] * 3, "null": [35.0] * 3})
+    measure = engine.measure
+
+    def picky(*words: object, **named: object) -> engines.Measured:
+        if engine.up == "b":
+            raise Unusable("no TLS with it")
+        return measure(*words, **named)  # type: ignore[arg-type]
+
+    engine.measure = picky  # type: ignore[method-assign]
+    results = run(made)
+    assert made.died == {}
+    assert made.failed == {"b": "no TLS with it"}
+    assert results["b"].reason == "no TLS with it"
     assert results["a"].rounds == 3
 
 

@@ -388,6 +388,10 @@ class _Look:
             if end == "fin" and sight.end is not End.CLOSED:
                 return self.no("reset instead of FIN")
             return fit
+        if end == "spoiled":
+            refused = [final.response.status for final in sight.after] == [400]
+            spoiled = refused or canary is Canary.CLOSED
+            return fit if spoiled else self.no("neither 400 nor a close for what is left over")
         if canary is Canary.OTHERWISE:
             return self.no("out of sync: the next request is not answered as itself")
         if end == "open":

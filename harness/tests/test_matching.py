@@ -206,6 +206,8 @@ MUTE = Talk(canary=b"")
          Talk(shown(fields=((b"x-a", b"a"),)), canary=OWN),
          Talk(shown(fields=((b"x-a", b"b"),)), canary=OWN)),
         ("400; beyond 4 5", BAD, OK),
+        ("ACC; spoiled", Talk(shown(), canary=answer(400)), OK),
+        ("ACC; spoiled", Talk(shown(), canary=b"", end=FIN), Talk(shown(), canary=b"")),
         ("ACC; method? GET", OK, Talk(shown(method="PUT"), canary=OWN)),
         ("ACC; target? /mirror", OK, Talk(shown("/other"), canary=OWN)),
         ("ACC; field X-A", Talk(shown(fields=((b"x-a", b""),)), canary=OWN), OK),

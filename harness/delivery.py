@@ -344,9 +344,10 @@ class Drawn(msgspec.Struct, frozen=True):
     early: bool  # a 2xx or 3xx began before the last octet of its header section had gone
 
 
-# A mirror's length follows its request_number; a close may be announced where it is permitted.
+# A mirror's length follows its request_number and the padding, and its framing may follow its
+# length; a close may be announced where it is permitted.
 _NOT_COMPARED = frozenset({b"date"})
-_OF_A_MIRROR = frozenset({b"content-length", b"etag"})
+_OF_A_MIRROR = frozenset({b"content-length", b"transfer-encoding", b"etag"})
 _OF_A_CLOSE = frozenset({b"connection", b"keep-alive"})
 
 

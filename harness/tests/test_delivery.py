@@ -398,5 +398,9 @@ def test_an_echo_is_compared_without_number_order_of_names_and_padding() -> None
     two = first_cut("two")
     same = drew(two, mirrored(b + b"," + pad + b"," + a, 10), OK % b"")
     assert delivery.difference(alone, same, "two@1") == ""
+    content = MIRROR % (a + b"," + b + b"," + pad, 1)
+    chunks = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(content), content)
+    chunked = drew(two, b"HTTP/1.1 200 OK\r\n" + chunks, OK % b"")
+    assert delivery.difference(alone, chunked, "two@1") == ""
     lost = drew(two, mirrored(a, 1), OK % b"")
     assert delivery.difference(alone, lost, "two@1") == "another message is understood"

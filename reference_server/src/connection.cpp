@@ -141,6 +141,7 @@ void Connections::judge_hello() {
     hello_is_fixed_ =
         hello_size_ != 0 && !draining_ && observer_ == nullptr &&
         settings_.limits.requests_per_connection == 0 &&
+        !settings_.choices.refuse_repeated_fields &&
         std::none_of(own.begin(), own.end(), [](const Route& r) { return r.path == kHelloPath; });
 }
 
@@ -395,6 +396,14 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     const Limits& limits = settings_.limits;
     ++c.requests;
     Counters::add(counters_.requests);
+    // A plain GET of the fixed answer: its octets are ready, made once a second.
+    if (is_plain(head) && head.method == Method::kGet && head.target.in(data) == kHelloPath &&
+        hello_is_fixed_) [[likely]] {
+        std::memcpy(scratch_at_, hello_.data(), hello_.size());
+        scratch_at_ += hello_size_;
+        if (c.exchange != nullptr) release_exchange(c);
+        return p;
+    }
     Reason reason =
         judge_head(head, limits, settings_.strictness, c.has(Connection::kTls), settings_.choices);
     if (settings_.choices.refuse_repeated_fields && comes_behind_repeated_fields(reason) &&
@@ -407,17 +416,6 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
         return end;
     }
     const Framing framing = framing_of(head);
-    // A plain GET of the fixed answer: its octets are ready, made once a second.
-    if (framing.kind == BodyKind::kNone && head.method == Method::kGet &&
-        head.target.size == kHelloPath.size() &&
-        std::memcmp(data + head.target.begin, kHelloPath.data(), kHelloPath.size()) == 0 &&
-        reason == Reason::kNone && head.is_http_1_1() && !head.has(kConnectionClose) &&
-        hello_is_fixed_) [[likely]] {
-        std::memcpy(scratch_at_, hello_.data(), hello_.size());
-        scratch_at_ += hello_size_;
-        if (c.exchange != nullptr) release_exchange(c);
-        return p;
-    }
     const Request request{head, data, head_size, split_target(head.target.in(data), head.form),
                           {},   {},   c.requests};
     const Route& route = head.method == Method::kTrace

@@ -30,6 +30,13 @@ constexpr bool comes_behind_repeated_fields(Reason reason) {
     return reason == Reason::kNone || reason > Reason::kFieldRepeated;
 }
 
+// A head as most are, which judge_head() lets pass, whatever the limits: one valid Host, nothing
+// said of content, and a method that is known. It has no content and the connection persists.
+inline bool is_plain(const RequestHead& head) {
+    return (head.flags & ~std::uint32_t{kConnectionKeepAlive}) == kHostSeen && head.is_http_1_1() &&
+           head.method >= Method::kGet && head.method <= Method::kOptions;
+}
+
 // For a head that judge_head() has let pass, or refused with a reason that leaves the framing
 // known.
 Framing framing_of(const RequestHead& head);

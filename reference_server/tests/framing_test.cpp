@@ -34,6 +34,35 @@ TEST(Framing, persistence) {
     LAW(wants_persistence(head_of("Connection: closed\r\n", "1.9")));
 }
 
+// The short cut says nothing that the long way does not say.
+TEST(Framing, a_plain_head_is_one_that_passes_has_no_content_and_persists) {
+    unsigned plain = 0;
+    for (unsigned method = 0; method <= static_cast<unsigned>(Method::kConnect); ++method) {
+        for (const std::uint8_t minor : {0, 1, 9}) {
+            for (unsigned first = 0; first < 24; ++first) {
+                for (unsigned second = 0; second < 24; ++second) {
+                    for (const std::uint32_t host : {0U, std::uint32_t{kHostSeen}}) {
+                        RequestHead head;
+                        head.method = static_cast<Method>(method);
+                        head.version_major = 1;
+                        head.version_minor = minor;
+                        head.flags = 1U << first | 1U << second | host;
+                        if (!is_plain(head)) continue;
+                        ++plain;
+                        for (const Strictness strictness :
+                             {Strictness::kStrict, Strictness::kBrowser}) {
+                            LAW(judge_head(head, {}, strictness, false, {}) == Reason::kNone);
+                        }
+                        LAW(framing_of(head).kind == BodyKind::kNone);
+                        LAW(wants_persistence(head));
+                    }
+                }
+            }
+        }
+    }
+    LAW(plain != 0);
+}
+
 TEST(Framing, empty_members_of_transfer_encoding_can_be_refused) {
     Choices choices;
     choices.refuse_empty_codings = true;

@@ -38,14 +38,14 @@ TEST(Framing, persistence) {
 TEST(Framing, a_plain_head_is_one_that_passes_has_no_content_and_persists) {
     unsigned plain = 0;
     for (unsigned method = 0; method <= static_cast<unsigned>(Method::kConnect); ++method) {
-        for (const std::uint8_t minor : {0, 1, 9}) {
+        for (const int minor : {0, 1, 9}) {
             for (unsigned first = 0; first < 24; ++first) {
                 for (unsigned second = 0; second < 24; ++second) {
                     for (const std::uint32_t host : {0U, std::uint32_t{kHostSeen}}) {
                         RequestHead head;
                         head.method = static_cast<Method>(method);
                         head.version_major = 1;
-                        head.version_minor = minor;
+                        head.version_minor = static_cast<std::uint8_t>(minor);
                         head.flags = 1U << first | 1U << second | host;
                         if (!is_plain(head)) continue;
                         ++plain;

@@ -159,17 +159,18 @@ def accepted_connections(port: int, pids: Iterable[int]) -> int:
     come from a port of that number counts, too.
     """
     own = _socket_inodes(pids)
-    held = 0
+    held: set[str] = set()
     suffix = f":{port:04X}"
-    for name in ("tcp", "tcp6"):
+    # The table is no snapshot: while sockets come and go a row can be given twice, or left out.
+    for name in ("tcp", "tcp6") * 2:
         with contextlib.suppress(OSError), (_PROC / "net" / name).open() as table:
             next(table, None)
             for row in table:
                 words = row.split()
-                if words[1].endswith(suffix) and words[3] == "01":
-                    # One that nobody has accepted yet has no inode (proc(5)).
-                    held += words[9] != "0" and (own is None or words[9] in own)
-    return held
+                # One that nobody has accepted yet has no inode (proc(5)).
+                if words[1].endswith(suffix) and words[3] == "01" and words[9] != "0":
+                    held.add(words[9])
+    return len(held if own is None else held & own)
 
 
 def _socket_inodes(pids: Iterable[int]) -> set[str] | None:

@@ -6,8 +6,10 @@ target unusable, 4 inconclusive, 5 nothing selected, 130 and 143 interrupted.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
+import secrets
 import signal
 import sys
 import time
@@ -639,6 +641,76 @@ def explain_command(case: str) -> None:
 def replay_command(case: str, target: str, path: str, allow_remote: bool) -> None:
     """Send one case again and show both sides of the wire."""
     click.echo(explain.replay(case, check.asked(target, path=path, allow_remote=allow_remote)))
+
+
+@httpmark.command("fuzz")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option("--seconds", type=click.FloatRange(0.1, 86400), default=60.0, help="How long.")
+@click.option("--seed", type=int, help="Of the search; by default another each time, and told.")
+@click.option("--path", default="/hello", help="A path that answers 2xx to GET, whatever follows.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("scenarios/found"),
+    help="The folder that finds are saved in.",
+)
+@click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the finds, or the grid, as JSON.")
+def fuzz_command(
+    targets: tuple[str, ...],
+    seconds: float,
+    seed: int | None,
+    path: str,
+    out: Path,
+    allow_remote: bool,
+    as_json: bool,
+) -> None:
+    """Search until TARGET and the grammar disagree; with several, who agrees with whom."""
+    # Hypothesis takes a while to load, and no other command needs it.
+    from httpmark.harness import fuzz
+    from httpmark.harness.probe import Talker
+
+    seed = secrets.randbits(32) if seed is None else seed
+    click.echo(f"seed {seed}", err=as_json)
+    asked = {text: check.asked(text, path=path, allow_remote=allow_remote) for text in targets}
+    with contextlib.ExitStack() as stack:
+        searchers = {
+            text: fuzz.Searcher(one, stack.enter_context(Talker(one.probe(in_flight=1))))
+            for text, one in asked.items()
+        }
+        if len(searchers) > 1:
+            grid, sent = fuzz.agreement(searchers, seconds=seconds, seed=seed)
+            if as_json:
+                pairs = [
+                    {"servers": pair, "agreed": agreed, "compared": compared}
+                    for pair, (agreed, compared) in grid.items()
+                ]
+                _json({"seed": seed, "sent": sent, "pairs": pairs})
+                return
+            for (a, b), (agreed, compared) in grid.items():
+                share = f"{100 * agreed / compared:5.1f} %" if compared else "none"
+                click.echo(f"{share}  {a}  {b}  ({agreed} of {compared})")
+            return
+        searcher = searchers[targets[0]]
+        command = f"httpmark fuzz {targets[0]} --seed {seed}"
+
+        def tell(find: fuzz.Find) -> None:
+            saved = fuzz.save(find, out, host=searcher.facts.host, command=command)
+            click.echo(
+                f"{find.kind}: {find.part}: answered {find.actual}; saved as {saved}", err=as_json
+            )
+            click.echo(explain.lines(find.octets), err=as_json)
+
+        finds, sent = fuzz.search(searcher, seconds=seconds, seed=seed, tell=tell)
+    if as_json:
+        _json({"seed": seed, "sent": sent, "finds": [
+            {"kind": f.kind, "part": f.part, "octets": f.octets, "actual": f.actual, "id": f.slug}
+            for f in finds
+        ]})  # fmt: skip
+    else:
+        click.echo(f"{sent} messages, {len(finds)} disagreements")
+    if finds:
+        raise SystemExit(1)
 
 
 @httpmark.group("images")

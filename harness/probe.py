@@ -11,7 +11,6 @@ import resource
 import struct
 import subprocess
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from typing import IO
 
@@ -80,11 +79,11 @@ class Probe:
         :param tls: every case in a TLS session of its own; ``ca_file`` verifies the certificate.
         """
         where = ("--unix", unix) if unix else ("--address", address, "--port", str(port))
-        self._command = [binaries.need("probe"), *where, "--in-flight", str(in_flight)]
+        self.command = [binaries.need("probe"), *where, "--in-flight", str(in_flight)]
         if tls:
-            self._command.append("--tls")
+            self.command.append("--tls")
             if ca_file:
-                self._command += ["--ca-file", ca_file, "--tls-host", address]
+                self.command += ["--ca-file", ca_file, "--tls-host", address]
         self._process: subprocess.Popen[bytes] | None = None
         self.cpu_seconds = 0.0
 
@@ -107,7 +106,7 @@ class Probe:
         """
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         process = self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         assert process.stdin is not None
         assert process.stdout is not None
@@ -149,46 +148,88 @@ def _feed(pipe: IO[bytes], cases: Iterable[Case], waiting: dict[int, Case]) -> N
 
 def _exchanges(pipe: IO[bytes], waiting: dict[int, Case], attempt: int) -> Iterator[list[Exchange]]:
     held = b""
-    unpack, size = _EXCHANGE.unpack_from, _EXCHANGE.size
     descriptor = pipe.fileno()
     while piece := os.read(descriptor, _READ_OCTETS):
         held = held + piece if held else piece
-        now_s = time.time()
-        batch: list[Exchange] = []
-        at, end = 0, len(held)
-        while end - at >= 4:
-            length = _LENGTH.unpack_from(held, at)[0]
-            if end - at - 4 < length:
-                break
-            (number, outcome, ending, flags, _, _, first_us, end_us, sent, count, events, _) = (
-                unpack(held, at + 4)
-            )
-            start = at + 4 + size
-            case = waiting.pop(number)
-            received = held[start : start + count]
-            assert length == size + count + events * _EVENT_OCTETS, "a torn frame"
-            batch.append(
-                Exchange(
-                    case.id,
-                    case.family,
-                    case.steps[0].data if len(case.steps) == 2 else case.sent,
-                    received,
-                    _OUTCOMES[outcome],
-                    _ENDS[ending],
-                    None if first_us == _NO_TIME else first_us,
-                    end_us,
-                    sent,
-                    flags,
-                    case.head_only,
-                    attempt,
-                    case.delivery,
-                    False,
-                    held[start + count : at + 4 + length],
-                    now_s,
-                )
-            )
-            at += 4 + length
-        held = held[at:]
+        batch, used = _decoded(held, waiting, attempt)
+        held = held[used:]
         if batch:
             yield batch
     assert not held, "the probe's last frame is cut"
+
+
+def _decoded(held: bytes, waiting: dict[int, Case], attempt: int) -> tuple[list[Exchange], int]:
+    """The whole frames at the front of what is held, and how many octets they take."""
+    unpack, size = _EXCHANGE.unpack_from, _EXCHANGE.size
+    batch: list[Exchange] = []
+    at, end = 0, len(held)
+    while end - at >= 4:
+        length = _LENGTH.unpack_from(held, at)[0]
+        if end - at - 4 < length:
+            break
+        (number, outcome, ending, flags, _, _, first_us, end_us, sent, count, events, _) = unpack(
+            held, at + 4
+        )
+        start = at + 4 + size
+        case = waiting.pop(number)
+        received = held[start : start + count]
+        assert length == size + count + events * _EVENT_OCTETS, "a torn frame"
+        batch.append(
+            Exchange(
+                case.id,
+                case.family,
+                case.steps[0].data if len(case.steps) == 2 else case.sent,
+                received,
+                _OUTCOMES[outcome],
+                _ENDS[ending],
+                None if first_us == _NO_TIME else first_us,
+                end_us,
+                sent,
+                flags,
+                case.head_only,
+                attempt,
+                case.delivery,
+                False,
+                held[start + count : at + 4 + length],
+            )
+        )
+        at += 4 + length
+    return batch, at
+
+
+class Talker:
+    """A probe that stays: one case at a time, for who decides by the answer what comes next."""
+
+    def __init__(self, probe: Probe) -> None:
+        self._process = subprocess.Popen(
+            probe.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    def __enter__(self) -> Talker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def play(self, case: Case) -> Exchange:
+        """Play one case.
+
+        :raises Unusable: the probe could not go on; what it said is in the message.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        waiting = {0: case}
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(encode(0, case))
+            self._process.stdin.flush()
+        held = b""
+        while piece := os.read(self._process.stdout.fileno(), _READ_OCTETS):
+            held += piece
+            batch, used = _decoded(held, waiting, 1)
+            if batch:
+                assert used == len(held), "an exchange nobody asked for"
+                return batch[0]
+        assert self._process.stderr is not None
+        said = self._process.stderr.read().decode("utf-8", "replace").strip()
+        raise Unusable(f"the probe cannot go on: {said or 'it ended'}")

@@ -215,7 +215,7 @@ class Checker:
         runtime.prepare(self.server, "process", say=self.events.say)
         running = runtime.start(
             self.server, "process", address=where.address, port=where.port, workers=1, cpus=None,
-            run_id=secrets.token_hex(3),
+            run_id=secrets.token_hex(3), conformance=True,
         )  # fmt: skip
         try:
             return self._check(
@@ -241,8 +241,8 @@ class Checker:
         return msgspec.structs.replace(
             target,
             capabilities=declared.capabilities,
-            limits=declared.limits,
-            timeouts=declared.timeouts,
+            limits=declared.limits | declared.conformance.limits,
+            timeouts=declared.timeouts | declared.conformance.timeouts,
             answers_1_0_as_1_0=declared.answers_1_0_as_1_0,
         )
 

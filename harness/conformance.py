@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +16,17 @@ from typing import TypeVar
 
 import msgspec
 
-from httpmark.harness import judge, resources, response_checks, runners, score, segmentation, wire
+from httpmark.harness import (
+    judge,
+    limits_found,
+    planted,
+    resources,
+    response_checks,
+    runners,
+    score,
+    segmentation,
+    wire,
+)
 from httpmark.harness.catalogue import Catalogue
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
@@ -42,7 +53,9 @@ _CASES_IN_FLIGHT = 256
 # What fails is asked three times and once alone (cases.md); of a large family the first few.
 _AGAIN_IN_FLIGHT = 16
 _AGAIN_MAX = 32
-_LATE_MAX = 512  # where time ran out among many in flight, load may be why: no such failure is kept
+# Where time ran out among many in flight, load may be why: all of it is asked again, in lots, until
+# most of a lot is silent with few in flight, too.
+_LATE_LOT = 256
 _QUICK_STEP = 31
 _QUICK_ABOVE = 50_000
 _SILENT = (Outcome.HUNG, Outcome.REFUSED)
@@ -153,6 +166,9 @@ def fire(
     :raises Unusable: the probe itself could not go on.
     """
     started = time.monotonic()
+    if suite != "seed":
+        chosen = [family.id for family in catalogue.of_suite(suite) if selected(family)]
+        target = _asked(catalogue, chosen, target, evidence.facts(target.name))
     facts = target.facts()
     evidence.set_facts(target.name, facts)
     if suite != "seed":
@@ -191,6 +207,33 @@ def fire(
     finally:
         fired.wall_seconds += time.monotonic() - started
         evidence.flush()
+
+
+_LIMIT = re.compile(r"limit\.([a-z_]+)")
+_ASK_S = 2.0
+
+
+def _asked(
+    catalogue: Catalogue, families: Iterable[str], target: Target, known: Facts | None
+) -> Target:
+    """The target with what its cases name and only asking can tell: limits, planted files.
+
+    :param known: of an earlier suite; what was asked then is not asked again.
+    """
+    facts = target.facts()
+
+    def ask(octets: bytes) -> bytes | None:
+        return target.ask(octets, deadline_s=_ASK_S)
+
+    named: set[str] = set()
+    for family in families:
+        rule = catalogue.rules[family]
+        named |= set(_LIMIT.findall(" ".join((*rule.sends, *rule.steps))))
+    limits = dict(known.limits) if known is not None else {}
+    limits |= {name: limit for name, limit in target.limits.items() if limit is not None}
+    limits |= limits_found.found(ask, facts, sorted(named - limits.keys()))
+    values = known.values if known is not None and known.values else planted.learned(ask, facts)
+    return msgspec.structs.replace(target, limits=limits, values=target.values | values)
 
 
 class _Shooter:
@@ -303,20 +346,36 @@ def _fire_cases(
     for _ in shooter.play(cases(families), in_flight=_CASES_IN_FLIGHT, attempt=1):
         pass
     evidence.flush()
+    late = [
+        (exchanges[-1].family, exchanges[-1].case)
+        for name in families
+        for exchanges in evidence.attempts(target.name, family=name)
+        if judge.ran_out(exchanges[-1])
+    ]
+    for begin in range(0, len(late), _LATE_LOT):
+        lot = late[begin : begin + _LATE_LOT]
+        once_more = _only(cases({name: None for name, _ in lot}), set(lot))
+        quiet = sum(1 for _ in shooter.play(once_more, in_flight=_AGAIN_IN_FLIGHT, attempt=2))
+        if 2 * quiet > len(lot):
+            break
+    evidence.flush()
     again, alone, silent = _doubtful(catalogue, families, facts, evidence, target.name, quick=quick)
     doubtful = {name: None for name, _ in again}
 
-    def asked(chosen: set[tuple[str, str]]) -> Iterator[Case]:
-        return (case for case in cases(doubtful) if (case.family, case.id) in chosen)
-
-    for attempt in (2, 3):
-        for _ in shooter.play(asked(again), in_flight=_AGAIN_IN_FLIGHT, attempt=attempt):
+    for attempt in (3, 4):
+        chosen = _only(cases(doubtful), again)
+        for _ in shooter.play(chosen, in_flight=_AGAIN_IN_FLIGHT, attempt=attempt):
             pass
     # Alone: nothing else is on the server, so load cannot be why. Silent cases share the wait.
-    for chosen, in_flight in ((alone, 1), (silent, _AGAIN_IN_FLIGHT)):
-        patient = (_patient(case) for case in asked(chosen))
-        for _ in shooter.play(patient, in_flight=in_flight, attempt=4):
+    for wanted, in_flight in ((alone, 1), (silent, _AGAIN_IN_FLIGHT)):
+        patient = map(_patient, _only(cases(doubtful), wanted))
+        for _ in shooter.play(patient, in_flight=in_flight, attempt=5):
             pass
+
+
+def _only(cases: Iterator[Case], wanted: set[tuple[str, str]]) -> Iterator[Case]:
+    """Those cases that are wanted, by family and id."""
+    return (case for case in cases if (case.family, case.id) in wanted)
 
 
 def _run(
@@ -406,13 +465,11 @@ def _doubtful(
     for name in families:
         kept = 0
         for verdict, exchanges in judged(catalogue, name, facts, evidence, server, quick=quick):
-            late = judge.ran_out(exchanges[-1])
-            if verdict.word not in (Word.FAIL, Word.VOID) or kept >= (
-                _LATE_MAX if late else _AGAIN_MAX
-            ):
+            if verdict.word not in (Word.FAIL, Word.VOID) or kept >= _AGAIN_MAX:
                 continue
             kept += 1
             again.add((name, verdict.case))
+            late = judge.ran_out(exchanges[-1])
             (silent if late else alone).add((name, verdict.case))
     return again, alone, silent
 

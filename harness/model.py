@@ -277,7 +277,8 @@ class ProcessRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Placeholders in words: ``{address}`` ``{port}`` ``{endpoint}`` (both, as address:port)
     ``{workers}`` ``{build}`` (a cache folder) ``{source}`` (the image's folder) ``{scratch}`` (a
-    temporary folder of this start) ``{python}`` (the Python that runs httpmark); with TLS also
+    temporary folder of this start) ``{static}`` (the folder it serves, with ``static``)
+    ``{python}`` (the Python that runs httpmark); with TLS also
     ``{tls_port}`` ``{tls_endpoint}`` ``{tls_cert}`` ``{tls_key}``.
     """
 
@@ -291,14 +292,17 @@ class ProcessRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: tuple[str, ...] = ()  # a command that prints the server's version
     tls: tuple[str, ...] = ()  # words added to start where TLS is asked for
     tls_files: dict[str, str] = {}  # more files, where TLS is asked for
+    conformance: tuple[str, ...] = ()  # words added to start where suites are fired
+    conformance_files: dict[str, str] = {}  # more files, where suites are fired
 
 
 class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a server is built and started as a container (host network).
 
     Placeholders in words: ``{address}`` ``{port}`` ``{endpoint}`` ``{workers}`` ``{scratch}`` (a
-    folder in the container); with TLS also ``{tls_port}`` ``{tls_endpoint}`` ``{tls_cert}``
-    ``{tls_key}``. Exactly one of ``dockerfile`` and ``image`` is given.
+    folder in the container) ``{static}`` (the folder it serves); with TLS also
+    ``{tls_port}`` ``{tls_endpoint}`` ``{tls_cert}`` ``{tls_key}``. Exactly one of
+    ``dockerfile`` and ``image`` is given.
     """
 
     start: tuple[str, ...] = ()  # the command; empty: the one the image names
@@ -310,6 +314,8 @@ class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: tuple[str, ...] = ()  # a command in the container that prints the server's version
     tls: tuple[str, ...] = ()  # words added to start where TLS is asked for
     tls_files: dict[str, str] = {}  # more files, where TLS is asked for
+    conformance: tuple[str, ...] = ()  # words added to start where suites are fired
+    conformance_files: dict[str, str] = {}  # more files, where suites are fired
 
 
 class Tls(msgspec.Struct, frozen=True):
@@ -318,6 +324,13 @@ class Tls(msgspec.Struct, frozen=True):
     port: int
     cert: str  # path of the certificate chain, PEM
     key: str  # path of its private key, PEM
+
+
+class Conformance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a server declares where suites are fired, in place of what it declares otherwise."""
+
+    limits: dict[str, int | None] = {}
+    timeouts: dict[str, float | None] = {}
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -337,6 +350,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     answers_1_0_as_1_0: bool = True
     limits: dict[str, int | None] = {}  # the words of LIMITS
     timeouts: dict[str, float | None] = {}  # seconds; the words of servers.TIMEOUTS
+    conformance: Conformance = Conformance()
     notes: str = ""
     source: str = ""  # the folder of the manifest
 

@@ -391,6 +391,7 @@ class Runner:
         workers: int = 1,
         cpus: frozenset[int] | None = None,
         with_tls: bool = False,
+        for_suites: bool = False,
     ) -> Iterator[runtime.Running]:
         if entry.standing is not None:
             yield entry.standing
@@ -406,6 +407,7 @@ class Runner:
                 cpus=None if cpus is None else ",".join(map(str, sorted(cpus))),
                 run_id=self.id,
                 tls=self.tls if with_tls else None,
+                conformance=for_suites,
             )
         except Unusable as error:
             raise ServerDied(str(error)) from None
@@ -424,7 +426,7 @@ class Runner:
         self.events.task(task, total)
         cpu: int | None = None
         try:
-            with self._up(entry) as running:
+            with self._up(entry, for_suites=True) as running:
                 before = resources.cpu_ns(running.pids())
 
                 def death() -> str | None:
@@ -441,8 +443,8 @@ class Runner:
                             host=f"{_ADDRESS}:{self.port}",
                             path=entry.server.ready_path,
                             capabilities=entry.server.capabilities,
-                            limits=entry.server.limits,
-                            timeouts=entry.server.timeouts,
+                            limits=entry.server.limits | entry.server.conformance.limits,
+                            timeouts=entry.server.timeouts | entry.server.conformance.timeouts,
                             answers_1_0_as_1_0=entry.server.answers_1_0_as_1_0,
                             death=death,
                         ),

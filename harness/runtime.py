@@ -29,8 +29,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from httpmark.harness import binaries, wire
-from httpmark.harness.model import HarnessError, Need, Server, Tls, Unusable
+from httpmark.harness import binaries, planted, wire
+from httpmark.harness.model import (
+    ContainerRecipe,
+    HarnessError,
+    Need,
+    ProcessRecipe,
+    Server,
+    Tls,
+    Unusable,
+)
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -505,11 +513,12 @@ def start(
     cpus: str | None,
     run_id: str,
     tls: Tls | None = None,
+    conformance: bool = False,
 ) -> Running:
     """Start a prepared server and wait until it answers.
 
     ``cpus`` is a list such as ``0`` or ``0,2-3``; None pins nothing. With ``tls`` it serves the
-    same on a second port.
+    same on a second port; with ``conformance`` it gets what its manifest adds for suites.
 
     :raises HarnessError: no such runtime, or TLS of a server that has none.
     :raises Unusable: the port is taken, it did not start, died, or does not answer in time.
@@ -536,7 +545,7 @@ def start(
         raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
     _running.append(one)
     try:
-        one.begin(workers=workers, cpus=cpus, tls=tls)
+        one.begin(workers=workers, cpus=cpus, tls=tls, conformance=conformance)
         _wait_ready(one, tls)
         one.ready()
     except BaseException:  # Ctrl-C as well: nothing half started may stay
@@ -604,7 +613,30 @@ def _values(address: str, port: int, workers: int, scratch: str) -> dict[str, st
         "endpoint": f"{host}:{port}",
         "workers": str(workers),
         "scratch": scratch,
+        "static": f"{scratch}/{planted.FOLDER}",
     }
+
+
+def _files(
+    recipe: ProcessRecipe | ContainerRecipe, *, tls: bool, conformance: bool
+) -> dict[str, str]:
+    """The files of one start."""
+    return (
+        recipe.files
+        | (recipe.tls_files if tls else {})
+        | (recipe.conformance_files if conformance else {})
+    )
+
+
+def _start_words(
+    recipe: ProcessRecipe | ContainerRecipe, *, tls: bool, conformance: bool
+) -> tuple[str, ...]:
+    """The command of one start."""
+    return (
+        *recipe.start,
+        *(recipe.tls if tls else ()),
+        *(recipe.conformance if conformance else ()),
+    )
 
 
 def _tls_values(address: str, tls: Tls, cert: str, key: str) -> dict[str, str]:
@@ -672,7 +704,7 @@ class _Process:
         self._told = b""
         self._tail = ""
 
-    def begin(self, *, workers: int, cpus: str | None, tls: Tls | None) -> None:
+    def begin(self, *, workers: int, cpus: str | None, tls: Tls | None, conformance: bool) -> None:
         recipe = self.server.process
         if recipe is None:
             raise Unusable("cannot run as a process: its server.toml has no [process]")
@@ -687,14 +719,19 @@ class _Process:
                 )
             if tls is not None:
                 values |= _tls_values(self.address, tls, tls.cert, tls.key)
-            for name, text in (recipe.files | (recipe.tls_files if tls else {})).items():
+            for name, text in _files(recipe, tls=tls is not None, conformance=conformance).items():
                 (self._scratch / name).write_text(_fill(text, **values), encoding="utf-8")
+            if "static" in self.server.capabilities:
+                planted.plant(self._scratch)
             log = (self._scratch / "server.log").open("wb")
         except OSError as error:
             raise Unusable(
                 f"no scratch folder: {error}: make room in {tempfile.gettempdir()}"
             ) from error
-        words = [_fill(word, **values) for word in (*recipe.start, *(recipe.tls if tls else ()))]
+        words = [
+            _fill(word, **values)
+            for word in _start_words(recipe, tls=tls is not None, conformance=conformance)
+        ]
         words[0] = _executable(words[0]) or words[0]
         env = os.environ | {name: _fill(text, **values) for name, text in recipe.env.items()}
         pinned = ",".join(map(str, sorted(_cpus(cpus)))) if cpus else "-"
@@ -1122,14 +1159,14 @@ class _Container:
         self._tail = ""
         self._asked: tuple[str, ...] = ()
 
-    def begin(self, *, workers: int, cpus: str | None, tls: Tls | None) -> None:
+    def begin(self, *, workers: int, cpus: str | None, tls: Tls | None, conformance: bool) -> None:
         from docker.types import Ulimit
 
         recipe = self.server.container
         if recipe is None:
             raise Unusable("cannot run as a container: its server.toml has no [container]")
         values = _values(self.address, self.port, workers, _IN_CONTAINER)
-        texts = recipe.files | (recipe.tls_files if tls else {})
+        texts = _files(recipe, tls=tls is not None, conformance=conformance)
         if tls is not None:
             given = {"tls_cert": tls.cert, "tls_key": tls.key}
             inside = {name: f"{_IN_CONTAINER}/{name}.pem" for name in given}
@@ -1140,7 +1177,10 @@ class _Container:
                 texts |= {f"{name}.pem": Path(path).read_text() for name, path in given.items()}
             except OSError as error:
                 raise Unusable(f"{error.filename}: {error.strerror}") from error
-        words = [_fill(word, **values) for word in (*recipe.start, *(recipe.tls if tls else ()))]
+        words = [
+            _fill(word, **values)
+            for word in _start_words(recipe, tls=tls is not None, conformance=conformance)
+        ]
         self._asked = tuple(_fill(word, **values) for word in recipe.version)
         # The machine's hard limit, never above: a daemon without the right to raise it refuses.
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -1157,7 +1197,9 @@ class _Container:
                 cpuset_cpus=cpus,
                 ulimits=[Ulimit(name="nofile", soft=files, hard=files)] if files > 0 else None,
             )
-            if texts:
+            if "static" in self.server.capabilities:
+                self._container.put_archive("/", _scratch_archive(texts, with_static=True))
+            elif texts:
                 self._container.put_archive("/", _scratch_archive(texts))
             self._container.start()
             self._container.reload()
@@ -1252,7 +1294,7 @@ def _catches(pid: int, number: signal.Signals) -> bool:
         return True
 
 
-def _scratch_archive(files: dict[str, str]) -> bytes:
+def _scratch_archive(files: dict[str, str], *, with_static: bool = False) -> bytes:
     """The scratch folder of a container, for whatever user its image names."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
@@ -1262,7 +1304,18 @@ def _scratch_archive(files: dict[str, str]) -> bytes:
         tar.addfile(folder)
         for name, text in files.items():
             _add(tar, f"{folder.name}/{name}", text.encode())
+        if with_static:
+            with tempfile.TemporaryDirectory(prefix="httpmark-static-") as made:
+                planted.plant(Path(made))
+                for entry in sorted(Path(made).iterdir()):
+                    tar.add(entry, f"{folder.name}/{entry.name}", filter=_of_root)
     return archive.getvalue()
+
+
+def _of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    return entry
 
 
 def _memory_cgroup(pid: int) -> str | None:

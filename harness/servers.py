@@ -22,10 +22,10 @@ CAPABILITIES = ("hello", "body", "mirror", "behave", "echo", "tls", "static", "w
 TIMEOUTS = ("head_s", "content_s", "idle_s", "write_s", "check_interval_s")
 
 _PLACEHOLDERS = (
-    "address", "port", "endpoint", "workers", "build", "source", "scratch", "python",
+    "address", "port", "endpoint", "workers", "build", "source", "scratch", "static", "python",
 )  # fmt: skip
 _TLS_PLACEHOLDERS = ("tls_port", "tls_endpoint", "tls_cert", "tls_key")
-_CONTAINER_PLACEHOLDERS = ("address", "port", "endpoint", "workers", "scratch")
+_CONTAINER_PLACEHOLDERS = ("address", "port", "endpoint", "workers", "scratch", "static")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -128,6 +128,8 @@ def _complaints(one: Server, path: Path) -> Iterator[str]:
     yield from _vocabulary("capabilities", one.capabilities, CAPABILITIES)
     yield from _vocabulary("limits", one.limits, LIMITS)
     yield from _vocabulary("timeouts", one.timeouts, TIMEOUTS)
+    yield from _vocabulary("conformance.limits", one.conformance.limits, LIMITS)
+    yield from _vocabulary("conformance.timeouts", one.conformance.timeouts, TIMEOUTS)
     if one.process is not None:
         yield from _process_complaints(one)
     if one.container is not None:
@@ -156,6 +158,8 @@ def _process_complaints(one: Server) -> Iterator[str]:
     yield from _placeholders("process.tls", recipe.tls, _PLACEHOLDERS + _TLS_PLACEHOLDERS)
     yield from _file_names("process.files", recipe.files)
     yield from _file_names("process.tls_files", recipe.tls_files)
+    yield from _placeholders("process.conformance", recipe.conformance, _PLACEHOLDERS)
+    yield from _file_names("process.conformance_files", recipe.conformance_files)
     yield from _tls_complaints("process", one, recipe)
     for number, need in enumerate(recipe.needs):
         key = f"process.needs[{number}]"
@@ -184,6 +188,8 @@ def _container_complaints(one: Server, folder: Path) -> Iterator[str]:
     yield from _placeholders("container.tls", recipe.tls, known + _TLS_PLACEHOLDERS)
     yield from _file_names("container.files", recipe.files)
     yield from _file_names("container.tls_files", recipe.tls_files)
+    yield from _placeholders("container.conformance", recipe.conformance, known)
+    yield from _file_names("container.conformance_files", recipe.conformance_files)
     yield from _tls_complaints("container", one, recipe)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from httpmark.harness import certificates, runtime, servers, wire
+from httpmark.harness import certificates, planted, runtime, servers, wire
 from httpmark.harness.model import HarnessError, Server, Tls
 
 from .conftest import required
@@ -127,6 +127,14 @@ def answers_echo(target: Target) -> None:
         assert json.loads(content) == parameters
 
 
+def answers_static(target: Target) -> None:
+    answer, content = target.ask("GET", "/static/ok.html")
+    assert answer.status == 200
+    assert content == planted.FILE_TEXT.encode()
+    for path in (f"/static/../{planted.SECRET}", f"/static/..%2f{planted.SECRET}"):
+        assert planted.SECRET_TEXT.encode() not in target.ask("GET", path)[1]
+
+
 def octets(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text, validate=True)
 
@@ -225,6 +233,7 @@ CONTRACT = {
     "hello": answers_hello,
     "body": answers_body,
     "echo": answers_echo,
+    "static": answers_static,
     "mirror": answers_mirror,
     "behave": answers_behave,
 }
@@ -265,7 +274,7 @@ def test_a_server_answers_what_its_manifest_says(name: str, how: str, certificat
         tls = msgspec.structs.replace(certificate, port=free_port())
     running = runtime.start(
         server, how, address="127.0.0.1", port=free_port(), workers=2, cpus=None,
-        run_id=f"images{os.getpid()}", tls=tls,
+        run_id=f"images{os.getpid()}", tls=tls, conformance=True,
     )  # fmt: skip
     try:
         for capability in server.capabilities:

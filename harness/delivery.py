@@ -35,7 +35,7 @@ PAD_LINE_OCTETS = 1000
 PAD = b"X-Pad-"
 
 _PAD_MIN = len(PAD) + len(b"00: a\r\n")
-_HOST = re.compile(rb"(?i)\r\nhost:[^\r\n]*\r\n")
+_HOST = re.compile(rb"(?i)\r\nhost:[^\r\n]*\r\n(?:[ \t][^\r\n]*\r\n)*")  # with what is folded on
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _LENGTH_FIELD = re.compile(rb"(?i)\ncontent-length[ \t]*:([^\r\n]*)")
 _CHUNKED = re.compile(rb"(?i)\ntransfer-encoding[ \t]*:[^\n]*chunked")

@@ -227,6 +227,12 @@ def test_each_structural_octet_lands_on_each_edge_of_a_buffer() -> None:
     assert list(delivery.deliveries(a_case(b"GET / HTTP/1.1\r\n\r\n"), "buf", KNOWN)) == []
 
 
+def test_padding_stands_behind_all_of_a_folded_host_line() -> None:
+    octets = b"GET / HTTP/1.1\r\nHost: h\r\n folded\r\n\r\n"
+    for one in delivery.deliveries(a_case(octets), "buf", KNOWN):
+        assert b"Host: h\r\n folded\r\nX-Pad-00: " in one.steps[0].data
+
+
 def test_a_message_is_joined_to_itself_and_to_content() -> None:
     twice, glued = delivery.deliveries(a_case(), "join", KNOWN)
     assert twice.steps[0].data == GET + GET

@@ -581,7 +581,7 @@ def _paired_ratio(
         reason = "no pair without errors"
     if reason is None:
         ratio = math.exp(statistics.trimmed_mean(logs))
-        interval = statistics.bootstrap(logs, statistic=statistics.trimmed_mean, seed=seed)
+        interval = statistics.interval(logs, level=0.95, seed=seed)
         if interval is None:
             reason = f"{len(logs)} pairs; an interval needs {statistics.SAMPLES_FOR_INTERVAL_MIN}"
     return PairedRatio(

@@ -25,8 +25,6 @@ TRIM = 0.10
 BCA_VALUES_MIN = 20
 DRIFT_VALUES_MIN = 8
 DRIFT_P_MAX = 0.01
-_Z_TWO_SIDED_95 = 1.960
-_Z_POWER_80 = 0.842
 _TRIMMED_EFFICIENCY = 0.943
 
 # load.md 4.5, the defaults of the verdict per sample.
@@ -83,16 +81,20 @@ def interval(values: Sequence[float], *, level: float, seed: int) -> tuple[float
     """The bootstrap interval of the trimmed mean: bias-corrected and accelerated from 20 values on.
 
     BCa after Efron (1987), with the jackknife's acceleration; below 20 values, whose tails say too
-    little of a skew, the percentile interval. None below three values.
+    little of a skew, the percentile interval. Both are expanded, or few values would cover less
+    than ``level`` says. None below three values.
     """
+    if len(values) < SAMPLES_FOR_INTERVAL_MIN:
+        return None
+    tail = _expanded_tail(level, len(values))
     if len(values) < BCA_VALUES_MIN:
-        return bootstrap(values, statistic=trimmed_mean, level=level, seed=seed)
+        return bootstrap(values, statistic=trimmed_mean, level=1 - 2 * tail, seed=seed)
     resampled = _resampled(tuple(values), trimmed_mean, seed)
     centre = trimmed_mean(values)
     below = bisect.bisect_left(resampled, centre) / len(resampled)
     normal = standard.NormalDist()
     if not 0 < below < 1:  # all values are alike
-        return bootstrap(values, statistic=trimmed_mean, level=level, seed=seed)
+        return bootstrap(values, statistic=trimmed_mean, level=1 - 2 * tail, seed=seed)
     bias = normal.inv_cdf(below)
     left_out = [trimmed_mean([*values[:i], *values[i + 1 :]]) for i in range(len(values))]
     mean = math.fsum(left_out) / len(left_out)
@@ -104,7 +106,6 @@ def interval(values: Sequence[float], *, level: float, seed: int) -> tuple[float
         z = bias + normal.inv_cdf(wanted)
         return normal.cdf(bias + z / (1 - acceleration * z))
 
-    tail = (1 - level) / 2
     return (
         _quantile(resampled, share(tail), down=True),
         _quantile(resampled, share(1 - tail), down=False),
@@ -144,11 +145,12 @@ def judge_pairs(
     metrics. *pass*: the interval excludes that it is worse by more than the margin. Else
     *inconclusive*.
     """
-    alpha = (1 - level) / 2
     chances = {name: _chance_within(logs, margins[name], seed) for name, logs in worse.items()}
     failing = set()
     for rank, name in enumerate(sorted(chances, key=lambda name: chances[name])):
-        if chances[name] > alpha / (len(chances) - rank):
+        shared = 1 - (1 - level) / (len(chances) - rank)
+        count = len(worse[name])
+        if count < SAMPLES_FOR_INTERVAL_MIN or chances[name] > _expanded_tail(shared, count):
             break
         failing.add(name)
     return {
@@ -206,6 +208,45 @@ def paired_ratio(values: Sequence[float], bases: Sequence[float]) -> float | Non
     return math.exp(median(ratios)) if ratios else None
 
 
+@functools.cache
+def student_t(probability: float, freedom: int) -> float:
+    """The quantile of Student's t for a probability of one half and more.
+
+    By bisection over Simpson's rule on the density: exact to six digits, and the standard library
+    has none.
+    """
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(
+        freedom * math.pi
+    )
+
+    def density(t: float) -> float:
+        return scale * (1 + t * t / freedom) ** (-(freedom + 1) / 2)
+
+    def area(t: float) -> float:
+        steps = 400
+        width = t / steps
+        inner = math.fsum((4 if i % 2 else 2) * density(i * width) for i in range(1, steps))
+        return (density(0) + inner + density(t)) * width / 3
+
+    low, high = 0.0, 1.0
+    while area(high) < probability - 0.5:
+        low, high = high, high * 2
+    while high - low > 1e-7 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if area(middle) < probability - 0.5 else (low, middle)
+    return (low + high) / 2
+
+
+def _expanded_tail(level: float, count: int) -> float:
+    """The tail that a bootstrap of so few values must cut for its interval to cover ``level``.
+
+    Hesterberg (2015), the expanded percentile interval: a bootstrap takes the spread of the sample
+    for that of the world, which is too narrow by sqrt(1 - 1/n) and has no Student's t in it.
+    """
+    t = student_t((1 + level) / 2, count - 1) * math.sqrt(count / (count - 1))
+    return standard.NormalDist().cdf(-t)
+
+
 def trimmed_mean(values: Sequence[float], *, share: float = TRIM) -> float:
     """The mean without the ``share`` lowest and as many highest values (Tukey 1962)."""
     cut = math.floor(len(values) * share)
@@ -228,13 +269,13 @@ def detectable_ratio(deviation: float, pairs: int) -> float | None:
 
     :param deviation: the standard deviation of the pairs' log-ratios, as an A/A run gives it.
 
-    Normal approximation: (1.960 + 0.842) standard errors of the trimmed mean, which uses 94.3 %
-    of what normal values tell.
+    So many standard errors of the trimmed mean (which uses 94.3 % of what normal values tell) as
+    the quantiles of Student's t for both add up to.
     """
     if pairs < 2:
         return None
     error = deviation / math.sqrt(_TRIMMED_EFFICIENCY * pairs)
-    return math.exp((_Z_TWO_SIDED_95 + _Z_POWER_80) * error)
+    return math.exp((student_t(0.975, pairs - 1) + student_t(0.80, pairs - 1)) * error)
 
 
 def theil_sen(points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:

@@ -153,7 +153,7 @@ def test_what_can_be_detected_shrinks_with_pairs_and_grows_with_noise() -> None:
     assert twelve is not None
     assert thirty is not None
     assert thirty < twelve
-    assert twelve == pytest.approx(1.0339, abs=1e-3)
+    assert twelve == pytest.approx(1.0372, abs=1e-3)
 
 
 def test_what_is_called_detectable_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_what_is_called_detectable_is_detected(monkeypatch: pytest.MonkeyPatch) 
     shift = math.log(statistics.detectable_ratio(sd, pairs) or 0)
     for trial in range(200):
         logs = [draw.gauss(shift, sd) for _ in range(pairs)]
-        low, _ = statistics.bootstrap(logs, statistic=statistics.trimmed_mean, seed=trial) or (0, 0)
+        low, _ = statistics.interval(logs, level=0.95, seed=trial) or (0, 0)
         hits += low > 0
     assert 144 <= hits <= 176  # 80 in 100, and four standard errors less, or three more
 
@@ -197,3 +197,44 @@ def test_an_offered_rate_that_is_served_has_no_bottleneck() -> None:
 
 def test_connections_that_an_engine_cannot_count_are_not_held_against_it() -> None:
     assert verdict(connections_established=None) is Bottleneck.SERVER
+
+
+@pytest.mark.parametrize(
+    ("probability", "freedom", "quantile"),
+    [(0.975, 1, 12.7062), (0.975, 2, 4.30265), (0.975, 11, 2.20099), (0.995, 19, 2.86093),
+     (0.8, 11, 0.87553), (0.975, 1000, 1.96234)],
+)  # fmt: skip
+def test_students_t_is_that_of_the_tables(
+    probability: float, freedom: int, quantile: float
+) -> None:
+    assert statistics.student_t(probability, freedom) == pytest.approx(quantile, rel=1e-4)
+
+
+@pytest.mark.parametrize("pairs", [8, 12, 20, 30])
+def test_intervals_of_few_pairs_cover_what_they_say(
+    pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 1000)
+    draw, misses = random.Random(pairs), 0
+    for trial in range(400):
+        logs = [draw.gauss(0, 0.04) for _ in range(pairs)]
+        low, high = statistics.interval(logs, level=0.95, seed=trial) or (0.0, 0.0)
+        misses += not low <= 0 <= high
+    assert 6 <= misses <= 34  # 5 in 100, of 400: over three standard errors each way
+
+
+def test_the_interval_of_a_skewed_sample_leans_with_it() -> None:
+    draw = random.Random(2)
+    values = [draw.lognormvariate(0, 1) for _ in range(25)]
+    low, high = statistics.interval(values, level=0.95, seed=1) or (0.0, 0.0)
+    centre = statistics.trimmed_mean(values)
+    assert high - centre > centre - low
+    same = statistics.interval([3.0] * 25, level=0.95, seed=1)
+    assert same == (3.0, 3.0)
+    assert statistics.interval([1.0, 2.0], level=0.95, seed=1) is None
+
+
+def test_the_binomial_tail() -> None:
+    assert statistics.binomial_tail(0, 10, 0.05) == pytest.approx(1.0)
+    assert statistics.binomial_tail(10, 10, 0.5) == pytest.approx(2**-10)
+    assert statistics.binomial_tail(7, 40, 0.05) < 0.01 < statistics.binomial_tail(6, 40, 0.05)

@@ -11,6 +11,9 @@ from httpmark.harness.model import Run
 SUMMARY_OCTETS_MAX = 1024 * 1024  # GitHub aborts a larger step summary
 ANNOTATIONS_MAX = 10  # of each kind, per step
 FENCED_CHARACTERS_MAX = 4096
+# A summary is read by people: the rest is in the report.
+ROWS_MAX = 200
+REPRODUCED_MAX = 25
 
 
 def _markdown(text: str) -> str:
@@ -59,19 +62,22 @@ def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> s
             f"| {finding.said.value} | {finding.level.value}: {_markdown(finding.title)}{where} | "
             f"{_markdown(finding.server)}: {_markdown(finding.message)} |"
         )
-    text = _within("\n".join(lines) + "\n", rows, SUMMARY_OCTETS_MAX)
+    text = _within("\n".join(lines) + "\n", rows, SUMMARY_OCTETS_MAX // 2)
     return _with_reproducers(text, found, SUMMARY_OCTETS_MAX)
 
 
 def _with_reproducers(text: str, found: Sequence[Finding], octets_max: int) -> str:
     """The text, and below it how to send each failure by hand, as far as the budget goes."""
     size = len(text.encode("utf-8"))
-    for finding in worst_first(found):
-        if finding.said not in (Said.FAILED, Said.WARNED) or not finding.reproducers:
-            continue
+    told = [
+        finding
+        for finding in worst_first(found)
+        if finding.said in (Said.FAILED, Said.WARNED) and finding.reproducers
+    ]
+    for finding in told[:REPRODUCED_MAX]:
         title = f"{_markdown(finding.server)}: {_markdown(finding.title)}"
-        told = "\n".join((*finding.reproducers, *((finding.wire,) if finding.wire else ())))
-        block = f"\n<details><summary>{title}</summary>\n\n{_fenced(told)}\n\n</details>\n"
+        lines = "\n".join((*finding.reproducers, *((finding.wire,) if finding.wire else ())))
+        block = f"\n<details><summary>{title}</summary>\n\n{_fenced(lines)}\n\n</details>\n"
         size += len(block.encode("utf-8"))
         if size > octets_max:
             break
@@ -92,7 +98,7 @@ def _within(head: str, rows: Sequence[str], octets_max: int) -> str:
     text, size = [head], len(head.encode("utf-8"))
     for at, row in enumerate(rows):
         size += len(row.encode("utf-8")) + 1
-        if size > octets_max - 100:
+        if at == ROWS_MAX or size > octets_max - 100:
             text.append(f"\nand {len(rows) - at} more\n")
             break
         text.append(row + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import re
 import subprocess
@@ -17,14 +18,21 @@ from .made_check import listening
 from .test_house import ROOT
 
 
-def pytest_run(folder: Path, *words: str, xdist: bool = False) -> tuple[int, str]:
-    plugins = ["-p", "httpmark.harness.pytest_plugin"]
+def pytest_run(
+    folder: Path, *words: str, xdist: bool = False, installed: bool = False
+) -> tuple[int, str]:
+    """Run pytest in a folder.
+
+    :param installed: with the plugins that are installed, not with those named here alone.
+    """
+    plugins = [] if installed else ["-W", "error", "-p", "httpmark.harness.pytest_plugin"]
     plugins += ["-p", "xdist", "-n", "2"] if xdist else []
+    switch = {} if installed else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *plugins, "-rA", "-W", "error", *words],
+        [sys.executable, "-m", "pytest", *plugins, "-rA", *words],
         cwd=folder, text=True, capture_output=True, timeout=240, check=False,
         stdin=subprocess.DEVNULL,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "120"},
+        env={**os.environ, **switch, "COLUMNS": "120"},
     )  # fmt: skip
     assert "INTERNALERROR" not in done.stdout
     return done.returncode, done.stdout + done.stderr
@@ -212,3 +220,15 @@ def test_an_installation_registers_the_plugin() -> None:
     assert words["project"]["entry-points"]["pytest11"] == {
         "httpmark": "httpmark.harness.pytest_plugin"
     }
+
+
+@pytest.mark.skipif(
+    not importlib.metadata.entry_points(group="pytest11", name="httpmark"),
+    reason="this environment was installed before there was a plugin",
+)
+def test_an_installed_plugin_is_found_by_itself(project: Path) -> None:
+    with listening("server") as url:
+        words = (f"--httpmark={url}", "--httpmark-suite=rfc", "-k", "get-plain")
+        code, out = pytest_run(project, *words, installed=True)
+    assert code == 0, out
+    assert "PASSED httpmark::rfc::get-plain" in out

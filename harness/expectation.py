@@ -22,7 +22,8 @@ _BARE = frozenset({
     "any target", "any method", "prompt", "before fin",
 })  # fmt: skip
 _MEANT = {"empty": "content", "empty?": "content?"}
-_TEXT = ("content", "method", "method?", "target", "target?", "authority", "version")
+_TEXT = ("content", "method", "method?", "target", "target?", "authority", "authority?",
+         "version")  # fmt: skip
 _FIELDS = ("no field", "no trailer", "field?", "field", "trailer", "has", "lacks")
 _STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)(?:,[1-5](?:[0-9]{2}|xx))*")
 _OWN = re.compile(r"(?:views|talk)\.[a-z0-9_]+")

@@ -553,6 +553,7 @@ _DEMANDS: dict[str, Callable[[_Look, Demand, Final], bool | None]] = {
     "version": _shown,
     "method?": _shown,
     "target?": _shown,
+    "authority?": _shown,
     "no content": _shown,
     "no method": _shown,
     "no target": _shown,

@@ -739,7 +739,7 @@ def _plan_mistake(plan: LoadPlan) -> str | None:
         return "'rate': an open loop has either 'rate' or 'rate_of_capacity'"
     if plan.mode is not LoadMode.OPEN and rates:
         return "'rate': belongs to mode = \"open\""
-    if plan.mode is LoadMode.OPEN and min(plan.rate or 1, plan.rate_of_capacity or 1) <= 0:
+    if any(rate is not None and rate <= 0 for rate in (plan.rate, plan.rate_of_capacity)):
         return "'rate': must be positive"
     if (plan.mode is LoadMode.IDLE) != bool(plan.ladder):
         return "'ladder': goes with mode = \"idle\", and that needs one"

@@ -111,12 +111,12 @@ def settled(verdicts: list[Verdict], attempts: list[Exchange]) -> Verdict:
     """One verdict from all attempts at a case: *unstable* where they differ.
 
     Silence at the first attempt, among many others in flight, is only believed where a later and
-    more patient attempt was silent too.
+    more patient attempt was silent too; so is a reset, which a full accept queue makes as well.
     """
     counted = [
         verdict
         for verdict, exchange in zip(verdicts, attempts, strict=True)
-        if not (len(attempts) > 1 and exchange.attempt == 1 and ran_out(exchange))
+        if not (len(attempts) > 1 and exchange.attempt == 1 and _hurried(exchange))
     ]
     last = counted[-1]
     words = {verdict.word for verdict in counted}
@@ -124,6 +124,10 @@ def settled(verdicts: list[Verdict], attempts: list[Exchange]) -> Verdict:
         return last
     told = ", ".join(f"{verdict.word}: {verdict.actual}" for verdict in counted[:4])
     return Verdict(last.case, Word.UNSTABLE, last.expected, told, last.span, last.level)
+
+
+def _hurried(exchange: Exchange) -> bool:
+    return ran_out(exchange) or exchange.outcome is Outcome.RESET
 
 
 def ran_out(exchange: Exchange) -> bool:

@@ -46,4 +46,7 @@ def test_a_first_attempt_that_ran_out_of_time_does_not_count_beside_others(flags
     fail, passed = (Verdict("c", word, "", "") for word in (Word.FAIL, Word.PASS))
     assert judge.settled([fail, passed], [late, again]).word is Word.PASS
     assert judge.settled([fail], [late]).word is Word.FAIL
+    reset = msgspec.structs.replace(EXCHANGE, outcome=Outcome.RESET, end=End.RESET, received=b"")
+    assert judge.settled([fail, passed], [reset, again]).word is Word.PASS
+    assert judge.settled([fail, fail], [reset, again]).word is Word.FAIL
     assert judge.settled([fail, passed], [EXCHANGE, again]).word is Word.UNSTABLE

@@ -96,3 +96,66 @@ def test_a_class_of_two_answers_waits_for_both() -> None:
     )
     lf, letter = corpus.cases("x", rule, Facts(host="h"))
     assert [sum(step.op is Op.AWAIT for step in case.steps) for case in (lf, letter)] == [2, 1]
+
+
+GET = r"GET {p} HTTP/1.1\r\nHost: {h}\r\n\r\n"
+
+
+def test_turns_wait_for_each_answer_and_stop_at_a_close() -> None:
+    rule = corpus.Rule(sends=(GET,), turns=3)
+    (case,) = corpus.cases("c", rule, Facts(host="h"))
+    assert [step.op for step in case.steps] == [Op.SEND, Op.AWAIT] * 3
+    assert all(step.if_open for step in case.steps if step.op is Op.SEND)
+
+
+@pytest.mark.parametrize(
+    ("written", "ms"),
+    [
+        ("80", 80),
+        ("1.5*timeout.idle_s", 3000),
+        ("2*timeout.head_s", 40_000),
+        ("past timeout.idle_s", 4000),
+        ("past timeout.head_s", 24_000),
+    ],
+)
+def test_a_wait_is_a_number_or_rests_on_a_declared_timeout(written: str, ms: int) -> None:
+    facts = Facts(host="h", timeouts={"idle_s": 2.0, "head_s": 20.0})
+    assert corpus.complaint(f"watch {written}") is None
+    assert corpus.milliseconds(written, facts) == ms
+    if "timeout" in written:
+        rule = corpus.Rule(steps=("send " + GET, f"watch {written}"))
+        declared = "idle_s" if "idle" in written else "head_s"
+        assert corpus.inapplicable(rule, Facts(host="h")) == (
+            f"the target declares no timeout {declared}"
+        )
+
+
+@pytest.mark.parametrize("written", ["soon", "timeout.idle_s", "1.5timeout.idle_s", "-1", "past 5"])
+def test_other_waits_are_refused(written: str) -> None:
+    assert corpus.complaint(f"watch {written}") is not None
+
+
+def test_a_limit_that_is_not_declared_is_never_sent_as_its_name() -> None:
+    rule = corpus.Rule(sends=(r"GET /{limit.request_target_bytes*a} HTTP/1.1\r\n\r\n",))
+    assert corpus.inapplicable(rule, Facts(host="h")) == (
+        "the target declares no limit request_target_bytes"
+    )
+    (case,) = corpus.cases("c", rule, Facts(host="h", limits={"request_target_bytes": 3}))
+    assert case.sent.startswith(b"GET /aaa ")
+
+
+def test_more_octets_than_a_message_may_have_make_a_case_inapplicable() -> None:
+    rule = corpus.Rule(sends=("{limit.content_bytes*a}",))
+    told = corpus.inapplicable(rule, Facts(host="h", limits={"content_bytes": 1 << 40}))
+    assert told is not None
+    assert "128 MiB" in told
+
+
+def test_big_and_hello_stand_for_themselves_whatever_the_place() -> None:
+    rule = corpus.Rule(sends=("{hello} {big} {p}",), place="mirror")
+    for capabilities, octets in (
+        (("hello", "mirror"), b"/x /mirror /mirror"),
+        (("hello", "mirror", "behave"), b"/x /big /mirror"),
+    ):
+        facts = Facts(host="h", path="/x", capabilities=capabilities)
+        assert next(corpus.cases("c", rule, facts)).sent == octets

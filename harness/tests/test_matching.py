@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from typing import Any
 
 import msgspec
 import pytest
@@ -278,6 +279,25 @@ def test_a_limit_that_is_not_exceeded_excuses_nothing() -> None:
 def test_authority_that_the_mirror_does_not_say_is_not_applicable() -> None:
     made = Talk(shown(authority=None), canary=OWN)
     assert made.word("ACC; authority a:1") is Word.NOT_APPLICABLE
+    assert made.word("ACC; authority? a:1") is Word.PASS
+    assert Talk(shown(authority="b"), canary=OWN).word("ACC; authority? a:1") is Word.FAIL
+
+
+@pytest.mark.parametrize(
+    ("leaked", "word"),
+    [
+        ({"fields": ((b"Host", b"a:1"), (b"x-a", b"1"))}, Word.FAIL),  # the case sent it
+        ({"fields": ((b"Host", b"a:1"), (b"X-Added", b"1"))}, Word.PASS),  # the server's own
+        ({"content": b"hello"}, Word.FAIL),
+    ],
+)
+def test_a_canary_understood_with_what_only_the_case_sent_is_out_of_sync(
+    leaked: dict[str, Any], word: Word
+) -> None:
+    send = r"POST {p} HTTP/1.1\r\nHost: {h}\r\nX-A: 1\r\nContent-Length: 5\r\n\r\nhello"
+    understood = shown(method="POST", content=b"hello")
+    made = Talk(understood, canary=shown("/mirror?canary-c", **leaked), send=send)
+    assert made.word("ACC") is word
 
 
 def test_a_canary_in_sync_proves_the_framing_where_content_is_not_shown() -> None:

@@ -38,6 +38,7 @@ std::vector<Sample> samples() {
     const std::string tail = "\r\n\r\n";
     return {
         {"45 B hello", "GET /hello HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"},
+        {"64 B health", "GET /health HTTP/1.1\r\nHost: localhost:65535\r\nAccept: */*\r\n\r\n"},
         {"326 B call",
          "POST /api/v2/items?name=a%20b%20c&limit=25&cursor=eyJpZCI6MTIzNDU2fQ%3D%3D HTTP/1.1\r\n"
          "Host: api.example.org\r\n"

@@ -158,6 +158,25 @@ TEST(Parser, many_lines_that_look_known) {
     }
 }
 
+TEST(Parser, ports_of_every_length) {
+    const std::string before = "GET / HTTP/1.1\r\nHost: ";
+    for (const char* host : {"h", "127.0.0.1", "a.example", "%41", "[::1]"}) {
+        for (const char* port : {"", ":", ":0", ":9", ":80", ":443", ":8080", ":00080", ":10000",
+                                 ":65535", ":000080"}) {
+            LAW(judged(parse_every_way(before + host + port + "\r\n\r\n")) == Reason::kNone,
+                << host << port);
+            LAW(judged(parse_every_way(before + "\t" + host + port + " \r\n\r\n")) == Reason::kNone,
+                << host << port);
+        }
+        for (const char* port : {":65536", ":70000", ":99999", ":655350", ":/", ":8:", "::", ":8/",
+                                 ":/8", ":808a", ":a080", ":80 80", ":1\xB2", ":6553;", ":/5535",
+                                 ":1234:", ":+80", ":\xFF\xFF\xFF\xFF\xFF"}) {
+            LAW(judged(parse_every_way(before + host + port + "\r\n\r\n")) == Reason::kHostInvalid,
+                << host << port);
+        }
+    }
+}
+
 TEST(Parser, known_names_in_every_case_and_neighbours_of_them) {
     for (const std::string name :
          {"content-length", "transfer-encoding", "connection", "expect", "host", "upgrade"}) {

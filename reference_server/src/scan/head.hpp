@@ -228,25 +228,30 @@ struct HeadParser::Suspects {
 };
 
 // A Host line that lies in the block, name and all: uri-host as a plain name or IPv4 address, with
-// or without a port of up to four digits. False when it is anything else, or wrong.
+// or without a port. False when it is anything else, or wrong.
 template <class Block>
 [[gnu::always_inline]] inline bool HeadParser::take_host_by_masks(const Block& block,
                                                                   const char* octets,
                                                                   std::uint32_t base,
                                                                   unsigned colon, unsigned cr) {
-    constexpr std::uint64_t kZeros = 0x3030303030303030;
     const unsigned begin = colon + 1 + (octets[colon + 1] == ' ' ? 1U : 0U);
     // At the line's CR at the latest.
     const auto stop = static_cast<unsigned>(first_of(~block.host() & bits_from(begin)));
     if (stop == begin) return false;
     if (stop != cr) {
         const unsigned digits = cr - stop - 1;
-        if (octets[stop] != ':' || digits > 4) return false;
+        if (octets[stop] != ':' || digits > 5) return false;
         if (digits != 0) {
-            // There are eight octets before any CR of a field line. Only the digits are looked at.
-            std::uint64_t word = load_word<std::uint64_t>(octets + cr - 8) ^ kZeros;
-            word = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word >> (64 - 8 * digits)
-                                                             : word & ((kOne << 8 * digits) - 1);
+            // There are eight octets before any CR of a field line. The digits are the last of
+            // them, taken as one number in which the first octet weighs most: as long as a port is
+            // five of them it compares as the port does.
+            constexpr std::uint64_t kZeros = 0x3030303030303030;
+            constexpr std::uint64_t kHighestPort = 0x3635353335;  // "65535"
+            auto word = load_word<std::uint64_t>(octets + cr - 8);
+            if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) word = __builtin_bswap64(word);
+            word &= bits_below(8 * digits);
+            if (word > kHighestPort) return false;
+            word ^= kZeros & bits_below(8 * digits);
             if (((word | (word + 0x0606060606060606)) & 0xF0F0F0F0F0F0F0F0) != 0) return false;
         }
     }

@@ -37,7 +37,8 @@ from httpmark.harness.tests import rogue
 
 GOLDEN = Path(__file__).parent / "golden" / "rogue"
 SUITES = ("rfc", "smuggling", "resilience")
-SAMPLE = 64  # cases of a generated family
+SAMPLE = 24  # cases of a generated family
+SAMPLE_OFFSETS = 64  # of one that varies the offset: what a block's edge hides is rare
 IN_FLIGHT = 32
 IN_FLIGHT_AGAIN = 8
 LIMITS = {
@@ -216,9 +217,10 @@ def plan(known: Catalogue) -> list[Planned]:
 
 
 def _sample(family: Family, cases: Iterator[Planned]) -> Iterator[Planned]:
-    if family.count <= SAMPLE:
+    size = SAMPLE_OFFSETS if family.ref.startswith("SIMD-") else SAMPLE
+    if family.count <= size:
         return cases
-    chosen = set(random.Random(family.id).sample(range(family.count), SAMPLE))
+    chosen = set(random.Random(family.id).sample(range(family.count), size))
     return (one for number, one in enumerate(cases) if number in chosen)
 
 

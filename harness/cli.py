@@ -476,7 +476,7 @@ def check_command(
         raise HarnessError("check: name a TARGET, as http://127.0.0.1:8080/, or --serve COMMAND")
     target = target or serve or ""
     gate = gates.Gate(ruleset=ruleset, fail_under=fail_under, inconclusive=inconclusive)
-    known = {family.id: family.ref for family in catalogue.load().families.values()}
+    known = gates.listable(catalogue.load().families)
     held = baseline.opened(
         baseline_path, known=known, update=update, growth=growth, strict=strict_baseline
     )

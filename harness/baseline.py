@@ -205,7 +205,7 @@ def _entry(where: str, words: Any) -> Entry:
 
 def _unknown(id: str, known: Mapping[str, str]) -> str:
     for slug, ref in known.items():
-        if id == ref:
+        if ref and id == ref:
             return f"{id} is a number: list the id, {slug}"
         if id.startswith(f"{slug}-"):
             return f"{id} is one request of a generated family: list {slug}"

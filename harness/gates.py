@@ -30,9 +30,12 @@ from httpmark.harness.model import (
     Verdict,
     Word,
 )
+from httpmark.harness.response_checks import CHECKS
 
 RULESETS = ("rfc", "hardened", "seed", "realistic")
 INCONCLUSIVE = ("warn", "fail", "pass")
+
+CUT = "-delivery"  # what the id of a case is followed by in the finding on its deliveries
 
 _BINDING = (Level.MUST, Level.CTRL)
 
@@ -221,6 +224,15 @@ def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | N
     )
 
 
+def listable(families: Mapping[str, Family]) -> dict[str, str]:
+    """Every id that a case, a check or a delivery can have in a finding, with its number."""
+    return (
+        {family.id: family.ref for family in families.values()}
+        | {f"{family.id}{CUT}": "" for family in families.values() if family.deliver}
+        | dict.fromkeys(CHECKS, "")
+    )
+
+
 class _About(TypedDict):
     title: str
     clause: str
@@ -270,7 +282,7 @@ def _of_deliveries(
         Finding(
             server=server,
             suite=suite,
-            id=f"{one.case}-delivery",
+            id=f"{one.case}{CUT}",
             title="the answer depends on where the octets are cut",
             level=one.level,
             clause=known[one.case].clause if one.case in known else "",
@@ -359,8 +371,16 @@ def _of_suite(
         found.append(_of_family(server.name, name, id, counts, gate, known.get(id)))
     for id, verdict in suite.cases.items():
         found.append(_of_case(server.name, name, id, verdict, known.get(id)))
-    for id, tally in (suite.generated | suite.answers).items():
+    for id, tally in suite.generated.items():
         found.append(_of_tally(server.name, name, id, tally, known.get(id)))
+    for number, tally in suite.answers.items():
+        one = _of_tally(server.name, name, number, tally, None)
+        if number in CHECKS:
+            check = CHECKS[number]
+            one = msgspec.structs.replace(
+                one, title=check.title, clause=check.clause, level=check.level, ref=number
+            )
+        found.append(msgspec.structs.replace(one, family=""))
     if suite.deliveries is not None:
         found += _of_deliveries(server.name, name, suite.deliveries, known)
     if suite.score_percent is None and (suite.reason or not single):

@@ -101,8 +101,16 @@ def pytest_collection_modifyitems(
     for suite, families in plan.suites.items():
         parent = Suite.from_parent(session, name=f"httpmark-{suite}", nodeid=f"httpmark::{suite}")
         items += [
-            CaseItem.from_parent(parent, name=family.id, family=family, plan=plan)
+            CaseItem.from_parent(
+                parent, name=family.id, suite=suite, words=_words(family), plan=plan
+            )
             for family in families
+        ]
+        items += [
+            CaseItem.from_parent(
+                parent, name=number, suite=suite, words={suite, level}, plan=plan, check=True
+            )
+            for number, level in plan.checks(suite)
         ]
 
 
@@ -113,22 +121,28 @@ class Suite(pytest.Collector):
         return []
 
 
-class CaseItem(pytest.Item):
-    """One designed case, or one generated family."""
+def _words(family: Family) -> set[str]:
+    """What -k can choose a case by, besides its id."""
+    return {
+        family.ref,
+        *family.refs,
+        family.group,
+        family.level.value,
+        family.suite,
+        *family.advisories,
+    } - {""}
 
-    def __init__(self, *, family: Family, plan: Plan, **words: Any) -> None:
-        super().__init__(**words)
-        self.family, self.plan = family, plan
+
+class CaseItem(pytest.Item):
+    """One designed case, one generated family, or one check on every answer of a suite."""
+
+    def __init__(
+        self, *, suite: str, words: set[str], plan: Plan, check: bool = False, **rest: Any
+    ) -> None:
+        super().__init__(**rest)
+        self.suite, self.plan, self.check = suite, plan, check
         self.add_marker("httpmark")
-        # What -k can choose by, besides the id.
-        self.extra_keyword_matches |= {
-            family.ref,
-            *family.refs,
-            family.group,
-            family.level.value,
-            family.suite,
-            *family.advisories,
-        } - {""}
+        self.extra_keyword_matches |= words
 
     def runtest(self) -> None:
         from httpmark.harness.gates import Said
@@ -151,7 +165,7 @@ class CaseItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        return self.path, None, f"httpmark {self.family.suite}: {self.name}"
+        return self.path, None, f"httpmark {self.suite}: {self.name}"
 
 
 class CaseFailed(Exception):
@@ -204,7 +218,7 @@ class Plan:
         )
         self.catalogue = catalogue.load()
         file = option("--httpmark-baseline") or said.get("baseline_path")
-        known = {family.id: family.ref for family in self.catalogue.families.values()}
+        known = gates.listable(self.catalogue.families)
         self.strict = bool(said.get("strict_baseline"))
         self.baseline = baseline.read(Path(file), known=known) if file else None
         if self.target is not None:
@@ -221,15 +235,25 @@ class Plan:
             ]
         self._found: dict[str, dict[str, Finding]] = {}
 
+    def checks(self, suite: str) -> list[tuple[str, str]]:
+        """The checks on every answer, with their levels; the published suite has none."""
+        from httpmark.harness.response_checks import CHECKS
+
+        return [(name, check.level.value) for name, check in CHECKS.items() if suite != "seed"]
+
     def finding(self, item: CaseItem) -> Finding:
         """The finding of one item; fires its suite where nobody has yet."""
-        suite = item.family.suite
-        if suite not in self._found:
-            self._found[suite] = self._shared(suite, item.session)
-        found = self._found[suite]
-        if item.family.id in found:
-            return found[item.family.id]
-        return _unjudged(item.family, found)
+        from httpmark.harness.gates import CUT, Said
+
+        if item.suite not in self._found:
+            self._found[item.suite] = self._shared(item.suite, item.session)
+        found = self._found[item.suite]
+        own = found.get(item.name)
+        if own is None:
+            return _unjudged(item, found)
+        cut = found.get(f"{item.name}{CUT}")
+        # A case that passes in one write and not in pieces does not pass.
+        return cut if cut is not None and own.said in (Said.PASSED, Said.WARNED) else own
 
     def _shared(self, suite: str, session: pytest.Session) -> dict[str, Finding]:
         """Fire the suite, or wait for the worker that does, and read what it found."""
@@ -242,11 +266,14 @@ class Plan:
         with (folder / f"{suite}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not file.exists():
-                ids = [
-                    item.family.id
+                own = [
+                    item
                     for item in session.items
-                    if isinstance(item, CaseItem) and item.family.suite == suite
+                    if isinstance(item, CaseItem) and item.suite == suite
                 ]
+                ids = [item.name for item in own if not item.check]
+                # A check alone wants every answer there is.
+                ids = ids or [family.id for family in self.suites[suite]]
                 found = self._fire(suite, ids, folder / suite)
                 file.write_bytes(msgspec.json.encode(found))
         read = msgspec.json.decode(file.read_bytes(), type=list[Finding])
@@ -310,26 +337,26 @@ def _trouble(suite: str, why: str) -> Finding:
     )
 
 
-def _unjudged(family: Family, found: dict[str, Finding]) -> Finding:
-    """The finding of a case that has no verdict: why nothing could be judged, or that it is so."""
+def _unjudged(item: CaseItem, found: dict[str, Finding]) -> Finding:
+    """The finding of what has no verdict: why nothing could be judged, or that it is so."""
     import msgspec
 
     from httpmark.harness.gates import Finding, Said
+    from httpmark.harness.model import Level
 
-    unusable = [finding for finding in found.values() if finding.said is Said.UNUSABLE]
-    failed = [finding for finding in found.values() if finding.id == "controls"]
-    why = [*(one for one in failed if one.said is Said.FAILED), *unusable]
-    if why:
+    failed = [one for one in found.values() if one.id == "controls" and one.said is Said.FAILED]
+    unusable = [one for one in found.values() if one.said is Said.UNUSABLE]
+    if why := [*failed, *unusable]:
         return msgspec.structs.replace(why[0], said=Said.UNUSABLE)
     return Finding(
         server="target",
-        suite=family.suite,
-        id=family.id,
-        title=family.title,
-        level=family.level,
-        clause=family.clause,
-        said=Said.UNDECIDED,
-        message="it was not fired: it has no verdict",
+        suite=item.suite,
+        id=item.name,
+        title=item.name,
+        level=Level.INFO,
+        clause="",
+        said=Said.NOT_APPLICABLE if item.check else Said.UNDECIDED,
+        message="no answer was of its kind" if item.check else "it was not fired",
     )
 
 

@@ -24,7 +24,12 @@ EXCHANGES = "exchanges"
 """The table that only Parquet can hold: every exchange of the evidence."""
 
 _BATCH = 20_000
-_TABLES = {"families", "compliance", "memory", "controls"}  # have rows of their own
+# These have rows of their own, or are too much for a cell.
+_TABLES = {
+    "families", "compliance", "memory", "controls", "cases", "generated", "answers",
+    "requirements", "deliveries", "load", "samples", "failures", "differences", "disagreements",
+}  # fmt: skip
+
 
 Value = str | int | float | bool | None
 
@@ -40,19 +45,29 @@ class Table(msgspec.Struct, frozen=True):
 
 def tables(run: Run, found: Sequence[Finding] = ()) -> dict[str, Table]:
     """The tables of a run by name; one without a row is there, too."""
-    servers, suites, families, load, samples, memory = [], [], [], [], [], []
+    servers, suites, families, cases, generated = [], [], [], [], []
+    requirements, load, samples, memory = [], [], [], []
     for server in run.servers:
         who = {"server": server.name}
         servers.append(_flat(server))
         for name, suite in server.compliance.suites.items():
             controls = _flat(suite.controls, "controls.") if suite.controls else {}
             suites.append({**who, "suite": name, **_flat(suite), **controls})
-            for family, counts in suite.families.items():
-                families.append({**who, "suite": name, "family": family, **_flat(counts)})
+            of = {**who, "suite": name}
+            families += [{**of, "family": id, **_flat(one)} for id, one in suite.families.items()]
+            cases += [{**of, **_flat(verdict)} for verdict in suite.cases.values()]
+            generated += [
+                {**of, "family": id, **_flat(tally)}
+                for id, tally in (suite.generated | suite.answers).items()
+            ]
+            requirements += [
+                {**of, "requirement": id, "verdict": word.value}
+                for id, word in suite.requirements.items()
+            ]
         for result in server.load:
             load.append({**who, **_flat(result)})
-            of = {**who, "profile": result.profile, "engine": result.engine}
-            samples += [{**of, **_flat(sample)} for sample in result.samples]
+            under = {**who, "profile": result.profile, "engine": result.engine}
+            samples += [{**under, **_flat(sample)} for sample in result.samples]
         if server.memory is not None:
             memory.append({**who, **_flat(server.memory)})
         elif server.memory_reason:
@@ -68,7 +83,10 @@ def tables(run: Run, found: Sequence[Finding] = ()) -> dict[str, Table]:
     made = (
         _table("servers", "who was asked", servers),
         _table("conformance", "scores by suite", suites),
-        _table("families", "requests by family and what became of them", families),
+        _table("requirements", "rows of the ledger and their verdicts", requirements),
+        _table("cases", "designed cases and their verdicts", cases),
+        _table("generated", "generated families and checks on every answer", generated),
+        _table("families", "published families and what became of their requests", families),
         _table("findings", "what a gate sees", findings),
         _table("load", "cost and throughput by profile", load),
         _table("samples", "each window of load", samples),
@@ -83,13 +101,9 @@ def _flat(struct: msgspec.Struct, prefix: str = "") -> dict[str, Value]:
     return {
         f"{prefix}{name}": inner
         for key, part in value.items()
-        if not (key in _TABLES or key.startswith("histogram") or _records(part))
+        if not ((key in _TABLES and not isinstance(part, int)) or key.startswith("histogram"))
         for name, inner in _flat_value(part, key).items()
     }
-
-
-def _records(value: Any) -> bool:
-    return isinstance(value, list) and any(isinstance(part, dict) for part in value)
 
 
 def _flat_value(value: Any, name: str = "") -> dict[str, Value]:

@@ -7,11 +7,13 @@ import hypothesis.strategies as st
 import msgspec
 import pytest
 
-from httpmark.harness import gates, github
+from httpmark.harness import catalogue, gates, github
 from httpmark.harness.gates import Finding, Gate, Said
 from httpmark.harness.model import (
     Compliance,
     Controls,
+    Deliveries,
+    Disagreement,
     Family,
     HarnessError,
     Level,
@@ -184,6 +186,43 @@ def test_a_generated_family_is_one_finding_with_its_count(
     assert (found.said, found.failures) == (said, failures)
     assert found.requests == sum(sum(count.values()) for count in words.values())
     assert found.witness == ("length-two" if failures else "")
+
+
+def test_a_check_on_every_answer_is_a_finding_with_its_own_clause() -> None:
+    tally = Tally(words={Level.MUST: {Word.PASS: 9, Word.FAIL: 1}}, failures=(judged(Word.FAIL),))
+    suite = SuiteResult(score_percent=50.0, answers={"RESP-01": tally})
+    (found,) = gates.findings(run_of("reference", compliance=Compliance({"rfc": suite})))
+    assert (found.id, found.clause, found.level) == ("RESP-01", "RFC 9112 4", Level.MUST)
+    assert (found.said, found.failures, found.witness) == (Said.FAILED, 1, "length-two")
+
+
+@pytest.mark.parametrize(
+    ("level", "said"), [(Level.MUST, Said.FAILED), (Level.SHOULD, Said.WARNED)]
+)
+def test_an_answer_that_depends_on_how_the_octets_are_cut_is_a_finding(
+    level: Level, said: Said
+) -> None:
+    cut = Disagreement(case="length-two", level=level, count=3, deliveries=("bytes",), what="400")
+    suite = SuiteResult(
+        score_percent=50.0,
+        cases={"length-two": judged(Word.PASS)},
+        deliveries=Deliveries(messages=1, fired={"bytes": 1}, disagreements=(cut,)),
+    )
+    whole, pieces = gates.findings(run_of("reference", compliance=Compliance({"rfc": suite})))
+    assert whole.said is Said.PASSED
+    assert pieces.said is said
+    assert pieces.id == "length-two-delivery"
+    assert "3 cuts of length-two draw something else" in pieces.message
+
+
+def test_everything_a_gate_can_find_can_be_listed() -> None:
+    families = catalogue.load().families
+    listable = gates.listable(families)
+    assert set(families) <= set(listable)
+    assert "RESP-01" in listable
+    delivered = next(family for family in families.values() if family.deliver)
+    assert f"{delivered.id}-delivery" in listable
+    assert not {id for id in families if id.endswith("-delivery")}, "no case may be called so"
 
 
 def test_a_selection_without_a_must_has_no_score_and_that_is_no_trouble() -> None:

@@ -13,11 +13,20 @@ import pytest
 
 from httpmark.harness import gates, tables
 from httpmark.harness.evidence import Evidence
-from httpmark.harness.model import HarnessError
+from httpmark.harness.model import (
+    Compliance,
+    HarnessError,
+    Level,
+    SuiteResult,
+    Tally,
+    Verdict,
+    Word,
+)
 
-from .made_findings import hostile_run, mixed
+from .made_findings import hostile_run, mixed, run_of
 from .made_run import MadeEvidence, made_run
 
+VERDICT = Verdict("length-two", Word.FAIL, "REJ", "200", None, Level.MUST)
 RUN = mixed()
 FOUND = gates.findings(RUN)
 ALL = tables.tables(RUN, FOUND)
@@ -49,6 +58,30 @@ def test_a_row_holds_the_fields_of_the_result() -> None:
     assert suite["controls.passed"] == 342
     assert suite["score_percent"] is None
     assert "3 of 345" in str(suite["reason"])
+
+
+def test_cases_are_rows_and_never_columns() -> None:
+    tally = Tally(words={Level.MUST: {Word.PASS: 7, Word.FAIL: 2}}, failures=(VERDICT,))
+    suite = SuiteResult(
+        score_percent=50.0,
+        cases={"length-two": VERDICT, "length-plus": VERDICT},
+        generated={"length_octet": tally},
+        answers={"RESP-01": tally},
+        requirements={"one-length": Word.FAIL},
+    )
+    found = tables.tables(run_of("reference", compliance=Compliance({"rfc": suite})))
+
+    def rows(name: str) -> list[dict[str, object]]:
+        return [dict(zip(found[name].columns, row, strict=True)) for row in found[name].rows]
+
+    assert [(row["case"], row["word"], row["actual"]) for row in rows("cases")] == [
+        ("length-two", "fail", "200")
+    ] * 2
+    assert [(row["family"], row["words.MUST.fail"]) for row in rows("generated")] == [
+        ("length_octet", 2), ("RESP-01", 2)
+    ]  # fmt: skip
+    assert rows("requirements")[0]["verdict"] == "fail"
+    assert len(found["conformance"].columns) < 30
 
 
 def test_csv_and_json_give_the_rows_back() -> None:

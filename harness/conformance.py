@@ -618,7 +618,9 @@ def _score_cases(
         elif found:
             cases[family.id] = found[0]
     checked = answers.tallies()
-    rows = score.requirements(catalogue.requirements, families, tallies, checked)
+    cut = segmentation.compare(catalogue, suite, facts, evidence, server)
+    shown = checked | segmentation.tallies(cut)
+    rows = score.requirements(catalogue.requirements, families, tallies, shown)
     counts = score.must(rows)
     reason = _unscored(families, cases)
     levels: dict[Level, Counter[Word]] = {}
@@ -635,7 +637,7 @@ def _score_cases(
         answers=checked,
         requirements={id: word for id, (_, word, _) in rows.items()},
         ruleset=ruleset,
-        deliveries=segmentation.compare(catalogue, suite, facts, evidence, server),
+        deliveries=cut,
         controls=score.controls(
             verdict
             for verdict in cases.values()

@@ -318,6 +318,9 @@ def mode_of(delivery: str) -> str:
     return delivery.partition("@")[0]
 
 
+EARLY = "a 2xx or 3xx began before the header section was whole"
+
+
 # --- the same, or not ----------------------------------------------------------------------------
 
 
@@ -457,7 +460,7 @@ def difference(alone: Drawn, cut: Drawn, delivery: str, *, first_only: bool = Fa
     :param first_only: compare the first answer alone, where what follows it is not the message's.
     """
     if cut.early:
-        return "a 2xx or 3xx began before the header section was whole"
+        return EARLY
     wanted = expected(alone, delivery)
     answers = cut.answers
     if delivery == "join@content":

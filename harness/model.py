@@ -646,6 +646,7 @@ class Deliveries(msgspec.Struct, frozen=True, kw_only=True):
     messages: int
     fired: dict[str, int]  # cuts by mode
     unstable: tuple[str, ...] = ()  # one write did not draw the same twice: not compared
+    early: tuple[str, ...] = ()  # a 2xx or 3xx began before the header section was whole
     disagreements: tuple[Disagreement, ...] = ()
 
 

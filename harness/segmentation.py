@@ -14,7 +14,18 @@ from httpmark.harness import corpus, delivery
 from httpmark.harness.catalogue import Catalogue, Planned
 from httpmark.harness.delivery import Drawn, Known
 from httpmark.harness.evidence import Evidence
-from httpmark.harness.model import Case, Deliveries, Disagreement, Exchange, Facts, Family
+from httpmark.harness.model import (
+    Case,
+    Deliveries,
+    Disagreement,
+    Exchange,
+    Facts,
+    Family,
+    Level,
+    Tally,
+    Verdict,
+    Word,
+)
 
 Play = Callable[..., Iterator[Exchange]]
 
@@ -237,6 +248,7 @@ def compare(
     found = _Comparison(catalogue, facts, evidence, server)
     fired: Counter[str] = Counter()
     unstable: list[str] = []
+    early: list[str] = []
     disagreements: list[Disagreement] = []
     messages = 0
     for family, planned in corpus_of(catalogue, suite, facts, lambda _: True):
@@ -253,6 +265,8 @@ def compare(
             fired[delivery.mode_of(cut.delivery)] += 1
             if len(differences) >= _ATTEMPTS and all(differences):
                 told.append((cut.delivery, differences[-1]))
+        if any(what == delivery.EARLY for _, what in told):
+            early.append(case.id)
         if told:
             disagreements.append(
                 Disagreement(
@@ -269,5 +283,27 @@ def compare(
         messages=messages,
         fired=dict(fired),
         unstable=tuple(unstable),
+        early=tuple(early),
         disagreements=tuple(disagreements),
     )
+
+
+# RFC 9110 5.3: a request is not applied before its whole header section is in.
+_NOT_EARLY = "SEG-TAIL"
+
+
+def tallies(told: Deliveries | None) -> dict[str, Tally]:
+    """What the deliveries say of the requirements that only they can show, by number."""
+    if told is None or not told.fired:
+        return {}
+    compared = told.messages - len(told.unstable)
+    words = {Word.PASS: compared - len(told.early), Word.FAIL: len(told.early)}
+    return {
+        _NOT_EARLY: Tally(
+            words={Level.MUST: {word: count for word, count in words.items() if count}},
+            failures=tuple(
+                Verdict(case, Word.FAIL, "no answer yet", delivery.EARLY, None, Level.MUST)
+                for case in told.early[:8]
+            ),
+        )
+    }

@@ -21,6 +21,7 @@ from httpmark.harness.model import (
     Level,
     Op,
     Outcome,
+    Word,
 )
 
 FACTS = Facts(host="h", capabilities=("hello",), path="/")
@@ -142,6 +143,7 @@ def known(tmp_path: Path) -> Catalogue:
 def told(known: Catalogue, folder: Path, rule: Rule, *modes: str) -> tuple[Deliveries, list[str]]:
     """What comes of firing modes at a made server, and the cuts that were asked again."""
     again: list[str] = []
+    folder.mkdir(exist_ok=True)
     with Evidence(folder / "evidence.sqlite", create=True) as evidence:
 
         def play(cases: Iterable[Case], *, in_flight: int, attempt: int) -> Iterator[Exchange]:
@@ -201,6 +203,12 @@ def test_an_answer_before_the_header_section_is_whole_is_found(
     found, _ = told(known, tmp_path, eager, "tail")
     (one,) = found.disagreements
     assert "before the header section" in one.what
+    assert found.early == ("plain",)
+    (tally,) = segmentation.tallies(found).values()
+    assert tally.words == {Level.MUST: {Word.FAIL: 1}}
+    good, _ = told(known, tmp_path / "good", strict, "tail")
+    assert segmentation.tallies(good)["SEG-TAIL"].words == {Level.MUST: {Word.PASS: 1}}
+    assert segmentation.tallies(None) == {}
 
 
 def test_a_message_that_differs_from_itself_is_unstable_and_not_compared(

@@ -27,7 +27,7 @@ from httpmark.harness import (
     segmentation,
     wire,
 )
-from httpmark.harness.catalogue import Catalogue
+from httpmark.harness.catalogue import Catalogue, Planned
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     Case,
@@ -116,6 +116,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """What it takes from a client that reads nothing (``wire.flood``)."""
         return wire.flood(
             self.address, self.port, octets, total=total, stall_s=stall_s, look=look,
+            unix=self.unix,
+        )  # fmt: skip
+
+    def trickle(self, octets: bytes, clients: int, seconds: float, look: Callable[[], None]) -> int:
+        """How many clients that read an octet a second it keeps (``wire.trickle``)."""
+        return wire.trickle(
+            self.address, self.port, octets, clients=clients, seconds=seconds, look=look,
             unix=self.unix,
         )  # fmt: skip
 
@@ -406,6 +413,8 @@ def _run(
             alive=lambda: hello(target) is not None,
             pids=target.pids,
             flood=target.flood,
+            trickle=target.trickle,
+            negatives=functools.partial(_negatives, catalogue, facts),
         )
         found = play(stage)
         if (reason := target.death()) is not None:
@@ -415,6 +424,40 @@ def _run(
             target.name,
             Verdict(family.id, found.word, expected, found.actual, None, family.level),
         )
+
+
+_NEGATIVE_SUITES = ("rfc", "smuggling")
+_NEGATIVE_OCTETS_MAX = 1 << 16
+_NEGATIVE_MS_MAX = 8000
+
+
+def _negatives(catalogue: Catalogue, facts: Facts) -> list[runners.Negative]:
+    """The designed cases that a server may refuse, without those that are about waiting."""
+    judging = judge.Judge()
+    found: list[runners.Negative] = []
+    for suite in _NEGATIVE_SUITES:
+        for family in catalogue.of_suite(suite):
+            if (
+                family.generated
+                or family.level is Level.CTRL
+                or family.runner is not None
+                or not has_octets(catalogue, family.id)
+                or catalogue.rules[family.id].complete is not None
+                or catalogue.inapplicable(family.id, facts) is not None
+            ):
+                continue
+            one = next(catalogue.planned(family.id, facts))
+            expected = one.expectation
+            if expected is None or expected.waits or one.case.deadline_ms > _NEGATIVE_MS_MAX:
+                continue
+            if len(one.case.sent) > _NEGATIVE_OCTETS_MAX:
+                continue
+
+            def word(exchange: Exchange, one: Planned = one) -> Word:
+                return judging.judge(one, exchange).word
+
+            found.append(runners.Negative(family.group, one.case, word))
+    return found
 
 
 def _played(

@@ -7,17 +7,26 @@ What needs them is not applicable where they are not known (another machine, no 
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections.abc import Callable, Iterable
 
 import msgspec
 
-from httpmark.harness import corpus, delivery, observation, resources
+from httpmark.harness import corpus, delivery, observation, planted, resources, response_checks
 from httpmark.harness.model import Case, Exchange, Facts, Op, Outcome, Step, Word
 from httpmark.harness.observation import Final, Sight
 
 _SETTLE_S = 5.0  # until a server has taken notice of resets and given back what they held
 _POLL_S = 0.05
+
+
+class Negative(msgspec.Struct, frozen=True):
+    """A case of another entry, and how it is judged."""
+
+    group: str  # the catalogue's family
+    case: Case
+    word: Callable[[Exchange], Word]
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +41,10 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     # flood(octets, total, stall_s, look): sends again and again, reads nothing; looks while it is
     # still connected; the octets sent, and "stalled", "closed" or "sent"
     flood: Callable[[bytes, int, float, Callable[[], None]], tuple[int, str]]
+    # trickle(octets, clients, seconds, look): clients that ask and read an octet a second; looks
+    # at the end; how many the server has still not closed
+    trickle: Callable[[bytes, int, float, Callable[[], None]], int]
+    negatives: Callable[[], list[Negative]]  # cases that a server may refuse, and that do not wait
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -258,10 +271,270 @@ def _touched(sight: Sight, mark: bytes) -> str:
     return "" if len(sight.answers) == 2 or closed else "a request is not answered"
 
 
+# --- limits, slow readers ------------------------------------------------------------------------
+
+_BOUND_KB = 64 << 10
+_LARGE_OCTETS = 64 << 20
+
+
+def _pss_kb(pids: list[int]) -> int | None:
+    found = resources.memory(pids)
+    return found.pss_kb if found is not None else None
+
+
+def _grown(told: str, before: int | None, after: int | None) -> Found:
+    """What a server holds more than before, against the bound of 64 MiB."""
+    if before is None or after is None:
+        return Found(Word.NOT_APPLICABLE, f"{told}; the server's memory is not known")
+    told += f", memory grew by {max(after - before, 0) / 1024:.1f} MiB"
+    return Found(Word.FAIL if after - before > _BOUND_KB else Word.PASS, told)
+
+
+def limit_sized_requests(stage: Stage) -> Found:
+    """1000 requests of the largest size in turn: memory grows by 64 MiB at most."""
+    octets = delivery.message(stage.case)
+    number = min(1000, max(1, _LARGE_OCTETS // len(octets)))
+    turn = [
+        Step(Op.SEND, octets, if_open=True),
+        Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS, if_open=True),
+    ]
+    before = _pss_kb(pids := stage.pids())
+    made = [_talk(stage.case, turn * 10) for _ in range(max(1, number // 10))]
+    stage.fire(_named(made), 1)
+    if not stage.alive():
+        return Found(Word.FAIL, f"the server does not answer after {len(made) * 10} requests")
+    return _grown(f"{len(made) * 10} requests of {len(octets)} octets", before, _pss_kb(pids))
+
+
+_READERS = 64
+_READING_S = 4.0
+
+
+def slow_readers(stage: Stage) -> Found:
+    """64 clients that read an octet a second: memory grows by 64 MiB at most."""
+    if stage.facts.scheme == "https":
+        return Found(Word.NOT_APPLICABLE, "played without TLS only")
+    write_s = stage.facts.timeouts.get("write_s") or 0
+    seconds = max(1.2 * write_s, write_s + 2) if write_s else _READING_S
+    pids = stage.pids()
+    before, memory = resources.descriptors(pids), _pss_kb(pids)
+    seen: list[tuple[int | None, int | None]] = []
+    stage.trickle(
+        delivery.message(stage.case), _READERS, seconds,
+        lambda: seen.append((resources.descriptors(pids), _pss_kb(pids))),
+    )  # fmt: skip
+    if not stage.alive():
+        return Found(Word.FAIL, "the server does not answer any more")
+    held, after = seen[0] if seen else (None, None)
+    told = f"{_READERS} readers for {seconds:.0f} s"
+    if before is not None and held is not None:
+        told += f", {held - before} connections held"
+    found = _grown(told, memory, after)
+    if write_s and before is not None and held is not None and held > before:
+        # An octet a second is some progress: not every write timeout is meant to end it.
+        word = Word.WARN if found.word is Word.PASS else found.word
+        return Found(word, f"{found.actual}; its write timeout is {write_s:g} s")
+    return found
+
+
+# --- static files --------------------------------------------------------------------------------
+
+_OUTSIDE = (planted.SECRET_TEXT.encode(), b"root:x:0:0:")
+_AUTHORITY = re.compile(rb"(?i)(?:https?:)?//([^/?#]*)([^#]*)")
+
+
+def follow_redirect(stage: Stage) -> Found:
+    """Never what stands outside of the folder, nor a redirect to it or to elsewhere."""
+    case = stage.case
+    exchange = stage.fire(_named([case]), 1)[0]
+    if told := _outside(case, exchange):
+        return Found(Word.FAIL, told)
+    sight = observation.sight(case, exchange)
+    if not sight.answers:
+        return Found(Word.PASS, "closed without an answer")
+    response = sight.answers[0].response
+    places = response.values(b"location")
+    told = f"{response.status}"
+    if not 300 <= response.status < 400 or not places:
+        return Found(Word.PASS, told)
+    told += f" to {places[0].decode('latin-1')}"
+    elsewhere = _AUTHORITY.match(places[0])
+    if elsewhere is not None and elsewhere[1] != stage.facts.host.encode("latin-1"):
+        return Found(Word.FAIL, f"{told}: another host")
+    target = (elsewhere[2] if elsewhere is not None else places[0].partition(b"#")[0]) or b"/"
+    if not target.startswith(b"/"):
+        return Found(Word.PASS, told)  # relative to what was asked: a client stays below it
+    request = b"GET %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (target, stage.facts.host.encode("latin-1"))
+    steps = [Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)]
+    followed = _talk(case, steps)
+    after = stage.fire(_named([followed], "followed"), 1)[0]
+    if why := _outside(followed, after):
+        return Found(Word.FAIL, f"{told}: {why}")
+    return Found(Word.PASS, f"{told}, which gives nothing away")
+
+
+def _outside(case: Case, exchange: Exchange) -> str:
+    """What is wrong with an answer of a file server; nothing where it stays in its folder."""
+    if any(text in exchange.received for text in _OUTSIDE):
+        return "gives what stands outside of the folder"
+    sight = observation.sight(case, exchange)
+    if exchange.outcome is Outcome.HUNG:
+        return "silence"
+    return f"no HTTP response: {sight.fault}" if sight.fault is not None else ""
+
+
+# --- liveness and isolation ----------------------------------------------------------------------
+
+_GROUP_MAX = 40
+
+
+def alive_after_each_family(stage: Stage) -> Found:
+    """A plain request is answered after the bad requests of each family."""
+    groups: dict[str, list[Case]] = {}
+    for one in stage.negatives():
+        groups.setdefault(one.group, []).append(one.case)
+    for name, cases in groups.items():
+        stage.fire(_named(cases[:_GROUP_MAX], f"after-{name}"), 64)
+        if not stage.alive():
+            return Found(Word.FAIL, f"the server does not answer after {name}")
+    return Found(Word.PASS, f"answers after each of {len(groups)} families")
+
+
+def not_restarted(stage: Stage) -> Found:
+    """The processes that took the bad requests are those that were there before."""
+    before = set(stage.pids())
+    stage.fire(_named(_cases(stage), "restart"), 64)
+    if not stage.alive():
+        return Found(Word.FAIL, "the server does not answer any more")
+    after = set(stage.pids())
+    if not before or not after:
+        return Found(Word.NOT_APPLICABLE, "the server's processes are not to be seen from here")
+    gone = len(before - after)
+    told = f"{gone} of {len(before)} processes were replaced" if gone else "the same processes"
+    return Found(Word.FAIL if gone else Word.PASS, told)
+
+
+def gives_back(stage: Stage) -> Found:
+    """After all bad requests memory is 64 MiB larger at most, and no descriptor is held."""
+    stage.fire(_named(_cases(stage)[:_GROUP_MAX], "warm"), 64)
+    pids = stage.pids()
+    before, memory = _settled(pids, None), _pss_kb(pids)
+    cases = _named(_cases(stage), "give")
+    stage.fire(cases, 64)
+    if not stage.alive():
+        return Found(Word.FAIL, "the server does not answer any more")
+    after = _settled(pids, before)
+    if before is not None and after is not None and after > before:
+        return Found(Word.FAIL, f"{before} descriptors before, {after} after")
+    held = f", {after} descriptors" if after is not None else ""
+    return _grown(f"{len(cases)} requests{held}", memory, _pss_kb(pids))
+
+
+def _cases(stage: Stage) -> list[Case]:
+    return [one.case for one in stage.negatives()]
+
+
+_ALONE_MAX = 120
+
+
+def same_verdicts_at_64(stage: Stage) -> Found:
+    """Bad requests draw 64 at a time what they draw alone."""
+    all_of_them = stage.negatives()
+    chosen = all_of_them[:: max(1, len(all_of_them) // _ALONE_MAX)]
+    alone = stage.fire(_named((one.case for one in chosen), "alone"), 1)
+    # All of them are there, so that those compared have their neighbours.
+    among = stage.fire(_named((one.case for one in all_of_them), "among"), 64)
+    by_case = {exchange.case: exchange for exchange in among}
+    others = [
+        one.case.id
+        for one, exchange in zip(chosen, alone, strict=True)
+        if one.word(exchange) is not one.word(by_case[one.case.id])
+    ]
+    if others:
+        return Found(Word.FAIL, f"{len(others)} of {len(chosen)} differ, {others[0]} among them")
+    return Found(Word.PASS, f"{len(chosen)} verdicts alike alone and among {len(all_of_them)}")
+
+
+def valid_load_among_bad_requests(stage: Stage) -> Found:
+    """Between all bad requests, valid ones are answered, each as itself."""
+    place = "/mirror" if "mirror" in stage.facts.capabilities else stage.facts.path
+    mark = "&" if "?" in place else "?"
+
+    def valid(number: int) -> Case:
+        request = (
+            f"GET {place}{mark}valid-{number} HTTP/1.1\r\nHost: {stage.facts.host}\r\n\r\n"
+        ).encode("latin-1")
+        steps = [Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)]
+        return msgspec.structs.replace(_talk(stage.case, steps), methods=(b"GET",))
+
+    bad = _cases(stage)
+    turns = itertools.chain.from_iterable((one, valid(n)) for n, one in enumerate(bad))
+    cases = _named(turns, "load")
+    exchanges = stage.fire(cases, 64)
+    for number in range(len(bad)):
+        made, exchange = cases[2 * number + 1], exchanges[2 * number + 1]
+        sight = observation.sight(made, exchange)
+        told = _touched(sight, b"valid-%d" % number) if sight.answers else f"{exchange.outcome}"
+        if told and told != "a request is not answered":
+            return Found(Word.FAIL, f"valid request {number + 1} beside {bad[number].id}: {told}")
+    return Found(Word.PASS, f"{len(bad)} valid requests answered as themselves")
+
+
+def thousand_bad_requests(stage: Stage) -> Found:
+    """After 1000 bad requests on 1000 connections a good one is answered."""
+    octets = delivery.message(stage.case)
+    steps = [Step(Op.SEND, octets), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)]
+    stage.fire(_named([_talk(stage.case, steps)] * 1000), 64)
+    if not stage.alive():
+        return Found(Word.FAIL, "the next good request is not answered")
+    return Found(Word.PASS, "the next good request is answered")
+
+
+_MARKUP = b'"><script>alert(1)</script>'
+
+
+def markup_in_every_place(stage: Stage) -> Found:
+    """A script in target, method, field name, Host or Expect comes back escaped, or not at all."""
+    host = stage.facts.host.encode("latin-1")
+    path = stage.facts.path.encode("latin-1")
+    line = b" HTTP/1.1\r\nHost: " + host + b"\r\n"
+    messages = {
+        "the target": b"GET /" + _MARKUP + line + b"\r\n",
+        "the method": _MARKUP + b" " + path + line + b"\r\n",
+        "a field name": b"GET " + path + line + _MARKUP + b": a\r\n\r\n",
+        "Host": b"GET " + path + b" HTTP/1.1\r\nHost: " + _MARKUP + b"\r\n\r\n",
+        "Expect": b"GET " + path + line + b"Expect: " + _MARKUP + b"\r\n\r\n",
+    }
+    made = [
+        _talk(stage.case, [Step(Op.SEND, octets), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)])
+        for octets in messages.values()
+    ]
+    made = _named(made)
+    silent = 0
+    for place, case, exchange in zip(messages, made, stage.fire(made, 8), strict=True):
+        found = response_checks.check(response_checks.talk(case, exchange))
+        if any(one.check == "RESP-32" for one in found.found):
+            return Found(Word.FAIL, f"{place} comes back as it was sent, in a page of HTML")
+        silent += exchange.outcome is Outcome.HUNG
+    if silent == len(made):
+        return Found(Word.FAIL, "silence")
+    return Found(Word.PASS, "nothing comes back as it was sent")
+
+
 RUNNERS: dict[str, Runner] = {
+    "alive_after_each_family": alive_after_each_family,
     "clean_neighbours": clean_neighbours,
     "every_cut": every_cut,
+    "follow_redirect": follow_redirect,
+    "gives_back": gives_back,
+    "limit_sized_requests": limit_sized_requests,
+    "markup_in_every_place": markup_in_every_place,
     "never_reading_client": never_reading_client,
+    "not_restarted": not_restarted,
     "resets": resets,
     "resets_at_connect": resets_at_connect,
+    "same_verdicts_at_64": same_verdicts_at_64,
+    "slow_readers": slow_readers,
+    "thousand_bad_requests": thousand_bad_requests,
+    "valid_load_among_bad_requests": valid_load_among_bad_requests,
 }

@@ -16,6 +16,8 @@ from collections.abc import Callable
 _PORTS_TRIED = 500
 _RECEIVE_OCTETS = 65536
 _ANSWER_OCTETS_MAX = 1 << 20
+_TRICKLE_OCTETS = 4096
+_TRICKLE_S = 1.0
 _FLOOD_OCTETS = 1 << 16
 
 
@@ -149,6 +151,53 @@ def flood(
         with contextlib.suppress(OSError):
             talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     return sent, how
+
+
+def trickle(
+    address: str,
+    port: int,
+    octets: bytes,
+    *,
+    clients: int,
+    seconds: float,
+    look: Callable[[], None],
+    unix: str | None = None,
+) -> int:
+    """Ask on many connections and read an octet of each answer a second.
+
+    :param look: called at the end, while the connections still stand.
+    :returns: how many connections the other side has neither closed nor refused by then.
+    """
+    family = socket.AF_UNIX if unix else _family(address)
+    end = time.monotonic() + seconds
+    with contextlib.ExitStack() as stack:
+        talks: list[socket.socket] = []
+        for _ in range(clients):
+            talk = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            talk.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _TRICKLE_OCTETS)
+            talk.settimeout(2.0)
+            with contextlib.suppress(OSError):
+                talk.connect(unix if unix else (address, port))
+                talk.sendall(octets)
+                talk.setblocking(False)
+                talks.append(talk)
+        while talks and time.monotonic() < end:
+            time.sleep(max(0.0, min(_TRICKLE_S, end - time.monotonic())))
+            talks = [talk for talk in talks if _takes_one(talk)]
+        look()
+        for talk in talks:
+            talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        return len(talks)
+
+
+def _takes_one(talk: socket.socket) -> bool:
+    """Read one octet, if there is one; whether the connection stands."""
+    try:
+        return bool(talk.recv(1))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
 
 
 def _session(talk: socket.socket, address: str, ca_file: str | None) -> ssl.SSLSocket:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from httpmark.harness import resources, runners, wire
+from httpmark.harness import catalogue, planted, resources, runners, wire
 from httpmark.harness.model import Case, End, Exchange, Facts, Op, Outcome, Step, Word
 
 GET = b"GET /?id=%d HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -39,6 +39,7 @@ ATTACK = msgspec.structs.replace(
     ),
 )
 
+SILENT = {End.OPEN: Outcome.HUNG, End.CLOSED: Outcome.CLOSED, End.RESET: Outcome.RESET}
 Answer = Callable[[Case], tuple[bytes, End]]
 
 
@@ -46,7 +47,7 @@ def drew(case: Case, received: bytes, end: End) -> Exchange:
     records = [(1, len(case.sent)), (2, len(received))] + [(3, 0)] * (end is not End.OPEN)
     return Exchange(
         case.id, case.family, case.sent, received,
-        Outcome.ANSWERED if received else Outcome.HUNG, end, 1, 1000, len(case.sent),
+        Outcome.ANSWERED if received else SILENT[end], end, 1, 1000, len(case.sent),
         delivery=case.delivery,
         timeline=b"".join(
             struct.pack("<BII", kind, at, octets) for at, (kind, octets) in enumerate(records)
@@ -62,6 +63,7 @@ class Made:
         self.alive = True
         self.pids: list[int] = []
         self.flooded = (0, "stalled")
+        self.negatives: list[runners.Negative] = []
         self.answer = answer
         self.stage = runners.Stage(
             case=case,
@@ -70,6 +72,8 @@ class Made:
             alive=lambda: self.alive,
             pids=lambda: self.pids,
             flood=self._flood,
+            trickle=self._trickle,
+            negatives=lambda: self.negatives,
         )
 
     def _fire(self, cases: list[Case], in_flight: int) -> list[Exchange]:
@@ -78,6 +82,12 @@ class Made:
         assert not {case.delivery for case in cases} & {case.delivery for case in self.played}
         self.played += cases
         return [drew(case, *self.answer(case)) for case in cases]
+
+    def _trickle(
+        self, octets: bytes, clients: int, seconds: float, look: Callable[[], None]
+    ) -> int:
+        look()
+        return clients
 
     def _flood(
         self, octets: bytes, total: int, stall_s: float, look: Callable[[], None]
@@ -207,6 +217,227 @@ def test_memory_that_grows_with_answers_nobody_reads_fails(
     made = Made(PAIR, lambda _: (b"", End.OPEN))
     monkeypatch.setattr(resources, "memory", memory)
     assert runners.never_reading_client(made.stage).word is Word.FAIL
+
+
+def negative(id: str, group: str = "CL") -> runners.Negative:
+    def word(exchange: Exchange) -> Word:
+        return Word.PASS if exchange.received == BAD else Word.FAIL
+
+    case = Case(id, id, (Step(Op.SEND, b"bad " + id.encode()), Step(Op.AWAIT, wait_ms=9)))
+    return runners.Negative(group, case, word)
+
+
+NEGATIVES = [negative(f"bad-{number}", f"G{number % 3}") for number in range(9)]
+
+
+def stage_of(answer: Answer, case: Case = PAIR) -> Made:
+    made = Made(case, answer)
+    made.negatives = NEGATIVES
+    made.pids = [os.getpid()]
+    return made
+
+
+LIVENESS = [
+    runners.alive_after_each_family,
+    runners.not_restarted,
+    runners.gives_back,
+    runners.thousand_bad_requests,
+    runners.limit_sized_requests,
+]
+
+
+@pytest.mark.parametrize("runner", [*LIVENESS, runners.same_verdicts_at_64])
+def test_a_server_that_lives_passes(runner: runners.Runner) -> None:
+    made = stage_of(lambda _: (BAD, End.CLOSED))
+    assert runner(made.stage).word is Word.PASS
+    assert made.played
+
+
+@pytest.mark.parametrize("runner", [*LIVENESS, runners.slow_readers])
+def test_a_server_that_does_not_answer_afterwards_fails(runner: runners.Runner) -> None:
+    made = stage_of(lambda _: (BAD, End.CLOSED))
+    made.alive = False
+    assert runner(made.stage).word is Word.FAIL
+
+
+def test_a_crash_is_charged_to_its_family() -> None:
+    made = stage_of(lambda _: (BAD, End.CLOSED))
+
+    def answer(case: Case) -> tuple[bytes, End]:
+        made.alive = made.alive and case.id != "bad-1"
+        return BAD, End.CLOSED
+
+    made.answer = answer
+    assert runners.alive_after_each_family(made.stage).actual.endswith("after G1")
+
+
+def test_a_replaced_process_is_a_restart() -> None:
+    made = stage_of(lambda _: (BAD, End.CLOSED))
+
+    def answer(case: Case) -> tuple[bytes, End]:
+        made.pids = [1, 2]
+        return BAD, End.CLOSED
+
+    made.answer = answer
+    assert runners.not_restarted(made.stage).word is Word.FAIL
+    made.answer, made.pids, made.played = lambda _: (BAD, End.CLOSED), [], []
+    assert runners.not_restarted(made.stage).word is Word.NOT_APPLICABLE
+
+
+def test_memory_or_descriptors_that_stay_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runners, "_SETTLE_S", 0.1)
+    kept: list[int] = []
+    made = stage_of(lambda _: (BAD, End.CLOSED))
+
+    def answer(case: Case) -> tuple[bytes, End]:
+        kept.append(os.open(os.devnull, os.O_RDONLY))
+        return BAD, End.CLOSED
+
+    made.answer = answer
+    try:
+        assert runners.gives_back(made.stage).word is Word.FAIL
+    finally:
+        for descriptor in kept:
+            os.close(descriptor)
+    for runner in (runners.gives_back, runners.limit_sized_requests, runners.slow_readers):
+        for figures, word in (((1, 100_000), Word.FAIL), ((1, 100), Word.PASS)):
+            told = iter(figures)
+            monkeypatch.setattr(runners, "_pss_kb", lambda _, told=told: next(told))
+            assert runner(stage_of(lambda _: (BAD, End.CLOSED)).stage).word is word
+        monkeypatch.setattr(runners, "_pss_kb", lambda _: None)
+        found = runner(stage_of(lambda _: (BAD, End.CLOSED)).stage)
+        assert found.word is Word.NOT_APPLICABLE
+
+
+def test_a_verdict_that_hangs_on_neighbours_fails() -> None:
+    def answer(case: Case) -> tuple[bytes, End]:
+        return (OK if case.delivery.startswith("among") else BAD), End.OPEN
+
+    assert runners.same_verdicts_at_64(stage_of(answer).stage).word is Word.FAIL
+
+
+@pytest.mark.parametrize(
+    ("received", "end", "word"),
+    [
+        (OK, End.OPEN, Word.PASS),
+        (CLOSING, End.CLOSED, Word.PASS),
+        (BAD, End.OPEN, Word.FAIL),
+        (OK + OK + OK, End.OPEN, Word.FAIL),
+        (b"", End.OPEN, Word.FAIL),
+        (b"", End.CLOSED, Word.FAIL),
+        (b"nonsense\r\n\r\n", End.OPEN, Word.FAIL),
+    ],
+)
+def test_one_valid_request_that_is_harmed_is_enough(received: bytes, end: End, word: Word) -> None:
+    def answer(case: Case) -> tuple[bytes, End]:
+        if b"valid-4 " in case.sent:
+            return received, end
+        return (OK if b"valid" in case.sent else BAD), End.OPEN
+
+    assert runners.valid_load_among_bad_requests(stage_of(answer).stage).word is word
+
+
+HTML = b"HTTP/1.1 400 Bad\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s"
+
+
+def test_markup_that_comes_back_in_a_page_fails() -> None:
+    def page(text: bytes) -> bytes:
+        return HTML % (len(text), text)
+
+    def reflects(case: Case) -> tuple[bytes, End]:
+        return page(b"<p>no " + case.sent.split(b" ")[0] + b" here"), End.CLOSED
+
+    found = runners.markup_in_every_place(stage_of(reflects).stage)
+    assert found.word is Word.FAIL
+    assert found.actual.startswith("the method")
+    escaped = page(b"<p>no &quot;&gt;&lt;script&gt; here")
+    found = runners.markup_in_every_place(stage_of(lambda _: (escaped, End.CLOSED)).stage)
+    assert found.word is Word.PASS
+    found = runners.markup_in_every_place(stage_of(lambda _: (b"", End.OPEN)).stage)
+    assert found.word is Word.FAIL
+
+
+SECRET = planted.SECRET_TEXT.encode()
+
+
+def found_at(place: bytes) -> bytes:
+    return b"HTTP/1.1 301 x\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n" % place
+
+
+@pytest.mark.parametrize(
+    ("received", "followed", "word"),
+    [
+        (OK, OK, Word.PASS),
+        (BAD, OK, Word.PASS),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(SECRET), SECRET), OK, Word.FAIL),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\nroot:x:0:0:x:/", OK, Word.FAIL),
+        (b"nonsense\r\n\r\n", OK, Word.FAIL),
+        (b"", OK, Word.FAIL),
+        (found_at(b"/a"), OK, Word.PASS),
+        (found_at(b"/a"), b"HTTP/1.1 200 OK\r\n\r\n" + SECRET, Word.FAIL),
+        (found_at(b"http://h/a"), b"HTTP/1.1 200 OK\r\n\r\n" + SECRET, Word.FAIL),
+        (found_at(b"http://h/a"), OK, Word.PASS),
+        (found_at(b"http://elsewhere/a"), OK, Word.FAIL),
+        (found_at(b"//etc/passwd"), OK, Word.FAIL),
+        (found_at(b"a"), OK, Word.PASS),
+    ],
+)  # fmt: skip
+def test_a_path_stays_in_its_folder(received: bytes, followed: bytes, word: Word) -> None:
+    def answer(case: Case) -> tuple[bytes, End]:
+        return (followed if case.delivery.startswith("followed") else received), End.OPEN
+
+    assert runners.follow_redirect(stage_of(answer).stage).word is word
+
+
+def test_a_close_without_an_answer_gives_nothing_away() -> None:
+    assert runners.follow_redirect(stage_of(lambda _: (b"", End.CLOSED)).stage).word is Word.PASS
+
+
+def test_a_reader_that_is_held_beyond_the_write_timeout_is_noted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held = iter((10, 74, 10, 10))
+    monkeypatch.setattr(resources, "descriptors", lambda _: next(held))
+    made = stage_of(lambda _: (b"", End.OPEN))
+    stage = msgspec.structs.replace(
+        made.stage, facts=Facts(host="h", path="/", timeouts={"write_s": 1})
+    )
+    assert runners.slow_readers(stage).word is Word.WARN
+    assert runners.slow_readers(stage).word is Word.PASS
+
+
+def test_a_trickle_reads_an_octet_a_second_and_counts_who_is_kept() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        asked: list[bytes] = []
+        kept: list[socket.socket] = []
+
+        def serve() -> None:
+            for number in range(3):
+                talk = listener.accept()[0]
+                asked.append(talk.recv(100))
+                if number == 0:
+                    talk.close()
+                else:
+                    talk.sendall(b"x" * 100)
+                    kept.append(talk)
+
+        server = threading.Thread(target=serve)
+        server.start()
+        looks: list[int] = []
+        left = wire.trickle(
+            "127.0.0.1", port, b"GET", clients=3, seconds=1.5, look=lambda: looks.append(1)
+        )
+        server.join()
+        assert (left, looks, asked) == (2, [1], [b"GET"] * 3)
+        for talk in kept:
+            talk.close()
+
+
+def test_every_runner_of_a_scenario_is_there() -> None:
+    for family in catalogue.load().families.values():
+        if family.runner is not None:
+            assert family.runner in runners.RUNNERS, family.id
 
 
 def test_descriptors_are_counted() -> None:

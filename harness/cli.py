@@ -32,9 +32,9 @@ from httpmark.harness import (
     engines,
     environment,
     explain,
+    figures,
     gates,
     github,
-    load,
     outputs,
     proof,
     report,
@@ -205,7 +205,7 @@ def _carry_out(options: run.Options, *, as_json: bool) -> None:
         _json(result)
     else:
         click.echo(report.scoreboard(result))
-        for line in load.paired_lines(result.paired):
+        for line in figures.lines(result):
             click.echo(line)
         click.echo(f"\nreport: {runner.folder / run.REPORT}")
     named = [server for server in result.servers if server.name in options.servers]

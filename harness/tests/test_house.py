@@ -58,6 +58,7 @@ FLOORS = (
         "engines",
         "load",
         "ladder",
+        "figures",
         "report",
         "gates",
         "run",

@@ -598,30 +598,3 @@ def _paired_ratio(
         else None,
         reason=reason,
     )
-
-
-def paired_lines(pairs: Sequence[PairedRatio]) -> list[str]:
-    """Paired ratios as a table for the terminal, a line for each server; empty where none is."""
-    lines = []
-    rows: dict[tuple[str, str, str, str], list[PairedRatio]] = {}
-    for pair in pairs:
-        rows.setdefault((pair.profile, pair.engine, pair.base, pair.head), []).append(pair)
-    told: tuple[str, str, str] | None = None
-    for (profile, engine, base, head), figures in rows.items():
-        if told != (profile, engine, base):
-            told = (profile, engine, base)
-            lines += ["", f"PAIRED, {profile} by {engine}: times {base}, block by block (95 %)"]
-        words = "; ".join(
-            f"{'cost' if pair.metric.startswith('cpu') else 'req/s'} {_paired_words(pair)}"
-            for pair in figures
-        )
-        lines.append(f"  {head:<16} {words}")
-    return lines
-
-
-def _paired_words(pair: PairedRatio) -> str:
-    if pair.ratio is None or pair.interval_95 is None:
-        return f"- ({pair.reason})"
-    low, high = pair.interval_95
-    shows = f", shows {pair.detectable - 1:.1%}" if pair.detectable else ""
-    return f"{pair.ratio:.3f} ({low:.3f} - {high:.3f}; {pair.pairs} pairs{shows})"

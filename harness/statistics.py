@@ -220,7 +220,7 @@ def student_t(probability: float, freedom: int) -> float:
     )
 
     def density(t: float) -> float:
-        return scale * (1 + t * t / freedom) ** (-(freedom + 1) / 2)
+        return scale * math.pow(1 + t * t / freedom, -(freedom + 1) / 2)
 
     def area(t: float) -> float:
         steps = 400

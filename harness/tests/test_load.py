@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from httpmark.harness import engines, load
+from httpmark.harness import engines, figures, load
 from httpmark.harness.model import Bottleneck, LoadMode, LoadPlan, LoadResult, Unusable
 
 PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
@@ -345,7 +345,7 @@ def test_throughput_is_paired_only_where_the_server_was_the_limit() -> None:
     rates = [pair for pair in found if pair.metric == "requests_per_second"]
     assert rates[0].ratio is None
     assert rates[0].reason == "not both were limited by the server"
-    lines = load.paired_lines(found)
+    lines = figures.paired_lines(found)
     assert any("req/s - (not both were limited" in line for line in lines)
     assert any("cost 0.450" in line for line in lines)
     assert load.paired(results, base="z", seed=1) == ()

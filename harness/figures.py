@@ -59,7 +59,7 @@ def _of_latency(run: Run) -> Iterator[str]:
             late = sum(sample.saturated is True for sample in result.samples)
             if late:
                 notes.append(
-                    f"  {name}: in {late} of {result.rounds} rounds the rate was not served"
+                    f"  {server}: in {late} of {result.rounds} rounds the rate was not served"
                 )
         yield from notes
 

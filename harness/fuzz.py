@@ -177,10 +177,9 @@ def _described(seen: observation.Sight) -> str:
 def octets(searcher: Searcher) -> st.SearchStrategy[bytes]:
     """Valid requests, and the same with one thing wrong."""
     host = searcher.facts.host.encode("latin-1")
-    return st.one_of(
-        strategies.messages(host=host, place=searcher.place).map(lambda message: message.octets),
-        strategies.mutated(host=host, place=searcher.place),
-    )
+    valid = strategies.messages(host=host, place=searcher.place).map(lambda one: one.octets)
+    wrong = strategies.mutated(host=host, place=searcher.place)
+    return st.one_of(valid, wrong, wrong, wrong)
 
 
 def search(

@@ -57,11 +57,11 @@ def test_a_silent_server_hangs_on_a_whole_message() -> None:
     assert {find.kind for find in found} == {fuzz.Kind.HUNG}
 
 
-@pytest.mark.parametrize("bug", ["B26", "B34"])
+@pytest.mark.parametrize("bug", ["B21", "B26"])
 def test_a_planted_bug_is_found_and_stays_found(bug: str, tmp_path: Path) -> None:
     with running(bug) as port:
         one = target(port, "body", "mirror")
-        [find] = finds(one, seconds=60.0, most=1)
+        [find] = finds(one, seconds=240.0, most=1)
         assert find.kind is fuzz.Kind.ACCEPTED
         saved = fuzz.save(find, tmp_path / "found", host=one.host, command="httpmark fuzz")
         known = catalogue.load(tmp_path)

@@ -38,6 +38,7 @@ from httpmark.harness.model import (
     Op,
     Outcome,
     ServerDied,
+    Step,
     SuiteResult,
     Tally,
     Verdict,
@@ -223,7 +224,8 @@ _ASK_S = 2.0
 def _asked(
     catalogue: Catalogue, families: Iterable[str], target: Target, known: Facts | None
 ) -> Target:
-    """The target with what its cases name and only asking can tell: limits, planted files.
+    """The target with what only asking can tell: limits that cases name, planted files, whether
+    it answers 2xx to any path.
 
     :param known: of an earlier suite; what was asked then is not asked again.
     """
@@ -233,14 +235,61 @@ def _asked(
         return target.ask(octets, deadline_s=_ASK_S)
 
     named: set[str] = set()
+    asked: set[str] = set()
     for family in families:
+        asked.update(catalogue.families[family].needs)
         rule = catalogue.rules[family]
-        named |= set(_LIMIT.findall(" ".join((*rule.sends, *rule.steps))))
+        named |= set(_LIMIT.findall(" ".join((*rule.sends, *rule.steps, *rule.passes))))
     limits = dict(known.limits) if known is not None else {}
     limits |= {name: limit for name, limit in target.limits.items() if limit is not None}
-    limits |= limits_found.found(ask, facts, sorted(named - limits.keys()))
+    limits |= limits_found.found(
+        ask, facts, sorted(named - limits.keys()), in_pieces=functools.partial(_in_pieces, target)
+    )
     values = known.values if known is not None and known.values else planted.learned(ask, facts)
-    return msgspec.structs.replace(target, limits=limits, values=target.values | values)
+    capabilities = target.capabilities
+    if _CATCH_ALL in asked and (
+        (known is not None and _CATCH_ALL in known.capabilities) or _catches_all(ask, facts)
+    ):
+        capabilities = (*capabilities, _CATCH_ALL)
+    return msgspec.structs.replace(
+        target, limits=limits, values=target.values | values, capabilities=capabilities
+    )
+
+
+_CATCH_ALL = "catch_all"
+
+
+def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
+    """Whether a GET of any path and query draws a 2xx.
+
+    A server that answers 404 to what it does not know refuses a malformed target for that alone.
+    """
+    for target in (f"{facts.path}-any?of=them", "/any/of/them"):
+        octets = ask(
+            f"GET {target} HTTP/1.1\r\nHost: {facts.host}\r\nConnection: close\r\n\r\n".encode(
+                "latin-1"
+            )
+        )
+        if re.match(rb"HTTP/1\.[01] 2", octets or b"") is None:
+            return False
+    return True
+
+
+_PIECE_MS = 30
+
+
+def _in_pieces(target: Target, octets: bytes) -> bytes | None:
+    """What one request draws that arrives in three pieces."""
+    third = len(octets) // 3
+    steps = [Step(Op.SEND, octets[:third])]
+    for piece in (octets[third:-1], octets[-1:]):
+        steps += [Step(Op.PAUSE, wait_ms=_PIECE_MS), Step(Op.SEND, piece, if_open=True)]
+    steps.append(Step(Op.AWAIT, wait_ms=round(_ASK_S * 1000)))
+    case = Case("pieces", "pieces", tuple(steps), deadline_ms=round(_ASK_S * 2000))
+    with target.probe(in_flight=1) as probe:
+        for batch in probe.fire([case]):
+            return batch[0].received if batch[0].outcome is not Outcome.REFUSED else None
+    return None
 
 
 class _Shooter:

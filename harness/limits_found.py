@@ -1,8 +1,8 @@
 """Limits that a server does not declare, searched for by asking (cases.md 2.17).
 
 Between 1 KiB and 1 MiB (16 and 16,384 field lines), one request on each connection. A limit counts
-only where one more is refused three times running: one that moves with how the octets arrive is
-none.
+only where one more is refused three times running, and in pieces, too: one that moves with how the
+octets arrive is none.
 """
 
 from __future__ import annotations
@@ -26,18 +26,27 @@ _TAKEN = frozenset(
 )  # fmt: skip
 
 
-def found(ask: Ask, facts: Facts, wanted: Iterable[str]) -> dict[str, int | None]:
+def found(
+    ask: Ask, facts: Facts, wanted: Iterable[str], *, in_pieces: Ask
+) -> dict[str, int | None]:
     """The limits of ``wanted`` (words of ``model.LIMITS``) that can be found.
 
     :param ask: sends a request on a fresh connection and gives what came back, None for no
         connection.
+    :param in_pieces: the same, but what it sends arrives in pieces.
     """
     limits: dict[str, int | None] = {}
     for name in wanted:
         if name not in _MESSAGES or (name == "content_bytes" and "body" not in facts.capabilities):
             continue
         low, high = (_FIELDS_LOW, _FIELDS_HIGH) if name == "fields" else (_LOW, _HIGH)
-        limits[name] = _searched(functools.partial(_taken, ask, facts, _MESSAGES[name]), low, high)
+        taken = functools.partial(_taken, ask, facts, _MESSAGES[name])
+        limit = _searched(taken, low, high)
+        if limit is not None:
+            taken = functools.partial(_taken, in_pieces, facts, _MESSAGES[name])
+            limits[name] = limit if taken(limit) and not taken(limit + 1) else None
+        else:
+            limits[name] = None
     return limits
 
 

@@ -221,6 +221,13 @@ def allow_on_405(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | N
     return all(response.values(b"allow") for response in refused), "a 405 without Allow"
 
 
+def upgrade_on_426(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """A 426 has Upgrade."""
+    if not sight.answers or sight.answers[0].response.status != 426:
+        return None, "no 426 came"
+    return bool(sight.answers[0].response.values(b"upgrade")), "a 426 without Upgrade"
+
+
 def three_date_formats(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
     """A plain GET, then the same date in three formats: what draws 304 in one does in all."""
     statuses = [final.response.status for final in sight.answers]
@@ -242,6 +249,7 @@ TALKS: dict[str, Talk] = {
     "in_sync_after_refusal": in_sync_after_refusal,
     "linear_cost": linear_cost,
     "slow_first": slow_first,
+    "upgrade_on_426": upgrade_on_426,
     "unasked_close_announced": unasked_close_announced,
     "three_date_formats": three_date_formats,
     "timeout_announced": timeout_announced,

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import pytest
 
 from httpmark.harness import limits_found
 from httpmark.harness.model import LIMITS, Facts
+
+
+def found(
+    ask: limits_found.Ask,
+    facts: Facts,
+    wanted: Iterable[str],
+    *,
+    in_pieces: limits_found.Ask | None = None,
+) -> dict[str, int | None]:
+    return limits_found.found(ask, facts, wanted, in_pieces=in_pieces or ask)
+
 
 FACTS = Facts(host="a", capabilities=("hello", "body"))
 
@@ -35,7 +47,7 @@ def test_a_limit_is_found_to_the_octet(name: str, limit: int, refusal: bytes | N
     def ask(octets: bytes) -> bytes | None:
         return status(404) if size(name, octets) <= limit else refusal
 
-    assert limits_found.found(ask, FACTS, [name]) == {name: limit}
+    assert found(ask, FACTS, [name]) == {name: limit}
 
 
 def test_names_are_those_of_manifests() -> None:
@@ -43,8 +55,8 @@ def test_names_are_those_of_manifests() -> None:
 
 
 def test_no_limit_is_none() -> None:
-    assert limits_found.found(lambda _: status(200), FACTS, ["fields"]) == {"fields": None}
-    assert limits_found.found(lambda _: status(431), FACTS, ["fields"]) == {"fields": None}
+    assert found(lambda _: status(200), FACTS, ["fields"]) == {"fields": None}
+    assert found(lambda _: status(431), FACTS, ["fields"]) == {"fields": None}
 
 
 def test_a_limit_that_moves_is_none() -> None:
@@ -55,7 +67,16 @@ def test_a_limit_that_moves_is_none() -> None:
         asked += 1
         return status(200 if size("fields", octets) <= 100 + asked % 3 * 50 else 431)
 
-    assert limits_found.found(ask, FACTS, ["fields"]) == {"fields": None}
+    assert found(ask, FACTS, ["fields"]) == {"fields": None}
+
+
+def test_a_limit_that_moves_with_the_pieces_is_none() -> None:
+    def limited(limit: int) -> limits_found.Ask:
+        return lambda octets: status(200 if size("fields", octets) <= limit else 431)
+
+    assert found(limited(100), FACTS, ["fields"], in_pieces=limited(100)) == {"fields": 100}
+    for other in (99, 101, 5000):
+        assert found(limited(100), FACTS, ["fields"], in_pieces=limited(other)) == {"fields": None}
 
 
 def test_interim_answers_are_read_over() -> None:
@@ -63,12 +84,12 @@ def test_interim_answers_are_read_over() -> None:
         small = size("content_bytes", octets) <= 5000
         return b"HTTP/1.1 100 Continue\r\n\r\n" + status(200 if small else 413)
 
-    assert limits_found.found(ask, FACTS, ["content_bytes"]) == {"content_bytes": 5000}
+    assert found(ask, FACTS, ["content_bytes"]) == {"content_bytes": 5000}
 
 
 def test_content_is_searched_only_where_it_is_read() -> None:
-    assert limits_found.found(lambda _: status(200), Facts(host="a"), ["content_bytes"]) == {}
-    assert limits_found.found(lambda _: status(200), FACTS, ["head_bytes"]) == {}
+    assert found(lambda _: status(200), Facts(host="a"), ["content_bytes"]) == {}
+    assert found(lambda _: status(200), FACTS, ["head_bytes"]) == {}
 
 
 def test_messages_are_as_long_as_they_say() -> None:
@@ -78,7 +99,7 @@ def test_messages_are_as_long_as_they_say() -> None:
         seen.append(octets)
         return status(200)
 
-    limits_found.found(ask, FACTS, limits_found.NAMES)
+    found(ask, FACTS, limits_found.NAMES)
     assert all(re.match(rb"(?:GET|POST) \S+ HTTP/1\.1\r\nHost: a\r\n", one) for one in seen)
     assert {size(name, one) for name, one in zip(
         limits_found.NAMES, seen[::2], strict=True

@@ -466,6 +466,7 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     handshake_us: dict[str, float] | None = None  # TLS: without the connect
     tls: str | None = None  # version and cipher that were agreed on
     context_switches_per_request: Cost | None = None
+    started: str | None = None  # when this sample was taken; UTC, ISO 8601
     instructions_per_request: Cost | None = None  # where the machine has hardware counters
     null_cpu_ns_per_request: float | None = None  # what null cost in the same block
 

@@ -13,13 +13,14 @@ NATIVE := $(shell find reference_server harness/native -name '*.[ch]pp' -o -name
 # Folders, not files: an editable install follows edits, but must be told of new modules.
 MODULES := $(shell find harness -type d -not -path '*/native*' -not -name __pycache__ -not -path '*/tests*')
 
-.PHONY: help setup bench test test-native test-python sanitizers lint perf clean needs needs-test
+.PHONY: help setup bench test test-native test-python sanitizers lint perf aa clean needs needs-test
 
 help:
 	@echo "make bench   launch, attack, load and score the servers of images/; the main job"
 	@echo "make test    every test"
 	@echo "make setup   the command at $(BIN)/httpmark"
 	@echo "make perf    benchmarks: CPU cost of reference, null, hyper, Go; the generator beside wrk"
+	@echo "make aa      what this machine can tell apart: one server against itself, 40 times"
 	@echo "make lint    ruff, mypy, clang-format"
 	@echo "make sanitizers  the C++ tests under ASan+UBSan and TSan"
 
@@ -106,6 +107,10 @@ perf: setup
 	@$(call INSTALL,wrk:wrk)
 	$(BIN)/httpmark bench reference null rust_hyper go_net_http --profile pipelined $(ARGS)
 	$(BIN)/httpmark bench reference null --profile pipelined --engine wrk $(ARGS)
+
+# What this machine can tell apart: one server against itself.
+aa: setup
+	$(BIN)/httpmark compare reference --aa 40 --pairs 5 --quick $(ARGS)
 
 clean:
 	rm -rf $(VENV) build

@@ -7,6 +7,7 @@ alike and each server has a null beside it to be compared with (load.md 4.3).
 
 from __future__ import annotations
 
+import datetime
 import ipaddress
 import math
 import os
@@ -176,21 +177,24 @@ class Race:
             block = self.blocks
             names = [c for c in self.contestants if c.name not in self.died | self.failed]
             self._order.shuffle(names)
-            taken: list[tuple[Contestant, int, Measured, float | None, bool]] = []
+            taken: list[tuple[Contestant, int, Measured, float | None, bool, str]] = []
             for position, contestant in enumerate(names):
                 redone = self.redone[contestant.name]
+                started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
                 plan = msgspec.structs.replace(
                     self.plan, rate=self._rates.get(contestant.name, self.plan.rate)
                 )
                 measured, steal = self._sample(contestant, plan, self.engine)
                 if measured is not None:
                     redo = self.redone[contestant.name] > redone
-                    taken.append((contestant, position, measured, steal, redo))
+                    taken.append((contestant, position, measured, steal, redo, started))
                 yield contestant.name, block
-            null = next((m for c, _, m, _, _ in taken if c.is_null), None)
-            for contestant, position, measured, steal, redo in taken:
+            null = next((m for c, _, m, *_ in taken if c.is_null), None)
+            for contestant, position, measured, steal, redo, started in taken:
                 sample = self._judged(contestant, measured, steal, null, block, position)
-                self.samples[contestant.name].append(msgspec.structs.replace(sample, redo=redo))
+                self.samples[contestant.name].append(
+                    msgspec.structs.replace(sample, redo=redo, started=started)
+                )
 
     def _find_rates(self, share: float) -> Iterator[tuple[str, int]]:
         """What each server reaches in a closed loop, once; an open loop then offers a share."""

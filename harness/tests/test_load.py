@@ -270,6 +270,9 @@ def test_a_race_goes_on_in_another_order_with_blocks_that_count_on() -> None:
     list(made.run())
     list(made.run())
     assert made.blocks == 8
+    times = [sample.started or "" for sample in made.samples["a"]]
+    assert times == sorted(times)
+    assert all(time.endswith("+00:00") for time in times)
     assert [sample.round for sample in made.samples["a"]] == list(range(1, 9))
     assert engine.order[:12] != engine.order[12:]
 

@@ -18,7 +18,7 @@ import datetime
 import fcntl
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,40 +85,47 @@ def _folder(config: pytest.Config) -> Path:
 # --- items ----------------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(
-    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
-) -> None:
-    """Add the items before -k and -m choose among them."""
-    if not _asked(config):
-        return
-    from httpmark.harness.model import HarnessError
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let the session find our suites beside the project's own tests."""
+    report = yield
+    if isinstance(collector, pytest.Session) and report.passed and _asked(collector.config):
+        from httpmark.harness.model import HarnessError
 
-    try:
-        plan = config.stash[_plan_key] = Plan(config)
-    except HarnessError as error:
-        raise pytest.UsageError(f"httpmark: {error}") from None
-    for suite, families in plan.suites.items():
-        parent = Suite.from_parent(session, name=f"httpmark-{suite}", nodeid=f"httpmark::{suite}")
-        items += [
-            CaseItem.from_parent(
-                parent, name=family.id, suite=suite, words=_words(family), plan=plan
-            )
-            for family in families
+        try:
+            plan = collector.config.stash[_plan_key] = Plan(collector.config)
+        except HarnessError as error:
+            raise pytest.UsageError(f"httpmark: {error}") from None
+        report.result = [
+            *report.result,
+            *(
+                Suite.from_parent(
+                    collector, name=suite, nodeid=f"httpmark::{suite}", suite=suite, plan=plan
+                )
+                for suite in plan.suites
+            ),
         ]
-        items += [
-            CaseItem.from_parent(
-                parent, name=number, suite=suite, words={suite, level}, plan=plan, check=True
-            )
-            for number, level in plan.checks(suite)
-        ]
+    return report
 
 
 class Suite(pytest.Collector):
-    """The parent of a suite's items."""
+    """The items of one suite."""
 
-    def collect(self) -> list[pytest.Item]:
-        return []
+    def __init__(self, *, suite: str, plan: Plan, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.suite, self.plan = suite, plan
+
+    def collect(self) -> Iterator[pytest.Item]:
+        for family in self.plan.suites[self.suite]:
+            yield CaseItem.from_parent(
+                self, name=family.id, suite=self.suite, words=_words(family), plan=self.plan
+            )
+        for number, level in self.plan.checks(self.suite):
+            yield CaseItem.from_parent(
+                self, name=number, suite=self.suite, words={level}, plan=self.plan, check=True
+            )
 
 
 def _words(family: Family) -> set[str]:

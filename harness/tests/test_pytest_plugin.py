@@ -87,6 +87,7 @@ def test_a_failure_has_its_rule_and_its_reproducer_and_only_what_is_chosen_is_fi
     found = counts(out)
     assert found.pop("deselected") > 100
     assert found == {"failed": 1}
+    assert re.search(r"collected \d+ items / \d+ deselected / 1 selected", out)
 
 
 def test_a_baseline_makes_an_xfail_and_strict_a_failure(project: Path) -> None:

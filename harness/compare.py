@@ -53,7 +53,6 @@ LOOKS = ((1.0, 0.99), (5 / 3, 0.99), (2.5, 0.95))
 PAIRS_MIN = 12
 _CONFIRMED_LEVEL = 0.95
 _ADDRESS = "127.0.0.1"
-_RATE_METRICS = (COST, RATE)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +161,7 @@ def measure(options: Options, events: run.Events) -> Comparison:
 
 def is_folder(text: str) -> bool:
     """Whether a word names a run folder."""
-    return (Path(text) / run.RESULT).is_file()
+    return os.path.isfile(os.path.join(text, run.RESULT))
 
 
 def folders(options: Options) -> Comparison:

@@ -370,6 +370,10 @@ def test_a_head_with_errors_fails(tmp_path: Path) -> None:
     assert of_folders(base, head)[compare.COST].verdict is Gate.FAIL
 
 
+def test_a_long_command_is_no_folder() -> None:
+    assert not compare.is_folder("./server --port {port} " + "x" * 5000)
+
+
 def test_a_folder_goes_with_a_folder(tmp_path: Path) -> None:
     base = stored(tmp_path / "base", cost=90, seed=1)
     options = compare.Options(base=base, head="reference")

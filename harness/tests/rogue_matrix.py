@@ -163,7 +163,7 @@ Words = dict[str, Word]
 # Cases are addressed to a name of the rogue's own, so that one plan serves every run.
 FACTS = Facts(
     host="rogue.example",
-    capabilities=("hello", "body", "mirror", "behave", "static"),
+    capabilities=("hello", "body", "mirror", "behave", "static", "catch_all"),
     limits=dict(LIMITS),
     timeouts=dict(TIMEOUTS),
     values={"secret": "secret.txt", "secret_text": SECRET, "file_text": FILE},

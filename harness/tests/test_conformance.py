@@ -151,3 +151,27 @@ def test_a_server_that_was_late_under_load_is_asked_again_and_believed(tmp_path:
             }
     assert len(late) == 224
     assert words == {Word.PASS}
+
+
+@pytest.mark.parametrize(("answers", "fired"), [({b"/hello": peers.OK}, 0), ({b"/": peers.OK}, 80)])
+def test_paths_are_judged_only_where_any_path_is_served(
+    tmp_path: Path, answers: dict[bytes, bytes], fired: int
+) -> None:
+    """Who answers 404 to what it does not know refuses a malformed path for that alone."""
+
+    def router(connection: socket.socket) -> None:
+        while request := peers.head(connection):
+            path = request.split(b" ")[1].partition(b"?")[0]
+            served = path in answers or b"/" in answers
+            connection.sendall(peers.OK if served else peers.NOT_FOUND)
+
+    with peers.peer(router) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, conformance.Fired(),
+                progress=lambda _: None, selected=lambda one: one.id == "path_octet_good",
+            )  # fmt: skip
+            assert len(list(evidence.exchanges("peer"))) == fired
+            result = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
+    assert result.requests == fired

@@ -62,7 +62,7 @@ _SET_TERM = re.compile(
 def octet_set(expression: str) -> frozenset[int]:
     """The set an expression names: terms joined by ``+`` and ``-``, read left to right.
 
-    A term is the name of a set, an octet as two hexadecimal digits, or a range of them (``80..ff``).
+    A term is the name of a set, an octet as two hexadecimal digits, or a range (``80..ff``).
 
     :raises ValueError: a name is no octet set, or the expression has another form.
     """

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from httpmark.harness.gates import Finding, Said, floor, headline, rfc_link, tally, worst_first
-from httpmark.harness.model import Run
+from httpmark.harness.model import Run, SuiteResult
 
 SUMMARY_OCTETS_MAX = 1024 * 1024  # GitHub aborts a larger step summary
 ANNOTATIONS_MAX = 10  # of each kind, per step
@@ -40,16 +40,12 @@ def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> s
         for name, suite in server.compliance.suites.items()
     ]
     if scores:
-        lines += ["| server | suite | score | rejected | closed | accepted | mute |"]
-        lines += ["|---|---|--:|--:|--:|--:|--:|"]
+        lines += ["| server | suite | score | |", "|---|---|--:|---|"]
         for server, name, suite in scores:
             score = "none" if suite.score_percent is None else f"{floor(suite.score_percent)} %"
-            totals = [
-                sum(int(getattr(family, word)) for family in suite.families.values())
-                for word in ("rejected", "closed", "accepted", "mute")
-            ]
-            cells = " | ".join(f"{total:,}" if suite.families else "–" for total in totals)
-            lines.append(f"| {_markdown(server.title)} | {_markdown(name)} | {score} | {cells} |")
+            lines.append(
+                f"| {_markdown(server.title)} | {_markdown(name)} | {score} | {_counted(suite)} |"
+            )
         lines.append("")
     if found:
         lines += ["| | requirement | what was seen |", "|---|---|---|"]
@@ -64,6 +60,19 @@ def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> s
         )
     text = _within("\n".join(lines) + "\n", rows, SUMMARY_OCTETS_MAX // 2)
     return _with_reproducers(text, found, SUMMARY_OCTETS_MAX)
+
+
+def _counted(suite: SuiteResult) -> str:
+    """What a score is of: requirements, else requests."""
+    if suite.must is not None:
+        shown = {word: number for word, number in suite.must.items() if number}
+        told = ", ".join(f"{number:,} {word.replace('_', ' ')}" for word, number in shown.items())
+        return f"MUST and controls: {_markdown(told)}" if told else ""
+    words = ("rejected", "closed", "accepted", "mute") if suite.families else ()
+    return ", ".join(
+        f"{sum(int(getattr(family, word)) for family in suite.families.values()):,} {word}"
+        for word in words
+    )
 
 
 def _with_reproducers(text: str, found: Sequence[Finding], octets_max: int) -> str:

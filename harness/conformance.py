@@ -247,9 +247,8 @@ def _asked(
     )
     values = known.values if known is not None and known.values else planted.learned(ask, facts)
     capabilities = target.capabilities
-    if _CATCH_ALL in asked and (
-        (known is not None and _CATCH_ALL in known.capabilities) or _catches_all(ask, facts)
-    ):
+    known_to_catch = known is not None and _CATCH_ALL in known.capabilities
+    if known_to_catch or (_CATCH_ALL in asked and _catches_all(ask, facts)):
         capabilities = (*capabilities, _CATCH_ALL)
     return msgspec.structs.replace(
         target, limits=limits, values=target.values | values, capabilities=capabilities

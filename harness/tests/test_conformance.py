@@ -173,5 +173,9 @@ def test_paths_are_judged_only_where_any_path_is_served(
                 progress=lambda _: None, selected=lambda one: one.id == "path_octet_good",
             )  # fmt: skip
             assert len(list(evidence.exchanges("peer"))) == fired
+            conformance.fire(
+                KNOWN, "smuggling", target, evidence, conformance.Fired(),
+                progress=lambda _: None, selected=lambda one: one.id == "smuggling-two-lengths",
+            )  # fmt: skip
             result = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
     assert result.requests == fired

@@ -106,7 +106,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, parameters)
 }
 
-func routes() http.Handler {
+func routes(static string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { answer(w, hello) })
 	mux.HandleFunc("/body", func(w http.ResponseWriter, r *http.Request) {
@@ -140,6 +140,9 @@ func routes() http.Handler {
 		answer(w, big)
 	})
 	mux.HandleFunc("/404", http.NotFound)
+	if static != "" {
+		mux.Handle("/static/", http.StripPrefix("/static/", http.FileServer(http.Dir(static))))
+	}
 	mux.HandleFunc("/get-only", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
@@ -162,6 +165,8 @@ func main() {
 	tlsPort := flag.Int("tls-port", 0, "port to serve TLS on, 0 for none")
 	tlsCert := flag.String("tls-cert", "", "certificate chain, PEM")
 	tlsKey := flag.String("tls-key", "", "private key, PEM")
+	static := flag.String("static", "", "folder to serve under /static/")
+	timeout := flag.Duration("timeout", 0, "for a head, for the content, between requests and for an answer; 0 for none")
 	version := flag.Bool("version", false, "print the version of Go and stop")
 	flag.Parse()
 	if *version {
@@ -171,7 +176,11 @@ func main() {
 	runtime.GOMAXPROCS(*workers)
 
 	server := &http.Server{
-		Handler: routes(),
+		Handler:           routes(*static),
+		ReadHeaderTimeout: *timeout,
+		ReadTimeout:       *timeout,
+		IdleTimeout:       *timeout,
+		WriteTimeout:      *timeout,
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
 			return context.WithValue(ctx, countKey{}, new(int))
 		},

@@ -15,6 +15,7 @@ from the working folder upwards and ends at the top of the repository.
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -148,8 +149,10 @@ def _options(command: click.Command) -> dict[str, click.Parameter]:
             longest = max(parameter.opts, key=len).removeprefix("--")
             if longest not in _ONCE:
                 found[longest] = parameter
-        elif parameter.name is not None:
-            found[parameter.name] = parameter
+        else:
+            # As help shows it: SERVER... is configured as server.
+            name = re.sub("[^a-z]", "", (parameter.metavar or parameter.name or "").lower())
+            found[name] = parameter
     return found
 
 

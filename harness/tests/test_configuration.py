@@ -52,6 +52,9 @@ def test_the_options_are_the_keys(tmp_path: Path) -> None:
     }
     assert defaults(tmp_path, text, command="run") == {"suites": ("seed",), "port": 8080}
     assert defaults(tmp_path, text, command="bench") == {}
+    text = '[bench]\nserver = ["reference", "null"]\n[compare]\nbase = "a"\nhead = "b"'
+    assert defaults(tmp_path, text, command="bench") == {"names": ("reference", "null")}
+    assert defaults(tmp_path, text, command="compare") == {"base": "a", "head": "b"}
 
 
 @pytest.mark.parametrize(

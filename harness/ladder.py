@@ -127,6 +127,7 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
     """
     base_kernel = resources.kernel_socket_bytes()
     rungs: list[Rung] = []
+    ended: str | None = None
     with contextlib.ExitStack() as held:
         opened = 0
         for number, height in enumerate(plan.ladder):
@@ -140,7 +141,13 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
                 bind=sources(plan.bind, number),
             )
             generator = held.enter_context(_holding(step, ground, cpus))
-            generator.established(_GRACE_S + step.connections / step.connect_rate * 4)
+            try:
+                generator.established(_GRACE_S + step.connections / step.connect_rate * 4)
+            except Unusable as error:
+                if not rungs or not ground.alive():
+                    raise
+                ended = f"the ladder ended below {height:,} connections: {error}"
+                break
             opened = height
             _rest(ground)
             rungs.append(_rung(height, ground, base_kernel))
@@ -155,7 +162,7 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
         connections_held=max(rung.held for rung in rungs),
         ladder=tuple(rungs),
         bytes_per_connection=per_connection,
-        reason=reason,
+        reason=ended or reason,
         after_close_pss_kb=after.pss_kb if after else None,
     )
 

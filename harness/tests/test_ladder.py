@@ -92,6 +92,23 @@ def test_what_the_server_does_not_hold_is_no_slope() -> None:
     assert memory.reason == "the server held 30 of 40 connections"
 
 
+def test_a_ladder_that_ends_early_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = ladder._Held.established
+    calls = iter(range(10))
+
+    def third_is_too_much(held: ladder._Held, deadline_s: float) -> int:
+        if next(calls) == 2:
+            raise Unusable("it took too long")
+        return real(held, deadline_s)
+
+    monkeypatch.setattr(ladder._Held, "established", third_is_too_much)
+    with greedy() as ground:
+        memory = ladder.climb(PLAN, ground, cpus=None)
+    assert [rung.held for rung in memory.ladder] == [20, 40]
+    assert memory.bytes_per_connection is not None
+    assert memory.reason == "the ladder ended below 60 connections: it took too long"
+
+
 def test_nobody_there_is_said() -> None:
     with peers.peer(peers.mute) as peer:
         pass
@@ -111,7 +128,7 @@ def test_a_server_that_dies_on_the_ladder_is_said() -> None:
 
 def test_processes_that_cannot_be_seen_have_no_memory() -> None:
     with greedy() as ground:
-        unseen = msgspec.structs.replace(ground, pids=lambda: [])
+        unseen = msgspec.structs.replace(ground, pids=list)
         with pytest.raises(Unusable, match="cannot be seen"):
             ladder.climb(PLAN, unseen, cpus=None)
 

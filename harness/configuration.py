@@ -150,9 +150,9 @@ def _options(command: click.Command) -> dict[str, click.Parameter]:
             if longest not in _ONCE:
                 found[longest] = parameter
         else:
-            # As help shows it: SERVER... is configured as server.
-            name = re.sub("[^a-z]", "", (parameter.metavar or parameter.name or "").lower())
-            found[name] = parameter
+            # As help shows it: TARGET|SERVER... is configured as server.
+            shown = (parameter.metavar or parameter.name or "").lower()
+            found[re.findall("[a-z]+", shown)[-1]] = parameter
     return found
 
 

@@ -207,8 +207,9 @@ def _unknown(id: str, known: Mapping[str, str]) -> str:
     for slug, ref in known.items():
         if ref and id == ref:
             return f"{id} is a number: list the id, {slug}"
+    for slug in sorted(known, key=len, reverse=True):
         if id.startswith(f"{slug}-"):
-            return f"{id} is one request of a generated family: list {slug}"
+            return f"unknown id {id!r}: list {slug} (a generated family is listed whole)"
     near = difflib.get_close_matches(id, list(known), 1)
     hint = f"did you mean {near[0]}?" if near else "`httpmark list cases` shows all"
     return f"unknown id {id!r}: {hint}"

@@ -46,15 +46,17 @@ def gated(
     held: Baseline | None = None,
     strict: bool = False,
     today: datetime.date,
+    signal: int = 2,
 ) -> Gated:
     """What a gate concludes of a run.
 
     :param raw: its findings, before any baseline.
     :param held: the baseline they are held against.
     :param strict: what the baseline lists and passes is a failure.
+    :param signal: the one that ended an interrupted run.
     """
     found = tuple(raw) if held is None else hold(raw, held, today=today, strict=strict)
-    code = exit_code(result, found, gate=gate)
+    code = exit_code(result, found, gate=gate, signal=signal)
     location = held.path.as_posix() if held is not None else "README.md"
     return Gated(run=result, found=found, code=code, location=location)
 

@@ -519,9 +519,11 @@ def check_command(
                     )  # fmt: skip
                     for line in changes:
                         events.say(f"{held.path}: {line}")
+                stop = sys.exc_info()[1]
                 gated = outputs.gated(
                     checker.last, raw, gate=gate, held=held, strict=strict_baseline,
                     today=datetime.datetime.now(datetime.UTC).date(),
+                    signal=stop.code - 128 if isinstance(stop, run.Interrupted) else 2,
                 )  # fmt: skip
                 if json_path is not None:
                     _written(json_path, msgspec.json.encode(checker.last))

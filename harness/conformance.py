@@ -467,7 +467,7 @@ def _run(
         found = play(stage)
         if (reason := target.death()) is not None:
             raise ServerDied(reason)
-        expected = (play.__doc__ or "").partition("\n")[0].rstrip(".")
+        expected = runners.says(play)
         evidence.observe(
             target.name,
             Verdict(family.id, found.word, expected, found.actual, None, family.level),

@@ -5,13 +5,23 @@ from __future__ import annotations
 
 import difflib
 import shlex
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from httpmark.harness import catalogue, conformance, judge, runtime, servers
+from httpmark.harness import catalogue, conformance, judge, planted, runners, runtime, servers
 from httpmark.harness.catalogue import Planned
-from httpmark.harness.model import Exchange, Facts, Family, HarnessError
+from httpmark.harness.model import (
+    LIMITS,
+    Case,
+    Exchange,
+    Facts,
+    Family,
+    HarnessError,
+    Op,
+    Step,
+)
 
 _SHOWN_OCTETS = 2048
 _REPRODUCED_OCTETS = 8192
@@ -74,19 +84,40 @@ def listing(what: str) -> tuple[list[str], dict[str, Any]]:
     )
 
 
-def find(name: str, facts: Facts = catalogue.EVERYTHING) -> tuple[Family, Planned]:
+# A target that can do and declares everything, so that every case can be shown.
+EXAMPLE = msgspec.structs.replace(
+    catalogue.EVERYTHING,
+    limits=dict.fromkeys(LIMITS, 8192) | {"fields": 100},
+    timeouts={"head_s": 5.0, "content_s": 5.0, "idle_s": 5.0, "write_s": 5.0},
+    values=planted.learned(
+        lambda _: (
+            (
+                b'HTTP/1.1 200 OK\r\nETag: "e"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n'
+                b"Content-Length: %d\r\n\r\n%s"
+            )
+            % (len(planted.FILE_TEXT), planted.FILE_TEXT.encode("ascii"))
+        ),
+        catalogue.EVERYTHING,
+    ),
+)
+
+
+def find(name: str, facts: Facts = EXAMPLE) -> tuple[Family, Planned]:
     """A case by its slug; a family's slug or number gives its first case.
 
     :param facts: of the target that the case is addressed to.
     :raises HarnessError: there is none, or it cannot be sent to that target; names the nearest.
     """
     known = catalogue.load()
+    is_example = facts is EXAMPLE
     # Sent it can be wherever other paths lead; only what a refusal proves hangs on that.
     facts = msgspec.structs.replace(facts, capabilities=(*facts.capabilities, "catch_all"))
     for family in known.families.values():
         named = name in (family.id, *family.refs)
         if not named and not (family.generated and name.startswith(family.id + "-")):
             continue
+        if is_example and family.transport == "tls":
+            facts = msgspec.structs.replace(facts, scheme="https")
         if why := known.inapplicable(family.id, facts):
             raise HarnessError(f"{family.id} cannot be sent there: {why}")
         if not conformance.has_octets(known, family.id):
@@ -127,11 +158,15 @@ def _plain(octet: int) -> bool:
     return 0x20 <= octet < 0x7F and chr(octet) not in "\\%'"
 
 
-def script(octets: bytes, *, address: str, port: int | str) -> str:
-    """The same with Python alone, for octets a shell cannot hold."""
+def script(*writes: bytes, address: str, port: int | str, half_close: bool = False) -> str:
+    """The same with Python alone, for octets a shell cannot hold and for several writes."""
+    pauses = "; time.sleep(0.3); ".join(f"s.sendall({octets!r})" for octets in writes)
+    sent = f"{pauses}; " if writes else ""
+    shut = "s.shutdown(1); " if half_close else ""
     return "python3 -c " + shlex.quote(
-        f"import socket; s = socket.create_connection(({address!r}, {port})); "
-        f"s.sendall({octets!r}); s.settimeout(2); print(s.recv(65536))"
+        f"import socket{', time' if len(writes) > 1 else ''}; "
+        f"s = socket.create_connection(({address!r}, {port})); "
+        f"{sent}{shut}s.settimeout(2); print(s.recv(65536))"
     )
 
 
@@ -150,6 +185,8 @@ def explain(name: str) -> str:
     ]
     if planned.expectation is None:
         lines_.append(f"  judged by: {family.judged_by}")
+    elif (runner := runners.RUNNERS.get(family.runner or "")) is not None:
+        lines_.append(f"  played by a program: {runners.says(runner)}")
     else:
         lines_.append(f"  passes:  {planned.expectation.text}")
         if planned.expectation.allowed_text:
@@ -158,14 +195,56 @@ def explain(name: str) -> str:
         lines_.append(f"  contested: {family.contested}")
     if family.advisories:
         lines_.append(f"  seen in: {', '.join(family.advisories)}")
-    own = case.sent.removesuffix(case.canary) if case.canary and not case.joined else case.sent
-    lines_ += ["sent:", lines(own), "to send it by hand:"]
-    if len(own) <= _REPRODUCED_OCTETS:
-        lines_.append(reproducer(own, address="127.0.0.1", port="PORT"))
-        lines_.append(script(own, address="127.0.0.1", port="PORT"))
-    else:
+    own = _own(case)
+    lines_ += _played(own)
+    writes = [step.data for step in own if step.op is Op.SEND]
+    if family.runner is not None:
+        lines_.append(f"to play it: httpmark check http://127.0.0.1:PORT/ --case {case.id}")
+        return "\n".join(lines_)
+    lines_.append("to send it by hand:")
+    if sum(map(len, writes)) > _REPRODUCED_OCTETS or any(step.op is Op.RESET for step in own):
         lines_.append(f"httpmark replay {case.id} http://127.0.0.1:PORT/")
+        return "\n".join(lines_)
+    if len(writes) == 1:
+        lines_.append(reproducer(writes[0], address="127.0.0.1", port="PORT"))
+    is_half_closed = any(step.op is Op.FIN for step in own)
+    lines_.append(script(*writes, address="127.0.0.1", port="PORT", half_close=is_half_closed))
     return "\n".join(lines_)
+
+
+def _own(case: Case) -> list[Step]:
+    """The steps of a case before its canary and the watching that goes before that."""
+    steps = list(case.steps)
+    if case.canary and not case.joined:
+        while steps and steps[-1].data != case.canary:
+            steps.pop()
+        steps = steps[:-1]
+    while steps and steps[-1].op in (Op.AWAIT, Op.WATCH) and len(steps) > 1:
+        steps.pop()
+    return steps
+
+
+def _played(steps: Iterable[Step]) -> list[str]:
+    """A talk in words: what is sent, and what is waited for in between."""
+    told: list[str] = []
+    for step in steps:
+        seconds = f"{step.wait_ms / 1000:g} s"
+        match step.op:
+            case Op.SEND if step.if_unanswered:
+                told += ["sent where no answer has come:", lines(step.data)]
+            case Op.SEND:
+                told += ["sent:", lines(step.data)]
+            case Op.AWAIT:
+                told.append(f"(until an answer comes, at most {seconds})")
+            case Op.FIN:
+                told.append("(half-close)")
+            case Op.RESET:
+                told.append("(reset)")
+            case Op.PAUSE:
+                told.append(f"({seconds} later)")
+            case _:
+                told.append(f"(until a close, at most {seconds})")
+    return told
 
 
 def replay(name: str, target: conformance.Target) -> str:
@@ -174,6 +253,11 @@ def replay(name: str, target: conformance.Target) -> str:
     :raises HarnessError: there is no such case.
     """
     family, planned = find(name, target.facts())
+    if family.runner is not None:
+        raise HarnessError(
+            f"{planned.case.id} is played by a program: "
+            f"httpmark check http://{target.place}/ --case {planned.case.id}"
+        )
     found: list[Exchange] = []
     with target.probe(in_flight=1) as probe:
         for batch in probe.fire([planned.case]):

@@ -57,6 +57,11 @@ class Found(msgspec.Struct, frozen=True):
 Runner = Callable[[Stage], Found]
 
 
+def says(runner: Runner) -> str:
+    """What a runner asks of a server, in one line."""
+    return (runner.__doc__ or "").partition("\n")[0].rstrip(".")
+
+
 def _named(cases: Iterable[Case], name: str = "runner") -> list[Case]:
     """Each under a delivery of its own, so that all are kept beside each other."""
     return [

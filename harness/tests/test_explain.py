@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 
 import pytest
 
-from httpmark.harness import check, explain
+from httpmark.harness import catalogue, check, conformance, explain
 from httpmark.harness.model import HarnessError
 
 from . import peers
@@ -68,3 +69,51 @@ def test_listings_have_the_contracts_shape(what: str) -> None:
     }[what]
     for entry in value[what]:
         assert what == "profiles" or keys <= set(entry)
+
+
+def test_every_case_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it needs of a target; what looks at other answers only says so."""
+    known = catalogue.load()
+    monkeypatch.setattr(catalogue, "load", lambda: known)
+    for family in known.families.values():
+        if not conformance.has_octets(known, family.id):
+            with pytest.raises(HarnessError, match="sends nothing of its own"):
+                explain.explain(family.id)
+            continue
+        text = explain.explain(family.id)
+        assert text.startswith(family.id)
+        assert "views." not in text
+
+
+def test_a_talk_is_told_write_by_write() -> None:
+    text = explain.explain("EXP-01")
+    assert text.count("sent:") == 2
+    assert "(until an answer comes, at most 2 s)" in text
+    assert "time.sleep" in text.splitlines()[-1]
+    assert "nc -q" not in text
+    assert "(half-close)" in explain.explain("EOF-04")
+    assert "s.shutdown(1)" in explain.explain("EOF-04")
+
+
+def test_the_script_sends_its_writes_in_order() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        line = explain.script(b"a\xff", b"b'", address="127.0.0.1", port=port, half_close=True)
+        with subprocess.Popen(["sh", "-c", line], stdout=subprocess.PIPE) as client:
+            talk = listener.accept()[0]
+            received = b""
+            while piece := talk.recv(100):
+                received += piece
+            talk.sendall(b"answer")
+            talk.close()
+            said, _ = client.communicate(timeout=10)
+    assert received == b"a\xffb'"
+    assert b"answer" in said
+
+
+def test_what_a_program_plays_is_not_replayed() -> None:
+    assert "two answers in order" in explain.explain("PIPE-11")
+    with peers.peer(peers.closing(peers.BAD)) as peer:
+        target = check.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        with pytest.raises(HarnessError, match="check http"):
+            explain.replay("PIPE-11", target)

@@ -143,7 +143,7 @@ void print_help() {
         "                        what a path asks of content, may be repeated: body-max=N (413),\n"
         "                        length (411 without Content-Length), type=T (415)\n"
         "  --server-name NAME    send a Server field\n"
-        "  --access-log FILE     a line for each answer, appended; read again after SIGHUP\n"
+        "  --access-log FILE     a line for each answer, appended; opened again after SIGHUP\n"
         "  --metrics             counters at /metrics, for Prometheus\n"
         "  --print-limits        print every limit and timeout and leave\n"
         "  --stats               print counters when stopped\n"

@@ -47,8 +47,9 @@ enum class Operation : std::uint8_t {
     kIgnored,
 };
 
-char* map(std::size_t size) {
-    void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+char* map(std::size_t size, int more_flags = 0) {
+    void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | more_flags, -1, 0);
     return block == MAP_FAILED ? nullptr : static_cast<char*>(block);
 }
 
@@ -90,7 +91,8 @@ class UringLoop final : public Loop {
             return false;
         }
         ready_ = true;
-        receive_ = map(kReceiveBuffers * kReceiveSize);
+        // Used in turn, so all of it is touched soon, whoever comes: paid for at the start.
+        receive_ = map(kReceiveBuffers * kReceiveSize, MAP_POPULATE);
         send_ = map(kSendBuffers * kSendSize);
         buffer_ring_ =
             reinterpret_cast<io_uring_buf_ring*>(map(kReceiveBuffers * sizeof(io_uring_buf)));

@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+"""The figures of the reference server, each beside its aim: `make perf` runs this.
+
+Costs are CPU time (user + system) of the server process per request, from the scheduler's own
+account in nanoseconds; servers are interleaved, so that what else the machine does falls on all of
+them; a ratio is the median of the ratios of neighbouring samples, with the distribution-free
+interval of that median (order statistics) that holds at least 95 %. Sizes are what /proc says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import re
+import resource
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+HELLO = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
+TLS_SUITE = "ECDHE-ECDSA-AES128-GCM-SHA256"
+PIPELINED_OCTETS = 120_000_000
+TIMER_CALLS = re.compile(r"timer|itimer|nanosleep|alarm|clock_gettime|gettimeofday")
+
+
+class Server:
+    """A process that listens on a free port; leaves with the context."""
+
+    def __init__(self, name: str, command: Sequence[str | Path], cpu: int | None = None) -> None:
+        self.name = name
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        words = [str(word).replace("PORT", str(self.port)) for word in command]
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if cpu is not None:
+            os.sched_setaffinity(self.process.pid, {cpu})
+        for _ in range(200):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        self.process.kill()
+        sys.exit(f"figures: {words[0]} does not start: run {' '.join(words)} to see why")
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+    def cpu_ns(self) -> int:
+        """CPU time of all its threads so far, ns."""
+        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks)
+
+    def kib(self, key: str) -> int:
+        """A size of /proc/PID/status, KiB."""
+        found = re.search(rf"{key}:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text())
+        assert found is not None
+        return int(found[1])
+
+
+def cost_ns(
+    server: Server, load: Path, seconds: float, options: Sequence[str], scheme: str
+) -> float:
+    """CPU ns of the server per request, over one run of the generator."""
+    command = [str(load), "--duration-s", str(seconds), "--threads", "1", "--json", *options]
+    before = server.cpu_ns()
+    done = subprocess.run(
+        [*command, f"{scheme}://127.0.0.1:{server.port}/hello"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    after = server.cpu_ns()
+    if done.returncode != 0:
+        sys.exit(f"figures: {server.name}: {done.stderr.strip() or done.stdout.strip()}")
+    return (after - before) / float(json.loads(done.stdout)["requests"])
+
+
+def sample(
+    servers: Sequence[Server],
+    load: Path,
+    pairs: int,
+    seconds: float,
+    options: Sequence[str],
+    scheme: str = "http",
+) -> list[list[float]]:
+    """`pairs` costs of each server, taken in turn and in turned order."""
+    costs: list[list[float]] = [[] for _ in servers]
+    for turn in range(pairs):
+        order = range(len(servers)) if turn % 2 == 0 else reversed(range(len(servers)))
+        for index in order:
+            costs[index].append(cost_ns(servers[index], load, seconds, options, scheme))
+    return costs
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Bounds of the median that hold at least 95 %: the k-th smallest and largest (sign test)."""
+    n, k, outside = len(values), 0, 0.0
+    while True:
+        outside += 2 * math.comb(n, k) / 2**n
+        if outside > 0.05:
+            break
+        k += 1
+    ordered = sorted(values)
+    k = max(k, 1)
+    return ordered[k - 1], ordered[n - k]
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line.rstrip() + "\n")
+    sys.stdout.flush()
+
+
+def row(figure: str, aim: str, measured: str, met: bool | None) -> None:
+    """One line of the table; `met` None where there is no aim or it could not be measured."""
+    verdict = {True: "met", False: "MISSED", None: ""}[met]
+    say(f"{figure:<52} {aim:<26} {measured:<58} {verdict}")
+
+
+def ratio_row(figure: str, aim: str, a: Sequence[float], b: Sequence[float], bound: float) -> None:
+    """The ratio of two interleaved series; met when the whole interval is at or under the bound."""
+    ratios = [x / y for x, y in zip(a, b, strict=True)]
+    low, high = interval(ratios)
+    text = f"{statistics.median(ratios):.3f} ({low:.3f}-{high:.3f}), {len(ratios)} pairs"
+    row(figure, aim, text, high <= bound)
+
+
+def cost_row(figure: str, aim: str, costs: Sequence[float], bound: float | None) -> None:
+    median = statistics.median(costs)
+    text = f"{median:.1f} ns ({min(costs):.1f}-{max(costs):.1f}), {len(costs)} samples"
+    row(figure, aim, text, None if bound is None else median <= bound)
+
+
+def parser_rows(build: Path) -> None:
+    """GB/s of the parser alone, per kernel, and what comes on top of it up to the answer."""
+    aims = {"avx512": 6.0, "avx2": 4.0}
+    text = subprocess.run(
+        [build / "reference_server/httpmark-parser-bench"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for name, kernel, ns, rate in re.findall(
+        r"^(.+?)\s+(\w+)\s+([\d.]+) ns .*?([\d.]+) GB/s", text, re.M
+    ):
+        aim = aims.get(kernel) if name == "720 B browser" else None
+        row(
+            f"parser alone, {name}, {kernel}",
+            "" if aim is None else f"at least {aim} GB/s",
+            f"{rate} GB/s, {ns} ns",
+            None if aim is None else float(rate) >= aim,
+        )
+    text = subprocess.run(
+        [build / "reference_server/httpmark-answer-bench"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    lines = re.findall(r"^(.+?)\s+(\w+)\s+([\d.]+) ns .*?, (\d+) allocations in (\d+)", text, re.M)
+    for name, kernel, ns, allocated, requests in lines:
+        row(
+            f"octets to answer, {name}, {kernel}",
+            "0 allocations",
+            f"{ns} ns, {allocated} allocations in {requests}",
+            int(allocated) == 0,
+        )
+
+
+def plain_rows(build: Path, pairs: int, seconds: float) -> None:
+    server = build / "reference_server/httpmark-server"
+    load = build / "harness/native/httpmark-load"
+    own = ["--address", "127.0.0.1", "--port", "PORT", "--workers", "1"]
+    with (
+        Server("epoll", [server, *own], 0) as epoll,
+        Server("uring", [server, *own, "--engine", "uring"], 0) as uring,
+        Server("null", [build / "harness/native/httpmark-null", *own], 0) as null,
+    ):
+        deep = ["--connections", "512", "--depth", "256"]
+        a, b, c = sample([epoll, uring, null], load, max(pairs // 2 + 1, 7), seconds, deep)
+        cost_row("depth 256, strict, timers on, epoll", "at most 80 ns", a, 80)
+        cost_row("  io_uring", "", b, None)
+        cost_row("  null server", "", c, None)
+        ratio_row("  epoll over null", "at most 2.0", a, c, 2.0)
+        flat = ["--connections", "256", "--depth", "1"]
+        a, b, c = sample([epoll, uring, null], load, pairs, seconds, flat)
+        cost_row("depth 1, epoll", "", a, None)
+        cost_row("  io_uring", "", b, None)
+        cost_row("  null server", "", c, None)
+        ratio_row("  epoll over null", "at most 1.10", a, c, 1.10)
+        ratio_row("  io_uring over epoll", "below 1", b, a, 1.0)
+
+
+def tls_rows(build: Path, folder: Path, seconds: float) -> None:
+    figure = f"TLS 1.2 {TLS_SUITE}, depth 256"
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        row(
+            figure, "at most 130 ns", "not measured: no openssl command to make a certificate", None
+        )
+        return
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    subprocess.run(
+        [
+            openssl,
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-keyout",
+            key,
+            "-out",
+            certificate,
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost,IP:127.0.0.1",
+        ],
+        check=True,
+        capture_output=True,
+    )
+    command: list[str | Path] = [
+        build / "reference_server/httpmark-server",
+        "--address",
+        "127.0.0.1",
+        "--tls-port",
+        "PORT",
+        "--tls-cert",
+        certificate,
+        "--tls-key",
+        key,
+        "--workers",
+        "1",
+    ]
+    options = [
+        "--connections",
+        "32",
+        "--depth",
+        "256",
+        "--tls-version",
+        "1.2",
+        "--tls-ciphers",
+        TLS_SUITE,
+    ]
+    with Server("TLS", command, 0) as server:
+        costs = sample(
+            [server], build / "harness/native/httpmark-load", 7, seconds, options, "https"
+        )
+    cost_row(figure, "at most 130 ns", costs[0], 130)
+
+
+def call_rows(build: Path, folder: Path) -> None:
+    """System calls per request, and which of them are about time."""
+    strace = shutil.which("strace")
+    if strace is None:
+        row("timer system calls a request", "0", "not measured: no strace", None)
+        return
+    load = build / "harness/native/httpmark-load"
+    server = build / "reference_server/httpmark-server"
+    for depth in (256, 1):
+        with Server(
+            "traced", [server, "--address", "127.0.0.1", "--port", "PORT", "--workers", "1"]
+        ) as traced:
+            target = f"http://127.0.0.1:{traced.port}/hello"
+            output = folder / f"calls-{depth}"
+            tracer = subprocess.Popen(
+                [strace, "-f", "-c", "-o", output, "-p", str(traced.process.pid)],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            with contextlib.suppress(FileNotFoundError):
+                while (
+                    f"TracerPid:\t{tracer.pid}"
+                    not in Path(f"/proc/{traced.process.pid}/status").read_text()
+                ):
+                    if tracer.poll() is not None:
+                        row(
+                            "timer system calls a request",
+                            "0",
+                            "not measured: strace may not trace",
+                            None,
+                        )
+                        return
+                    time.sleep(0.02)
+            done = subprocess.run(
+                [
+                    load,
+                    "--connections",
+                    "32",
+                    "--depth",
+                    str(depth),
+                    "--duration-s",
+                    "2",
+                    "--threads",
+                    "1",
+                    "--json",
+                    target,
+                ],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            tracer.terminate()
+            tracer.wait(30)
+        requests = json.loads(done.stdout)["requests"]
+        calls = {
+            words[-1]: int(words[3])
+            for line in output.read_text().splitlines()
+            if len(words := line.split()) >= 5 and words[3].isdigit() and words[-1] != "total"
+        }
+        timers = {name: count for name, count in calls.items() if TIMER_CALLS.search(name)}
+        most = ", ".join(
+            f"{name} {count / requests:.4f}"
+            for name, count in sorted(calls.items(), key=lambda item: -item[1])[:3]
+        )
+        row(
+            f"timer system calls a request, depth {depth}",
+            "0",
+            f"{sum(timers.values()) / requests:.4f} in {requests}; {most}",
+            not timers,
+        )
+
+
+@contextlib.contextmanager
+def idle(port: int, count: int) -> Iterator[list[socket.socket]]:
+    """`count` connections, each of which has been answered once."""
+    held: list[socket.socket] = []
+    try:
+        for _ in range(count):
+            connection = socket.create_connection(("127.0.0.1", port))
+            connection.sendall(HELLO)
+            held.append(connection)
+        for connection in held:
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        yield held
+    finally:
+        for connection in held:
+            connection.close()
+
+
+def memory_rows(build: Path) -> None:
+    server = build / "reference_server/httpmark-server"
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    count = min(18000, hard - 200)
+    for engine in ("epoll", "uring", "uring-direct"):
+        own: list[str | Path] = [
+            server,
+            "--address",
+            "127.0.0.1",
+            "--port",
+            "PORT",
+            "--workers",
+            "1",
+            "--engine",
+            engine,
+        ]
+        with Server(engine, own) as process:
+            start, resident = process.kib("VmPeak"), process.kib("VmRSS")
+            with idle(process.port, count):
+                peak, grown = process.kib("VmPeak"), process.kib("VmRSS") - resident
+            limit = 16384 + 80 * count // 1024
+            row(
+                f"VmPeak at {count:,} idle connections, {engine}",
+                f"at most {limit:,} KiB",
+                f"{peak:,} KiB: {start:,} + {(peak - start) * 1024 / count:.1f} B each, "
+                f"resident {grown * 1024 / count:.1f} B",
+                peak <= limit,
+            )
+        with Server(engine, own) as process:
+            before = process.kib("VmRSS")
+            connection = socket.create_connection(("127.0.0.1", process.port))
+            connection.settimeout(2)
+            batch, sent = HELLO * 4096, 0
+            with contextlib.suppress(TimeoutError):
+                while sent < PIPELINED_OCTETS:
+                    sent += connection.send(batch)
+            grown = process.kib("VmRSS") - before
+            connection.close()
+        row(
+            f"120 MB pipelined, never read, {engine}",
+            "grows less than 1,024 KiB",
+            f"{grown} KiB; {sent // 1000:,} kB were taken",
+            grown < 1024,
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("build", type=Path, help="the CMake build folder of the whole project")
+    parser.add_argument(
+        "--pairs", type=int, default=13, help="samples of each server at depth 1 (13)"
+    )
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each sample (1)")
+    parser.add_argument("--only", default="", help="parser, plain, tls, calls or memory")
+    options = parser.parse_args()
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    say(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; the less else runs, the better")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        parts: dict[str, Callable[[], None]] = {
+            "parser": lambda: parser_rows(options.build),
+            "plain": lambda: plain_rows(options.build, options.pairs, options.seconds),
+            "tls": lambda: tls_rows(options.build, folder, options.seconds),
+            "calls": lambda: call_rows(options.build, folder),
+            "memory": lambda: memory_rows(options.build),
+        }
+        for part, run in parts.items():
+            if options.only in ("", part):
+                run()
+
+
+if __name__ == "__main__":
+    main()

@@ -381,7 +381,10 @@ def _fire_cases(
     selected: Callable[[Family], bool],
     quick: bool,
 ) -> None:
-    """Fire a suite of designed cases and generated families; what fails is asked again."""
+    """Fire a suite of designed cases and generated families; what fails is asked again.
+
+    Nothing is fired at a target that does not accept the plain request.
+    """
     facts = target.facts()
     families = [
         family.id
@@ -398,6 +401,17 @@ def _fire_cases(
 
     evidence.plan((case.id, case.family) for case in cases(families))
     shooter = _Shooter(catalogue, target, evidence, fired, progress)
+    gate = [name for name in families if _PLAIN in catalogue.families[name].refs]
+    for attempt in (1, 5):
+        patient = map(_patient, cases(gate)) if attempt > 1 else cases(gate)
+        for _ in shooter.play(patient, in_flight=1, attempt=attempt):
+            pass
+        evidence.flush()
+        if not _refused(catalogue, facts, evidence, target.name):
+            break
+    else:
+        return
+    families = [name for name in families if name not in gate]
     for _ in shooter.play(cases(families), in_flight=_CASES_IN_FLIGHT, attempt=1):
         pass
     evidence.flush()
@@ -426,6 +440,20 @@ def _fire_cases(
         patient = map(_patient, _only(cases(doubtful), wanted))
         for _ in shooter.play(patient, in_flight=in_flight, attempt=5):
             pass
+
+
+# The gate: who does not answer this is dead or misrouted, and would take hours to say no more.
+_PLAIN = "BASE-01"
+
+
+def _refused(catalogue: Catalogue, facts: Facts, evidence: Evidence, server: str) -> bool:
+    """Whether the plain request was fired, in this suite or another one, and not accepted."""
+    return any(
+        verdict.word not in (Word.PASS, Word.WARN)
+        for family in catalogue.families.values()
+        if _PLAIN in family.refs and family.suite != "seed"
+        for verdict, _ in judged(catalogue, family.id, facts, evidence, server)
+    )
 
 
 def _only(cases: Iterator[Case], wanted: set[tuple[str, str]]) -> Iterator[Case]:
@@ -750,7 +778,7 @@ def _unscored(families: list[Family], cases: dict[str, Verdict]) -> str | None:
     if not cases:
         return "not scored: nothing was fired"
     for family in families:
-        plain = cases.get(family.id) if "BASE-01" in family.refs else None
+        plain = cases.get(family.id) if _PLAIN in family.refs else None
         if plain is not None and plain.word not in (Word.PASS, Word.WARN):
             return f"not scored: a plain request is not accepted ({plain.actual})"
     return None

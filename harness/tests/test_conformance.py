@@ -179,3 +179,23 @@ def test_paths_are_judged_only_where_any_path_is_served(
             )  # fmt: skip
             result = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
     assert result.requests == fired
+
+
+@pytest.mark.parametrize("handler", [peers.closing(b""), peers.answering(peers.NOT_FOUND)])
+def test_who_does_not_accept_the_plain_request_is_asked_nothing_else(
+    tmp_path: Path, handler: peers.Handler
+) -> None:
+    with peers.peer(handler) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+            for suite in ("rfc", "smuggling"):
+                conformance.fire(
+                    KNOWN, suite, target, evidence, conformance.Fired(),
+                    progress=lambda _: None,
+                    selected=lambda one: one.group in ("BASE", "RL", "CLTE"),
+                )  # fmt: skip
+            fired = {exchange.family for exchange in evidence.exchanges("peer")}
+            result = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
+    assert fired == {"get-plain"}
+    assert result.score_percent is None
+    assert "a plain request is not accepted" in (result.reason or "")

@@ -65,6 +65,11 @@ class Excuse(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
     line: int = 1
 
+    @property
+    def words(self) -> str:
+        """The reason, and where it is dealt with."""
+        return f"{self.reason} ({self.issue})" if self.issue else self.reason
+
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing a gate looks at, and what the run says of it."""

@@ -105,7 +105,7 @@ def _testcase(element: ElementTree.Element, finding: Finding) -> None:
     )
     said = finding.said
     if said in _SKIPPED:
-        why = finding.excuse.reason if said is Said.EXPECTED and finding.excuse else finding.message
+        why = finding.excuse.words if said is Said.EXPECTED and finding.excuse else finding.message
         ElementTree.SubElement(case, "skipped", message=_xml(f"{_SKIPPED[said]}: {why}"))
     elif said in (Said.FAILED, Said.UNUSABLE):
         failed = said is Said.FAILED

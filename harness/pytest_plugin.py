@@ -160,7 +160,7 @@ class CaseItem(pytest.Item):
         if finding.said is Said.NOT_APPLICABLE:
             pytest.skip(f"not applicable: {finding.message}")
         if finding.said is Said.EXPECTED:
-            pytest.xfail(finding.excuse.reason if finding.excuse else finding.message)
+            pytest.xfail(finding.excuse.words if finding.excuse else finding.message)
         if finding.said in (Said.FAILED, Said.UNUSABLE):
             raise CaseFailed(finding)
         if finding.said is Said.WARNED:

@@ -140,7 +140,7 @@ def _result(rule_id: str, finding: Finding, location: str) -> dict[str, object]:
     if excuse is not None:
         result["baselineState"] = excuse.state
     if finding.said is Said.EXPECTED and excuse is not None:
-        result["suppressions"] = [{"kind": "external", "justification": excuse.reason}]
+        result["suppressions"] = [{"kind": "external", "justification": excuse.words}]
     if finding.failures > 1:
         result["occurrenceCount"] = finding.failures
     return result

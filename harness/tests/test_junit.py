@@ -70,14 +70,14 @@ def test_hostile_words_break_no_junit() -> None:
 def test_junit_reads_in_another_reader_and_says_what_is_excused() -> None:
     run = run_of("reference")
     made = [many(said, 1)[0] for said in Said]
-    excused = gates.Excuse(state="unchanged", reason="known since spring")
+    excused = gates.Excuse(state="unchanged", reason="known since spring", issue="#7")
     made = [
         msgspec.structs.replace(f, excuse=excused) if f.said is Said.EXPECTED else f for f in made
     ]
     read = junitparser.JUnitXml.fromstring(junit(run, made).encode())
     assert (read.tests, read.failures, read.errors, read.skipped) == (len(Said), 1, 1, 3)
     results = {case.name: case.result for suite in read for case in suite}
-    assert results["expected0"][0].message == "expected failure: known since spring"
+    assert results["expected0"][0].message == "expected failure: known since spring (#7)"
     assert results["passed0"] == []
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import signal
+import time
 from pathlib import Path
 
 import jsonschema
@@ -18,6 +20,7 @@ from httpmark.harness.model import HarnessError
 
 from .made_check import listening
 from .made_findings import mixed, run_of
+from .test_manners import command as start
 from .test_manners import run as command
 
 TODAY = datetime.date(2026, 11, 21)
@@ -244,3 +247,21 @@ def test_a_comparison_of_folders_writes_what_is_asked(tmp_path: Path) -> None:
         assert got == code, errors
         read = junitparser.JUnitXml.fromfile(str(tmp_path / "j.xml"))
         assert read.skipped == read.tests > 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_check_writes_what_it_has_and_gates_nothing(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    with listening("null") as target:
+        process = start("check", target, "--suite", "seed", "--outputs", "o", cwd=tmp_path)
+        run_folder = tmp_path / "httpmark-runs"
+        deadline = time.monotonic() + 60
+        while not list(run_folder.glob("*/evidence.sqlite")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    summary = (tmp_path / "o" / "summary.md").read_text()
+    assert summary.startswith("## httpmark: interrupted, gates not evaluated\n")
+    assert f"exit code {code} " in summary

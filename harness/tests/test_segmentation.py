@@ -197,6 +197,18 @@ def test_a_line_end_that_may_not_be_cut_is_found_and_asked_three_times(
     assert sorted(again) == sorted(2 * one.deliveries)
 
 
+def test_of_many_cuts_that_differ_the_first_of_each_mode_are_asked_again(
+    known: Catalogue, tmp_path: Path
+) -> None:
+    def whole_only(pieces: list[bytes]) -> int:
+        return -1 if len(pieces[0]) < 20 else strict(pieces)
+
+    found, again = told(known, tmp_path, whole_only, "byte", "two")
+    (one,) = found.disagreements
+    assert {name.partition("@")[0] for name in again} == {"byte", "two"}
+    assert len(again) == 2 * one.count == 2 * (1 + 8)
+
+
 def test_an_answer_before_the_header_section_is_whole_is_found(
     known: Catalogue, tmp_path: Path
 ) -> None:

@@ -25,16 +25,18 @@ import jinja2
 import msgspec
 from markupsafe import Markup, escape
 
-from httpmark.harness import judge
+from httpmark.harness import catalogue, judge, matrix
 from httpmark.harness.model import (
     Bottleneck,
     Exchange,
+    Level,
     LoadResult,
     LoadSample,
     Run,
     SeedFamily,
     ServerResult,
     SuiteResult,
+    Word,
 )
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "reports"
@@ -56,6 +58,9 @@ _LETTERS = ".rcamxv"  # of READINGS, for the octet maps; "." was not sent
 _SENT_OCTETS_MAX = 240
 _RECEIVED_OCTETS_MAX = 200
 _STRINGS_MAX = 300  # of one environment value, in characters
+
+
+_BULKY = frozenset({"histogram", "cases", "generated"})
 
 
 class FamilyText(msgspec.Struct, frozen=True):
@@ -83,7 +88,9 @@ _TELLING = (0x00, 0x0D, 0x20, 0x22, 0x3C, 0x7C, 0x23, 0x25, 0x09, 0x0A, 0x7F, 0x
 class Evidence(Protocol):
     """What ``evidence.Evidence`` offers to a reader of exchanges."""
 
-    def exchanges(self, server: str, *, family: str | None = None) -> Iterator[Exchange]:
+    def exchanges(
+        self, server: str, *, family: str | None = None, case: str | None = None
+    ) -> Iterator[Exchange]:
         """Every exchange with a server, in case order."""
         ...  # pragma: no cover
 
@@ -430,10 +437,9 @@ def look(server: ServerResult, evidence: Evidence) -> Seen:
     texts = {family.id: family for family in FAMILIES}
     cells: dict[str, bytearray] = {}
     best: dict[tuple[str, str], tuple[int, Exchange, bool]] = {}
-    for exchange in evidence.exchanges(server.name):
-        text = texts.get(exchange.family)
-        if text is None:
-            continue
+    fired = (x for name in texts for x in evidence.exchanges(server.name, family=name))
+    for exchange in fired:
+        text = texts[exchange.family]
         octets = _octets_of(exchange.case, exchange.family)
         if octets is None or len(octets) != 1 + text.pair:
             continue
@@ -773,14 +779,12 @@ def _cut(text: str) -> str:
 def embedded(run: Run) -> Markup:
     """The run as JSON for a script block: nothing in it can end the block.
 
-    Histograms stay in result.json: they are the one bulky thing a reader cannot use here.
+    Histograms and the verdict of each case stay in result.json: they are what is bulky.
     """
 
     def slim(value: object) -> object:
         if isinstance(value, dict):
-            return {
-                key: None if key == "histogram" else slim(inner) for key, inner in value.items()
-            }
+            return {key: slim(inner) for key, inner in value.items() if key not in _BULKY}
         if isinstance(value, (list, tuple)):
             return [slim(inner) for inner in value]
         return value
@@ -815,6 +819,8 @@ def _templates() -> jinja2.Environment:
         memory=memory,
         parts=parts,
         share=share,
+        octets=lambda value, limit: wire(value, limit=limit),
+        again=reproducer,
     )
     return environment
 
@@ -824,6 +830,16 @@ def _own(name: str) -> tuple[Markup, str]:
     text = (TEMPLATES / name).read_text(encoding="utf-8").strip()
     digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
     return Markup(text), f"sha256-{digest}"
+
+
+MARKS = {
+    Word.PASS: "✓",
+    Word.WARN: "!",
+    Word.FAIL: "✗",
+    Word.UNSTABLE: "~",
+    Word.VOID: "?",
+    Word.NOT_APPLICABLE: "–",
+}
 
 
 def render(run: Run, evidence: Evidence | None) -> str:
@@ -846,6 +862,8 @@ def render(run: Run, evidence: Evidence | None) -> str:
         rows=server_rows,
         columns=columns(run),
         requests_most=max((row.suite.requests for row in server_rows if row.suite), default=0),
+        matrix=matrix.matrix(run, catalogue.load(), evidence),
+        marks=MARKS,
         families=FAMILIES,
         readings=READINGS,
         principle=PRINCIPLE,
@@ -939,6 +957,7 @@ def scoreboard(run: Run, *, width: int = 80) -> str:
     )
     lines = [_fit(_ascii(" | ".join(marks)), width)]
     lines += _conformance_lines([row for row in measured if row.suite is not None], width)
+    lines += _requirement_lines(measured, width)
     for column in columns(run):
         lines += _cost_lines(column, measured, width)
     lines += _memory_lines(measured, width)
@@ -991,6 +1010,43 @@ def _conformance_lines(measured: Sequence[Row], width: int) -> list[str]:
         ]
         lines.append(table.line(_named_server(row), cells))
     return lines + _grouped(notes, width)
+
+
+def _requirement_lines(measured: Sequence[Row], width: int) -> list[str]:
+    """For each suite of designed cases: the MUSTs and controls of each server by verdict."""
+    names = dict.fromkeys(
+        name
+        for row in measured
+        for name, suite in row.server.compliance.suites.items()
+        if suite.must is not None
+    )
+    lines = []
+    for name in names:
+        table = _Table(
+            width, ("kept", 8), ("passed", 7), ("warned", 7), ("failed", 7), ("unstable", 8),
+            ("void", 5), ("n/a", 5), ("SHOULD", 7),
+        )  # fmt: skip
+        lines += ["", f"REQUIREMENTS of level MUST, and controls: suite {name}"]
+        lines.append(table.head("server"))
+        notes = []
+        for row in measured:
+            suite = row.server.compliance.suites.get(name)
+            if suite is None or suite.must is None:
+                continue
+            if suite.score_percent is None and suite.reason:
+                notes.append((row.server.name, suite.reason))
+            keys = ("passed", "warned", "failed", "unstable", "void", "not_applicable")
+            missed = suite.levels.get(Level.SHOULD, {}).get(Word.FAIL, 0)
+            score = suite.score_percent
+            cells = [
+                "no score" if score is None else f"{percent(score)} %",
+                *(count(suite.must[key]) for key in keys),
+                count(missed),
+            ]
+            lines.append(table.line(_named_server(row), cells))
+        lines.append("SHOULD: cases of that level that failed; they gate nothing by themselves")
+        lines += _grouped(notes, width)
+    return lines
 
 
 def _named_server(row: Row) -> str:

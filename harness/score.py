@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -47,22 +48,33 @@ def tally(verdicts: Iterable[Verdict]) -> Tally:
     )
 
 
-def shows(requirement: Requirement, refs: Iterable[str], group: str) -> bool:
-    """Whether a case of these numbers and this family is among those of a requirement."""
-    words = (*refs, group)
+@functools.lru_cache(maxsize=1024)
+def _selectors(requirement: Requirement) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The numbers and families a row names, ranges written out, and its patterns."""
+    exact: set[str] = set()
+    patterns = []
     for selector in requirement.cases:
         if match := _RANGE.fullmatch(selector):
-            first, last = int(match[2]), int(match[3])
-            for ref in refs:
-                name, _, number = ref.rpartition("-")
-                if name == match[1] and number.isdigit() and first <= int(number) <= last:
-                    return True
-        elif any(fnmatch.fnmatchcase(word, selector) for word in words):
-            return True
-    return False
+            numbers = range(int(match[2]), int(match[3]) + 1)
+            exact |= {f"{match[1]}-{number:0{len(match[2])}}" for number in numbers}
+        elif "*" in selector:
+            patterns.append(selector)
+        else:
+            exact.add(selector)
+    return frozenset(exact), tuple(patterns)
 
 
-def _worst(words: Iterable[Word]) -> Word:
+def shows(requirement: Requirement, refs: Iterable[str], group: str) -> bool:
+    """Whether a case of these numbers and this family is among those of a requirement."""
+    exact, patterns = _selectors(requirement)
+    words = (*refs, group)
+    return not exact.isdisjoint(words) or any(
+        fnmatch.fnmatchcase(word, pattern) for pattern in patterns for word in words
+    )
+
+
+def worst(words: Iterable[Word]) -> Word:
+    """The word that stands for several: a requirement is as good as its worst case."""
     found = set(words)
     return next((word for word in _WORST_FIRST if word in found), Word.NOT_APPLICABLE)
 
@@ -104,7 +116,7 @@ def requirements(
         binding = BINDING if level in BINDING else tuple(Level)
         own = (level,) if "/" in id else binding
         counted = [t.words[lv] for t in members for lv in own if lv in t.words]
-        word = _worst(word for words in counted for word in words)
+        word = worst(word for words in counted for word in words)
         failed = sum(words.get(Word.FAIL, 0) for words in counted)
         closed = sum(t.closed_unanswered for t in members)
         result[id] = (level, word, word is Word.FAIL and 0 < failed <= closed)

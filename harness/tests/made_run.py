@@ -125,7 +125,10 @@ class MadeEvidence:
     manners: dict[str, Manner] = dataclasses.field(default_factory=lambda: dict(MANNERS))
     only: tuple[str, ...] = tuple(RULES)
 
-    def exchanges(self, server: str, *, family: str | None = None) -> Iterator[Exchange]:
+    def exchanges(
+        self, server: str, *, family: str | None = None, case: str | None = None
+    ) -> Iterator[Exchange]:
+        assert case is None, "the made run has no designed cases"
         manner = self.manners.get(server)
         if manner is None:
             return

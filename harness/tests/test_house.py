@@ -59,6 +59,7 @@ FLOORS = (
         "load",
         "ladder",
         "figures",
+        "matrix",
         "report",
         "gates",
         "run",

@@ -1,0 +1,268 @@
+"""A run's conformance as a matrix: requirements by RFC section, servers as columns, and below each
+row the cases that were no pass, with both sides of the wire.
+
+Nothing is judged here: words come from the run, octets from its evidence, rules from the catalogue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+import msgspec
+
+from httpmark.harness import score
+from httpmark.harness.catalogue import Catalogue
+from httpmark.harness.model import (
+    Exchange,
+    Family,
+    Level,
+    Requirement,
+    Run,
+    ServerResult,
+    SuiteResult,
+    Verdict,
+    Word,
+)
+
+SENT_OCTETS_MAX = 300
+RECEIVED_OCTETS_MAX = 200
+# All wire logs of a page together; what is over it is told with the command that shows it.
+LOGS_OCTETS_MAX = 90_000
+
+_NUMBERS = re.compile(r"RFC ([0-9]+)(?: ([0-9]+(?:\.[0-9]+)*))?")
+_TOLD = (Word.FAIL, Word.UNSTABLE, Word.WARN, Word.VOID)
+_SHOWN = (Word.FAIL, Word.UNSTABLE)
+_BINDING_FIRST = (Level.MUST, Level.CTRL, Level.SHOULD, Level.SEC, Level.MAY, Level.INFO)
+
+
+class Evidence(Protocol):
+    """What ``evidence.Evidence`` offers to a reader of single exchanges."""
+
+    def exchanges(
+        self, server: str, *, family: str | None = None, case: str | None = None
+    ) -> Iterator[Exchange]:
+        """The exchanges of one case."""
+        ...  # pragma: no cover
+
+
+class Log(msgspec.Struct, frozen=True):
+    """What one or more servers, alike but for the date, answered to a case."""
+
+    servers: tuple[str, ...]
+    received: bytes
+    octets: int  # in all
+    outcome: str
+    end: str
+
+
+class CaseRow(msgspec.Struct, frozen=True):
+    """A designed case, or a generated family, that at least one server did not pass."""
+
+    family: Family
+    words: tuple[Word | None, ...]  # by server
+    told: tuple[tuple[str, Word, str], ...]  # server, word, what came back
+    expected: str
+    sent: bytes = b""
+    sent_octets: int = 0
+    logs: tuple[Log, ...] = ()
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A requirement: its verdict by server, and its cases that were no pass."""
+
+    requirement: Requirement
+    words: tuple[Word | None, ...]
+    cases: tuple[CaseRow, ...]
+    known: int  # how many entries show it
+
+
+class Matrix(msgspec.Struct, frozen=True):
+    """The whole; ``sections`` are rows under the document they stand in."""
+
+    servers: tuple[str, ...]
+    must: tuple[dict[str, int], ...]  # by server: requirements by verdict
+    scores: tuple[float | None, ...]
+    sections: tuple[tuple[str, tuple[Row, ...]], ...]
+    logs_left_out: int
+
+
+def suites(server: ServerResult) -> list[SuiteResult]:
+    """The suites of a server that are judged by requirements."""
+    found = server.compliance.suites
+    return [suite for name, suite in found.items() if name != "seed" and suite.requirements]
+
+
+def matrix(run: Run, known: Catalogue, evidence: Evidence | None) -> Matrix | None:
+    """The matrix of a run, or None where no such suite ran."""
+    servers = [server for server in run.servers if suites(server)]
+    if not servers:
+        return None
+    merged = {server.name: _merged(suites(server)) for server in servers}
+    budget = _Budget(LOGS_OCTETS_MAX)
+    families = list(known.families.values())
+    rows = []
+    for requirement in _ledger(known, merged.values()):
+        words = tuple(merged[server.name].requirements.get(requirement.id) for server in servers)
+        if not any(words):
+            continue
+        own = [family for family in families if _is_of(family, requirement)]
+        made = (_case(family, servers, merged, evidence, budget) for family in own)
+        cases = [case for case in made if case is not None]
+        cases.sort(key=lambda case: _BINDING_FIRST.index(case.family.level))
+        rows.append(Row(requirement, words, tuple(cases), len(own)))
+    sections: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: _place(row.requirement.clause)):
+        match = _NUMBERS.search(row.requirement.clause)
+        sections.setdefault(f"RFC {match[1]}" if match else "Other", []).append(row)
+    return Matrix(
+        tuple(server.name for server in servers),
+        tuple(_must(suites(server)) for server in servers),
+        tuple(score.percent(_must(suites(server))) for server in servers),
+        tuple((name, tuple(found)) for name, found in sections.items()),
+        budget.left_out,
+    )
+
+
+class _Budget:
+    """So many octets of wire logs, first come."""
+
+    def __init__(self, octets: int) -> None:
+        self._octets = octets
+        self.left_out = 0
+
+    def take(self, octets: int) -> bool:
+        """Whether there is room for so many."""
+        if octets > self._octets:
+            self.left_out += 1
+            return False
+        self._octets -= octets
+        return True
+
+
+def _merged(found: list[SuiteResult]) -> SuiteResult:
+    """Several suites of one server as one: a requirement is as good as its worst."""
+    requirements: dict[str, Word] = {}
+    for suite in found:
+        for id, word in suite.requirements.items():
+            requirements[id] = score.worst((word, requirements[id])) if id in requirements else word
+    merge: dict[str, dict[str, object]] = {}
+    for key in ("cases", "generated", "answers"):
+        merge[key] = {id: one for suite in found for id, one in getattr(suite, key).items()}
+    return msgspec.structs.replace(found[0], requirements=requirements, **merge)
+
+
+def _must(found: list[SuiteResult]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for suite in found:
+        for key, number in (suite.must or {}).items():
+            total[key] = total.get(key, 0) + number
+    return total
+
+
+def _ledger(known: Catalogue, found: Iterable[SuiteResult]) -> list[Requirement]:
+    """The ledger's rows, then those that cases without a row make."""
+    rows = list(known.requirements)
+    ids = {row.id for row in rows}
+    for suite in found:
+        for id in suite.requirements:
+            if id not in ids:
+                ids.add(id)
+                group, _, level = id.partition("/")
+                rows.append(
+                    Requirement(
+                        id=id,
+                        clause="",
+                        level=Level(level.upper()),
+                        title=f"other cases of {group.upper()}",
+                        cases=(group.upper(),),
+                    )
+                )
+    return rows
+
+
+def _is_of(family: Family, requirement: Requirement) -> bool:
+    if "/" in requirement.id and family.level is not requirement.level:
+        return False
+    return score.shows(requirement, family.refs or (family.ref,), family.group)
+
+
+def _place(clause: str) -> tuple[int, tuple[int, ...]]:
+    match = _NUMBERS.search(clause)
+    if match is None:
+        return 1 << 30, ()
+    return int(match[1]), tuple(int(part) for part in (match[2] or "0").split("."))
+
+
+def _verdict(suite: SuiteResult, family: Family) -> tuple[Word, str, str, str] | None:
+    """Word, what came back, what was expected, and the case to show; None where not fired."""
+    if (verdict := suite.cases.get(family.id)) is not None:
+        return verdict.word, verdict.actual, verdict.expected, verdict.case
+    if (tally := suite.generated.get(family.id)) is None:
+        return None
+    counts: dict[Word, int] = {}
+    for words in tally.words.values():
+        for word, number in words.items():
+            counts[word] = counts.get(word, 0) + number
+    word = score.worst(counts)
+    shown: Verdict | None = tally.failures[0] if tally.failures else None
+    text = ", ".join(f"{number:,} {name}" for name, number in counts.items())
+    if shown is None:
+        return word, text, "", family.id
+    return word, f"{text}; as {shown.case}: {shown.actual}", shown.expected, shown.case
+
+
+def _case(
+    family: Family,
+    servers: list[ServerResult],
+    merged: Mapping[str, SuiteResult],
+    evidence: Evidence | None,
+    budget: _Budget,
+) -> CaseRow | None:
+    found = {server.name: _verdict(merged[server.name], family) for server in servers}
+    words = tuple(one[0] if (one := found[server.name]) else None for server in servers)
+    told = tuple(
+        (name, one[0], one[1]) for name, one in found.items() if one is not None and one[0] in _TOLD
+    )
+    if not told:
+        return None
+    expected = next((one[2] for one in found.values() if one and one[2]), "")
+    row = CaseRow(family, words, told, expected)
+    shown = {name: one[3] for name, one in found.items() if one and one[0] in _SHOWN}
+    if evidence is None or not shown:
+        return row
+    return _with_logs(row, shown, evidence, budget)
+
+
+def _with_logs(
+    row: CaseRow, shown: Mapping[str, str], evidence: Evidence, budget: _Budget
+) -> CaseRow:
+    sent = b""
+    alike: dict[tuple[bytes, str, str], list[str]] = {}
+    octets: dict[tuple[bytes, str, str], int] = {}
+    for server, case in shown.items():
+        for exchange in evidence.exchanges(server, family=row.family.id, case=case):
+            sent = sent or exchange.sent
+            key = (_undated(exchange.received), str(exchange.outcome), str(exchange.end))
+            alike.setdefault(key, []).append(server)
+            octets[key] = len(exchange.received)
+    if not sent:
+        return row
+    cost = min(len(sent), SENT_OCTETS_MAX) * 2
+    cost += sum(min(len(key[0]), RECEIVED_OCTETS_MAX) for key in alike)
+    if not budget.take(cost):
+        return row
+    return msgspec.structs.replace(
+        row,
+        sent=sent,
+        sent_octets=len(sent),
+        logs=tuple(
+            Log(tuple(names), key[0], octets[key], key[1], key[2]) for key, names in alike.items()
+        ),
+    )
+
+
+def _undated(received: bytes) -> bytes:
+    """The same without its Date, so that equal answers are shown once."""
+    return re.sub(rb"(?i)\r\ndate:[^\r\n]*", b"", received, count=1)

@@ -1,0 +1,104 @@
+"""The matrix: a row per requirement, a column per server, and only what was no pass below it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from httpmark.harness import catalogue, matrix, report, score
+from httpmark.harness.model import (
+    Compliance,
+    End,
+    Exchange,
+    Level,
+    Outcome,
+    Run,
+    ServerResult,
+    SuiteResult,
+    Verdict,
+    Word,
+)
+
+from . import made_run
+
+KNOWN = catalogue.load()
+CASE = next(f for f in KNOWN.families.values() if "CL-12" in f.refs)
+OTHER = next(f for f in KNOWN.families.values() if "CL-13" in f.refs)
+SENT = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nhello"
+HOSTILE = b"HTTP/1.1 200 OK\r\nDate: %d\r\nX: <script>alert(1)</script>\r\n\r\n"
+
+
+class Stored:
+    """Exchanges of two servers that differ in their date alone."""
+
+    def exchanges(
+        self, server: str, *, family: str | None = None, case: str | None = None
+    ) -> list[Exchange]:
+        if case != CASE.id:
+            return []
+        received = HOSTILE % len(server)
+        return [
+            Exchange(CASE.id, CASE.id, SENT, received, Outcome.ANSWERED, End.OPEN, 1, 2, len(SENT))
+        ]
+
+
+def server(name: str, word: Word) -> ServerResult:
+    verdicts = {
+        CASE.id: Verdict(CASE.id, word, "R400C", "200 OK", None, Level.MUST),
+        OTHER.id: Verdict(OTHER.id, Word.PASS, "R400C", "400", None, Level.MUST),
+    }
+    tallies = {id: score.tally([verdict]) for id, verdict in verdicts.items()}
+    rows = score.requirements(KNOWN.requirements, [CASE, OTHER], tallies, {})
+    suite = SuiteResult(
+        score_percent=0.0, must=score.must(rows), cases=verdicts,
+        requirements={id: found for id, (_, found, _) in rows.items()},
+    )  # fmt: skip
+    return ServerResult(
+        name=name, title=name, language="", version=None, runtime="process",
+        compliance=Compliance({"rfc": suite}),
+    )  # fmt: skip
+
+
+def run_of(*servers: ServerResult) -> Run:
+    return msgspec.structs.replace(made_run.made_run(), servers=servers)
+
+
+def drawn(*servers: ServerResult) -> matrix.Matrix:
+    made = matrix.matrix(run_of(*servers), KNOWN, Stored())  # type: ignore[arg-type]
+    assert made is not None
+    return made
+
+
+def test_a_run_without_such_suites_has_no_matrix() -> None:
+    assert matrix.matrix(made_run.made_run(), KNOWN, None) is None
+
+
+def test_a_requirement_is_as_good_as_its_worst_case_and_shows_only_that_one() -> None:
+    made = drawn(server("good", Word.PASS), server("bad", Word.FAIL))
+    assert made.servers == ("good", "bad")
+    rows = [row for _, found in made.sections for row in found if row.cases]
+    assert rows
+    for row in rows:
+        assert row.words == (Word.PASS, Word.FAIL)
+        [case] = row.cases
+        assert case.family.id == CASE.id
+        assert [name for name, _, _ in case.told] == ["bad"]
+        assert case.sent == SENT
+
+
+def test_answers_that_differ_in_their_date_alone_are_one_log() -> None:
+    made = drawn(server("one", Word.FAIL), server("another", Word.FAIL))
+    [case] = next(row for _, found in made.sections for row in found if row.cases).cases
+    [log] = case.logs
+    assert log.servers == ("one", "another")
+
+
+def test_sections_are_in_the_order_of_the_documents() -> None:
+    made = drawn(server("a", Word.WARN))
+    assert [name for name, _ in made.sections] == sorted(name for name, _ in made.sections)
+
+
+def test_hostile_octets_stay_text_in_the_page() -> None:
+    page = report.render(run_of(server("bad", Word.FAIL)), Stored())  # type: ignore[arg-type]
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+    assert CASE.id in page

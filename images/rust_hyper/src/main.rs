@@ -16,7 +16,7 @@ use hyper::header::{HeaderMap, HeaderValue, ALLOW, CONTENT_TYPE, ETAG, LOCATION}
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::ServerConfig;
@@ -154,7 +154,7 @@ async fn handle(request: Request<Incoming>, request_number: u64) -> Result<Answe
     })
 }
 
-async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>) {
+async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, head_timeout: Option<Duration>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Out of descriptors: accepting at once again would spin.
@@ -165,10 +165,10 @@ async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>) {
         let tls = tls.clone();
         tokio::spawn(async move {
             match tls {
-                None => converse(stream).await,
+                None => converse(stream, head_timeout).await,
                 Some(acceptor) => {
                     if let Ok(stream) = acceptor.accept(stream).await {
-                        converse(stream).await;
+                        converse(stream, head_timeout).await;
                     }
                 }
             }
@@ -176,13 +176,19 @@ async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>) {
     }
 }
 
-async fn converse<S: AsyncRead + AsyncWrite + Unpin>(stream: S) {
+async fn converse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, head_timeout: Option<Duration>) {
     let requests = AtomicU64::new(0);
     let service =
         service_fn(move |request| handle(request, requests.fetch_add(1, Ordering::Relaxed) + 1));
     // A connection that ends in an error was the client's fault: hyper has answered it.
-    let _ = http1::Builder::new()
-        .pipeline_flush(true)
+    let mut builder = http1::Builder::new();
+    builder.pipeline_flush(true);
+    if head_timeout.is_some() {
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(head_timeout);
+    }
+    let _ = builder
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
@@ -203,6 +209,7 @@ struct Options {
     tls_port: u16,
     tls_cert: String,
     tls_key: String,
+    head_timeout: Option<Duration>,
 }
 
 fn usage(complaint: &str) -> ! {
@@ -218,6 +225,7 @@ fn options() -> Options {
         tls_port: 0,
         tls_cert: String::new(),
         tls_key: String::new(),
+        head_timeout: None,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -236,6 +244,10 @@ fn options() -> Options {
             "--tls-port" => options.tls_port = value.parse().unwrap_or_else(|_| bad()),
             "--tls-cert" => options.tls_cert = value,
             "--tls-key" => options.tls_key = value,
+            "--head-timeout-s" => {
+                let seconds = value.parse().unwrap_or_else(|_| bad());
+                options.head_timeout = Some(Duration::from_secs(seconds));
+            }
             _ => usage(&format!("unknown option {word}")),
         }
     }
@@ -252,16 +264,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .worker_threads(options.workers.max(1))
         .enable_all()
         .build()?;
+    let head_timeout = options.head_timeout;
     runtime.block_on(async {
         if options.tls_port != 0 {
             let acceptor = acceptor(&options)?;
             let listener = TcpListener::bind((address, options.tls_port)).await?;
-            tokio::spawn(serve(listener, Some(acceptor)));
+            tokio::spawn(serve(listener, Some(acceptor), head_timeout));
         }
         let listener = TcpListener::bind((address, options.port)).await?;
         println!("listening on {}", listener.local_addr()?);
         // Accepting belongs on the workers too, not on the thread that waits here.
-        tokio::spawn(serve(listener, None)).await?;
+        tokio::spawn(serve(listener, None, head_timeout)).await?;
         Ok(())
     })
 }

@@ -194,6 +194,20 @@ class Catalogue(msgspec.Struct, frozen=True):
         found = {family.suite for family in self.families.values()}
         return tuple(sorted(found, key=SUITES.index))
 
+    def default_suites(self, *, quick: bool, full: bool, only_one: bool) -> tuple[str, ...]:
+        """The suites that are fired where none is named.
+
+        :param only_one: one server is checked, rather than several compared: then a quick look is
+            at what the RFCs ask for, else at the published families alone.
+        """
+        if full:
+            chosen: tuple[str, ...] = SUITES
+        elif quick:
+            chosen = ("rfc", "smuggling") if only_one else ("seed",)
+        else:
+            chosen = ("seed", "rfc", "smuggling", "found")
+        return tuple(suite for suite in self.suites if suite in chosen)
+
     def of_suite(self, suite: str) -> list[Family]:
         """The families of a suite, controls first: nothing counts before they have passed."""
         chosen = [family for family in self.families.values() if family.suite == suite]

@@ -241,7 +241,8 @@ def run_command(
     quick = _quicker(quick, full)
     if not suites and not profiles:
         known = catalogue.load()
-        suites, profiles = known.suites, known.default_plans
+        suites = known.default_suites(quick=quick, full=full, only_one=False)
+        profiles = known.default_plans
     options = run.Options(
         suites=suites,
         profiles=profiles,
@@ -482,7 +483,8 @@ def check_command(
     )
     options = check.Options(
         target=target,
-        suites=suites or catalogue.load().suites,
+        suites=suites
+        or catalogue.load().default_suites(quick=quick, full=full and not quick, only_one=True),
         quick=quick,
         full=full and not quick,
         path=path,

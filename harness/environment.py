@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from httpmark.harness import binaries, runtime
-from httpmark.harness.resources import connection_room, dropped_packets, kernel_socket_bytes
+from httpmark.harness.resources import connection_room, dropped_packets, socket_slabs
 
 _SYSCTLS = (
     "net.core.netdev_max_backlog",
@@ -404,8 +404,8 @@ def _memory_figures() -> list[Check]:
     return [
         Check(
             "kernel memory of connections",
-            kernel_socket_bytes() is not None,
-            "by /proc/slabinfo" if kernel_socket_bytes() is not None else "not readable",
+            socket_slabs() is not None,
+            "by /proc/slabinfo" if socket_slabs() is not None else "not readable",
             "run as root: /proc/slabinfo is root's",
         ),
         Check(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import os
 import re
 import subprocess
 import tempfile
@@ -125,7 +124,7 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
         rungs; None with the reason where the server did not hold what it was given.
     :raises Unusable: the server died, or the generator could not open a connection.
     """
-    base_kernel = resources.kernel_socket_bytes()
+    slabs = resources.socket_slabs()
     rungs: list[Rung] = []
     ended: str | None = None
     with contextlib.ExitStack() as held:
@@ -150,7 +149,7 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
                 break
             opened = height
             _rest(ground)
-            rungs.append(_rung(height, ground, base_kernel))
+            rungs.append(_rung(height, ground, slabs))
             if rungs[-1].held < HELD_MIN * height:
                 break  # higher ones would only say the same again
         memory = _memory(ground)
@@ -220,17 +219,16 @@ def _memory(ground: Ground) -> Memory:
     return memory
 
 
-def _rung(height: int, ground: Ground, base_kernel: int | None) -> Rung:
-    port = ground.target.port
-    memory, kernel = _memory(ground), resources.kernel_socket_bytes()
+def _rung(height: int, ground: Ground, slabs: resources.SocketSlabs | None) -> Rung:
+    memory = _memory(ground)
+    held = resources.accepted_connections(ground.target.port, ground.pids())
+    per_end = resources.kernel_bytes_per_end(slabs, resources.socket_slabs(), held=held)
     return Rung(
         connections=height,
-        held=resources.accepted_connections(port, ground.pids()),
+        held=held,
         vmpeak_kb=memory.vmpeak_kb,
         pss_kb=memory.pss_kb,
-        kernel_kb=None
-        if kernel is None or base_kernel is None
-        else max(0, kernel - base_kernel) // 2 // 1024,
+        kernel_kb=None if per_end is None else round(per_end * held / 1024),
     )
 
 
@@ -279,7 +277,11 @@ def slopes(rungs: list[Rung]) -> tuple[BytesPerConnection | None, str | None]:
     kernel = slope([rung.kernel_kb for rung in rungs])
     reason = None
     if kernel is None:
-        reason = "kernel: /proc/slabinfo is root's" if os.geteuid() else "kernel: no slabinfo"
+        reason = (
+            "kernel: /proc/slabinfo cannot be read"
+            if resources.socket_slabs() is None
+            else "kernel: neighbours opened and closed sockets meanwhile"
+        )
     return (
         BytesPerConnection(
             virtual=slope([rung.vmpeak_kb for rung in rungs]),

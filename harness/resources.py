@@ -14,15 +14,17 @@ import resource
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from httpmark.harness.model import Memory
 
 _PROC = Path("/proc")
 _STATUS = re.compile(r"^(VmPeak|VmHWM):\s+(\d+) kB", re.MULTILINE)
 _PSS = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
 _SWITCHES = re.compile(r"^(?:non)?voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
-_SOCKET_SLABS = frozenset(
-    ("TCP", "TCPv6", "sock_inode_cache", "filp", "dentry", "eventpoll_epi", "eventpoll_pwq")
-)
+_SOCKET_SLABS = frozenset(("TCP", "TCPv6", "sock_inode_cache", "eventpoll_epi", "eventpoll_pwq"))
+_FILE_SLABS = frozenset(("filp", "dentry"))
+_STRANGERS_MAX = 0.10
 _DESCRIPTORS_KEPT = 256
 _CONNTRACK_KEPT = 16_384
 # A connection with both ends: the kernel's 8 KiB, and what greedy servers keep for one.
@@ -221,24 +223,45 @@ def listeners(port: int) -> list[int]:
     return sorted(found)
 
 
-def kernel_socket_bytes() -> int | None:
-    """What all sockets of this machine cost the kernel: their objects and their buffers.
+class SocketSlabs(msgspec.Struct, frozen=True):
+    """What the kernel holds for all sockets of this machine, by /proc/slabinfo (slabinfo(5))."""
 
-    Objects by /proc/slabinfo, which root alone may read (None for others): sockets, their inodes,
-    files, dentries and epoll entries; buffers by /proc/net/sockstat.
-    """
+    tcp_sockets: int  # objects in use
+    socket_bytes: int  # sockets, their inodes, their epoll entries
+    file_bytes: int  # of one file and its dentry, which every socket has, too
+
+
+def socket_slabs() -> SocketSlabs | None:
+    """Read the slabs; None where we may not: the file is root's."""
     try:
         rows = (_PROC / "slabinfo").read_text().splitlines()
-        stat = (_PROC / "net/sockstat").read_text()
     except OSError:
         return None
-    total = 0
+    tcp = sockets = files = 0
     for row in rows:
-        words = row.split()
-        if words[0] in _SOCKET_SLABS:
-            total += int(words[1]) * int(words[3])
-    pages = re.search(r"^TCP:.* mem (\d+)", stat, re.MULTILINE)
-    return total + (int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if pages else 0)
+        name, *figures = row.split()
+        if name in _SOCKET_SLABS:
+            used, size = int(figures[0]), int(figures[2])
+            sockets += used * size
+            tcp += used if name.startswith("TCP") else 0
+        elif name in _FILE_SLABS:
+            files += int(figures[2])
+    return SocketSlabs(tcp, sockets, files)
+
+
+def kernel_bytes_per_end(
+    before: SocketSlabs | None, after: SocketSlabs | None, *, held: int
+) -> float | None:
+    """What one end of ``held`` connections costs the kernel, in bytes; both ends are here.
+
+    None where the slabs cannot be read, or grew by another number of sockets than twice ``held``:
+    then neighbours opened or closed some, and the growth is not ours.
+    """
+    if before is None or after is None or held < 1:
+        return None
+    if abs(after.tcp_sockets - before.tcp_sockets - 2 * held) > _STRANGERS_MAX * 2 * held:
+        return None
+    return (after.socket_bytes - before.socket_bytes) / (2 * held) + after.file_bytes
 
 
 def connection_room() -> dict[str, int]:

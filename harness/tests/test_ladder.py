@@ -80,8 +80,10 @@ def test_the_slope_is_what_a_connection_costs() -> None:
     assert slope.resident is not None
     assert 60_000 < slope.resident < 90_000
     assert memory.after_close_pss_kb is not None
-    if os.geteuid() == 0:
-        assert slope.kernel is not None
+    # Neighbours may come and go on the machine that tests run on: then there is none, and a word.
+    assert (slope.kernel is None) is (memory.reason is not None)
+    if slope.kernel is not None:
+        assert 1000 < slope.kernel < 20_000
 
 
 def test_what_the_server_does_not_hold_is_no_slope() -> None:

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
+
 from httpmark.harness import resources
 
 
@@ -107,9 +109,22 @@ def test_listeners_are_found_by_port() -> None:
 
 
 def test_sockets_cost_the_kernel_something() -> None:
-    cost = resources.kernel_socket_bytes()
-    assert cost is None or cost > 0
-    assert (cost is None) is not os.access("/proc/slabinfo", os.R_OK)
+    slabs = resources.socket_slabs()
+    assert (slabs is None) is not os.access("/proc/slabinfo", os.R_OK)
+    if slabs is not None:
+        assert slabs.tcp_sockets >= 0
+        assert 200 < slabs.file_bytes < 2000
+
+
+def test_the_kernels_part_is_that_of_one_end_and_of_no_neighbour() -> None:
+    before = resources.SocketSlabs(tcp_sockets=100, socket_bytes=300_000, file_bytes=400)
+    after = resources.SocketSlabs(
+        tcp_sockets=2_110, socket_bytes=300_000 + 2_000 * 3_400, file_bytes=400
+    )
+    assert resources.kernel_bytes_per_end(before, after, held=1_000) == 3_800
+    crowded = msgspec.structs.replace(after, tcp_sockets=9_000)
+    assert resources.kernel_bytes_per_end(before, crowded, held=1_000) is None
+    assert resources.kernel_bytes_per_end(None, after, held=1_000) is None
 
 
 def test_the_peak_of_a_cgroup_is_read_in_both_versions(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import resource
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import IO
 
@@ -161,6 +162,7 @@ def _exchanges(pipe: IO[bytes], waiting: dict[int, Case], attempt: int) -> Itera
 def _decoded(held: bytes, waiting: dict[int, Case], attempt: int) -> tuple[list[Exchange], int]:
     """The whole frames at the front of what is held, and how many octets they take."""
     unpack, size = _EXCHANGE.unpack_from, _EXCHANGE.size
+    now_s = time.time()
     batch: list[Exchange] = []
     at, end = 0, len(held)
     while end - at >= 4:
@@ -191,6 +193,7 @@ def _decoded(held: bytes, waiting: dict[int, Case], attempt: int) -> tuple[list[
                 case.delivery,
                 False,
                 held[start + count : at + 4 + length],
+                now_s,
             )
         )
         at += 4 + length

@@ -55,6 +55,14 @@ def test_outcomes_are_told_apart(
     assert (exchange.first_us is None) == (received == b"")
 
 
+def test_when_an_exchange_ended_is_told() -> None:
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        before = time.time()
+        exchange = play(peer.port, [case()])["c"]
+    assert exchange.ended_s is not None
+    assert before <= exchange.ended_s <= time.time()
+
+
 def test_no_listener_is_refused() -> None:
     with peers.peer(peers.mute) as peer:
         pass

@@ -15,6 +15,7 @@ import base64
 import binascii
 import datetime
 import functools
+import itertools
 import re
 import struct
 
@@ -222,19 +223,18 @@ def _really_sent(case: Case, exchange: Exchange) -> bytes:
     if not writes:
         return exchange.sent[: exchange.sent_octets]
     sent = b""
-    for step in case.steps:
-        if step.op is not Op.SEND or not writes:
-            continue
-        took = 0
-        number = 0
-        while took < len(step.data) and number < len(writes):
-            took += writes[number]
-            number += 1
-        skippable = step.if_open or step.if_unanswered
-        if took != len(step.data) and skippable and number < len(writes):
-            continue
-        sent += step.data[:took]
-        del writes[:number]
+    steps = [step for step in case.steps if step.op is Op.SEND]
+    for number, step in enumerate(steps):
+        # A write that the kernel took in pieces has several records.
+        so_far = list(itertools.accumulate(writes))
+        if len(step.data) in so_far:
+            took = so_far.index(len(step.data)) + 1
+        elif (step.if_open or step.if_unanswered) and number + 1 < len(steps):
+            continue  # skipped
+        else:
+            took = len(writes)  # cut short by the end
+        sent += step.data[: sum(writes[:took])]
+        writes = writes[took:]
     return sent
 
 

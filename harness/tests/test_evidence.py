@@ -24,7 +24,7 @@ def test_what_goes_in_comes_out(tmp_path: Path) -> None:
         exchange("a"),
         exchange("b", outcome=Outcome.HUNG, end=End.OPEN, first_us=None, received=b""),
         exchange("c", outcome=Outcome.RESET, end=End.RESET, machine_dropped=True, head_only=False),
-        exchange("d", "g", outcome=Outcome.REFUSED, sent_octets=0),
+        exchange("d", "g", outcome=Outcome.REFUSED, sent_octets=0, ended_s=1.5, timeline=b"t" * 9),
     ]
     with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
         evidence.add("one", stored)

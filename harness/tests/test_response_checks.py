@@ -6,13 +6,25 @@ import base64
 import json
 import struct
 import time
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from httpmark.harness import reader, response_checks
-from httpmark.harness.model import End, Level, Word
+from httpmark.harness.model import (
+    Case,
+    End,
+    Exchange,
+    Facts,
+    Level,
+    Op,
+    Outcome,
+    Step,
+    Word,
+)
 from httpmark.harness.response_checks import CHECKS, Declared, Findings, Talk
 
 GET = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -697,6 +709,79 @@ def test_a_fixed_304_is_not_compared() -> None:
 def test_a_refused_connection_has_no_findings() -> None:
     found = response_checks.check(Talk(sent=GET, received=b"", end=End.OPEN, end_us=5))
     assert found == Findings()
+
+
+# --- many exchanges -------------------------------------------------------------------------------
+
+
+def played(steps: list[Step], writes: list[int], received: bytes = b"", **changes: Any) -> Talk:
+    """An exchange of these steps, of which these writes were recorded, as the checks see it."""
+    case = Case("c", "f", tuple(steps))
+    timeline = b"".join(struct.pack("<BII", 1, 10, octets) for octets in writes)
+    made = Exchange(
+        "c", "f", case.sent, received, Outcome.ANSWERED, End.OPEN, 1, 9000, sum(writes),
+        timeline=timeline,
+    )  # fmt: skip
+    return response_checks.talk(case, msgspec.structs.replace(made, **changes))
+
+
+def test_what_was_skipped_was_not_sent() -> None:
+    first, rest, last = Step(Op.SEND, b"a" * 9), Step(Op.SEND, b"b" * 5), Step(Op.SEND, b"c" * 7)
+    rest = msgspec.structs.replace(rest, if_unanswered=True)
+    last = msgspec.structs.replace(last, if_open=True)
+    steps = [first, rest, last]
+    assert played(steps, [9, 5, 7]).sent == b"a" * 9 + b"b" * 5 + b"c" * 7
+    assert played(steps, [9, 7]).sent == b"a" * 9 + b"c" * 7
+    assert played(steps, [9, 5]).sent == b"a" * 9 + b"b" * 5
+    assert played(steps, [9]).sent == b"a" * 9
+    assert played(steps, [4, 5, 3, 4]).sent == b"a" * 9 + b"c" * 7
+    assert played(steps, [6]).sent == b"a" * 6
+    assert played(steps, [9, 5, 2]).sent == b"a" * 9 + b"b" * 5 + b"c" * 2
+    assert played([first, last], []).sent == b""
+
+
+def test_without_records_the_octets_went_out_in_order() -> None:
+    steps = [Step(Op.SEND, b"a" * 9), Step(Op.SEND, b"c" * 7, if_open=True)]
+    assert played(steps, [9], timeline=b"").sent == b"a" * 9
+    assert played(steps, [9, 7], timeline=b"").sent == b"a" * 9 + b"c" * 7
+
+
+def test_what_an_exchange_says_of_its_end_is_taken_over() -> None:
+    one = played([Step(Op.SEND, GET), Step(Op.FIN)], [len(GET)], ended_s=100.0, end_us=2_000_000)
+    assert one.own_close
+    assert one.began_s == 98.0
+    assert played([Step(Op.SEND, GET)], [len(GET)], flags=16).cut
+    assert played([Step(Op.SEND, GET)], [len(GET)]).began_s is None
+
+
+def test_a_check_counts_once_for_each_exchange_and_keeps_the_first_few() -> None:
+    collected = response_checks.Collected(Facts(host="a", answers_1_0_as_1_0=False))
+    undated = ok().replace(DATE, b"")
+    for number in range(9):
+        case = Case(f"c{number}", "f", (Step(Op.SEND, GET + GET),))
+        received = undated + undated if number % 2 else ok() + ok()
+        exchange = Exchange(
+            case.id, "f", case.sent, received, Outcome.ANSWERED, End.OPEN, 1, 9, len(case.sent)
+        )
+        collected.add(case, exchange)
+    tallies = collected.tallies()
+    assert tallies["RESP-20"].words == {Level.MUST: {Word.PASS: 5, Word.FAIL: 4}}
+    assert [one.case for one in tallies["RESP-20"].failures] == ["c1", "c3", "c5", "c7"]
+    assert tallies["RESP-01"].words == {Level.MUST: {Word.PASS: 9}}
+    assert "RESP-23" not in tallies
+
+
+def test_a_worse_finding_of_one_exchange_hides_the_tolerated_one() -> None:
+    collected = response_checks.Collected(Facts(host="a"))
+    case = Case("c", "f", (Step(Op.SEND, get(b"/404") + BROKEN),))
+    plain = ok(status=b"404 x") + ok(b"Connection: close\r\n", status=b"400 x")
+    collected.add(
+        case,
+        Exchange(
+            "c", "f", case.sent, plain, Outcome.ANSWERED, End.CLOSED, 1, 9, len(case.sent)
+        ),
+    )  # fmt: skip
+    assert collected.tallies()["RESP-27"].words == {Level.SHOULD: {Word.FAIL: 1}}
 
 
 # --- laws -----------------------------------------------------------------------------------------

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from httpmark.harness import catalogue
@@ -26,6 +29,22 @@ def conforming(planned: list[Planned]) -> Words:
     """What the catalogue says of the rogue without a bug."""
     with rogue_matrix.running(None) as port:
         return rogue_matrix.words(port, planned)
+
+
+def test_the_rogue_is_written_from_the_text_alone() -> None:
+    """Judge and judged share no code: what they both had wrong, nobody would see."""
+    tree = ast.parse(Path(rogue.__file__).read_text("utf-8"))
+    names = [
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [n.name for n in node.names]
+        )
+    ]
+    assert [name for name in names if "httpmark" in name] == []
 
 
 def test_every_bug_has_cases_that_name_it_and_a_kept_list() -> None:

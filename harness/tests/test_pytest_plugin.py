@@ -178,17 +178,17 @@ def test_dead(httpmark_serve):
 
 
 def test_fixtures_start_servers_and_stop_them(project: Path) -> None:
-    command = f"{binaries.need('server')} --address 127.0.0.1 --port {{port}} --workers 1"
+    server = project / "my-server"
+    server.symlink_to(binaries.need("server"))
+    command = f"{server} --address 127.0.0.1 --port {{port}} --workers 1"
     (project / "test_own.py").write_text(f"COMMAND = {command!r}\n{OWN}")
     (project / "pyproject.toml").write_text(f"[tool.httpmark.check]\nserve = {command!r}\n")
     code, out = pytest_run(project)
     assert code == 1
     assert counts(out) == {"passed": 3, "failed": 1}
     assert "FAILED test_own.py::test_dead" in out
-    listed = subprocess.run(
-        ["pgrep", "-af", "--", "--workers 1"], capture_output=True, text=True, check=False
-    )
-    assert str(project) not in listed.stdout
+    left = ["pgrep", "-af", str(server)]
+    assert subprocess.run(left, capture_output=True, text=True, check=False).stdout == ""
     (project / "pyproject.toml").unlink()
     code, out = pytest_run(project, "-k", "test_session")
     assert code == 1

@@ -81,6 +81,7 @@ def test_words_that_are_wrong() -> None:
         (NULL, "--port"),
         (NULL, "--address", "nowhere"),
         (NULL, "--tls-cert", "x"),
+        (NULL, "--tls-port", "8443"),
         (PROBE,),
         (PROBE, "--address", "127.0.0.1"),
         (PROBE, "--address", "127.0.0.1", "--port", "80", "--unix", "/x"),

@@ -29,7 +29,7 @@ from httpmark.harness.model import (
 SENT_OCTETS_MAX = 300
 RECEIVED_OCTETS_MAX = 200
 # All wire logs of a page together; what is over it is told with the command that shows it.
-LOGS_OCTETS_MAX = 90_000
+LOGS_OCTETS_MAX = 45_000
 
 _NUMBERS = re.compile(r"RFC ([0-9]+)(?: ([0-9]+(?:\.[0-9]+)*))?")
 _TOLD = (Word.FAIL, Word.UNSTABLE, Word.WARN, Word.VOID)
@@ -64,6 +64,7 @@ class CaseRow(msgspec.Struct, frozen=True):
     words: tuple[Word | None, ...]  # by server
     told: tuple[tuple[str, Word, str], ...]  # server, word, what came back
     expected: str
+    drawn_in: str | None = None  # the requirement under which it stands already
     sent: bytes = b""
     sent_octets: int = 0
     logs: tuple[Log, ...] = ()
@@ -101,6 +102,7 @@ def matrix(run: Run, known: Catalogue, evidence: Evidence | None) -> Matrix | No
         return None
     merged = {server.name: _merged(suites(server)) for server in servers}
     budget = _Budget(LOGS_OCTETS_MAX)
+    drawn: dict[str, str] = {}
     families = list(known.families.values())
     rows = []
     for requirement in _ledger(known, merged.values()):
@@ -108,8 +110,13 @@ def matrix(run: Run, known: Catalogue, evidence: Evidence | None) -> Matrix | No
         if not any(words):
             continue
         own = [family for family in families if _is_of(family, requirement)]
-        made = (_case(family, servers, merged, evidence, budget) for family in own)
-        cases = [case for case in made if case is not None]
+        cases = []
+        for family in own:
+            first = drawn.get(family.id)
+            case = _case(family, servers, merged, None if first else evidence, budget)
+            if case is not None:
+                drawn.setdefault(family.id, requirement.id)
+                cases.append(msgspec.structs.replace(case, drawn_in=first))
         cases.sort(key=lambda case: _BINDING_FIRST.index(case.family.level))
         rows.append(Row(requirement, words, tuple(cases), len(own)))
     sections: dict[str, list[Row]] = {}
@@ -223,13 +230,19 @@ def _case(
     found = {server.name: _verdict(merged[server.name], family) for server in servers}
     words = tuple(one[0] if (one := found[server.name]) else None for server in servers)
     told = tuple(
-        (name, one[0], one[1]) for name, one in found.items() if one is not None and one[0] in _TOLD
+        (server.name, one[0], one[1])
+        for server in servers
+        # That a control, which validates nothing, fails is no news.
+        if not server.control and (one := found[server.name]) is not None and one[0] in _TOLD
     )
     if not told:
         return None
     expected = next((one[2] for one in found.values() if one and one[2]), "")
     row = CaseRow(family, words, told, expected)
-    shown = {name: one[3] for name, one in found.items() if one and one[0] in _SHOWN}
+    telling = {name for name, _, _ in told}
+    shown = {
+        name: one[3] for name, one in found.items() if name in telling and one and one[0] in _SHOWN
+    }
     if evidence is None or not shown:
         return row
     return _with_logs(row, shown, evidence, budget)

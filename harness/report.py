@@ -60,7 +60,7 @@ _RECEIVED_OCTETS_MAX = 200
 _STRINGS_MAX = 300  # of one environment value, in characters
 
 
-_BULKY = frozenset({"histogram", "cases", "generated"})
+_BULKY = frozenset({"histogram", "cases", "generated", "answers"})
 
 
 class FamilyText(msgspec.Struct, frozen=True):
@@ -705,7 +705,8 @@ def rows(run: Run) -> tuple[Row, ...]:
 
     def place(row: Row) -> tuple[object, ...]:
         group = ("scored", "control", "absent").index(row.state)
-        score = row.suite.score_percent if row.suite else None
+        suite = row.suite or row.server.compliance.suites.get("rfc")
+        score = suite.score_percent if suite else None
         costs = [
             load.cpu_ns_per_request.server
             for load in row.server.load
@@ -855,6 +856,7 @@ def render(run: Run, evidence: Evidence | None) -> str:
     style, style_hash = _own("style.css")
     script, script_hash = _own("script.js")
     server_rows = rows(run)
+    made = matrix.matrix(run, catalogue.load(), evidence)
     page = _templates().get_template("page.html")
     ordered = [row.server.name for row in server_rows]
     text = page.render(
@@ -862,7 +864,10 @@ def render(run: Run, evidence: Evidence | None) -> str:
         rows=server_rows,
         columns=columns(run),
         requests_most=max((row.suite.requests for row in server_rows if row.suite), default=0),
-        matrix=matrix.matrix(run, catalogue.load(), evidence),
+        matrix=made,
+        kept={name: (made.scores[at], made.must[at]) for at, name in enumerate(made.servers)}
+        if made is not None
+        else {},
         marks=MARKS,
         families=FAMILIES,
         readings=READINGS,

@@ -18,6 +18,7 @@ import functools
 import itertools
 import re
 import struct
+from collections import Counter
 
 import msgspec
 
@@ -250,12 +251,16 @@ class Collected:
 
     def __init__(self, facts: Facts) -> None:
         self._declared = declared(facts)
+        self._clean: Counter[int] = Counter()  # exchanges without a finding, by what was judged
         self._words: dict[str, dict[Word, int]] = {}
         self._failures: dict[str, list[Verdict]] = {}
 
     def add(self, case: Case, exchange: Exchange) -> None:
         """Judge one more exchange; each check counts once for it."""
         found = check(talk(case, exchange), self._declared)
+        if not found.found:
+            self._clean[found.bits] += 1
+            return
         worst: dict[str, Finding] = {}
         for finding in found.found:
             before = worst.get(finding.check)
@@ -273,11 +278,17 @@ class Collected:
 
     def tallies(self) -> dict[str, Tally]:
         """What was found, by check; a check that applied to no answer is left out."""
+        words = {name: dict(counts) for name, counts in self._words.items()}
+        for bits, number in self._clean.items():
+            for name in _named(bits):
+                counts = words.setdefault(name, {})
+                counts[Word.PASS] = counts.get(Word.PASS, 0) + number
         return {
             name: Tally(
-                words={CHECKS[name].level: words}, failures=tuple(self._failures.get(name, ()))
+                words={CHECKS[name].level: words[name]},
+                failures=tuple(self._failures.get(name, ())),
             )
-            for name, words in sorted(self._words.items())
+            for name in sorted(words)
         }
 
 

@@ -159,3 +159,33 @@ def test_big_and_hello_stand_for_themselves_whatever_the_place() -> None:
     ):
         facts = Facts(host="h", path="/x", capabilities=capabilities)
         assert next(corpus.cases("c", rule, facts)).sent == octets
+
+
+def test_websocket_and_file_stand_for_their_places_where_there_are_any() -> None:
+    rule = corpus.Rule(sends=("{websocket} {file}",), place="hello")
+    for capabilities, octets in (
+        (("hello",), b"/x /x"),
+        (("hello", "static", "websocket"), b"/websocket /static/ok.html"),
+    ):
+        (case,) = corpus.cases("c", rule, Facts(host="h", path="/x", capabilities=capabilities))
+        assert case.sent == octets
+
+
+def test_what_is_not_known_of_planted_files_is_never_sent_as_its_name() -> None:
+    rule = corpus.Rule(sends=(GET.replace("{p}", "/{secret}"),))
+    assert corpus.inapplicable(rule, Facts(host="h")) == "the target declares no secret"
+    (case,) = corpus.cases("c", rule, Facts(host="h", values={"secret": "s"}))
+    assert case.sent.startswith(b"GET /s ")
+
+
+def test_a_drip_goes_on_for_its_time_while_the_connection_is_open() -> None:
+    written = "drip b every 0.1*timeout.head_s for past timeout.head_s"
+    assert corpus.complaint(written) is None
+    rule = corpus.Rule(steps=("send " + GET, written))
+    (case,) = corpus.cases("c", rule, Facts(host="h", timeouts={"head_s": 5.0}))
+    drops = case.steps[1:]
+    assert [step.op for step in drops] == [Op.SEND, Op.WATCH] * 14  # 7 s, every 0.5 s
+    assert all(step.if_open for step in drops)
+    assert {step.data for step in drops[::2]} == {b"b"}
+    assert sum(step.wait_ms for step in drops) == 7000
+    assert corpus.complaint("drip b every 5") is not None

@@ -210,3 +210,76 @@ def test_content_is_asked_only_of_who_shows_it() -> None:
     unseen = played(60, OK, facts=HELLO, **made)  # type: ignore[arg-type]
     assert word("ACC; content? hello", unseen) is Word.PASS
     assert word("ACC; content hello", unseen) is Word.NOT_APPLICABLE
+
+
+def head_of(*fields: str, length: int | None = None) -> bytes:
+    """An answer to HEAD."""
+    lines = ["HTTP/1.1 200 x", *fields]
+    if length is not None:
+        lines.append(f"Content-Length: {length}")
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+
+SERVER = "Server: a"
+PAGE = answer(200, b"hello", SERVER)
+SWITCH = b"HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+
+
+@pytest.mark.parametrize(
+    ("name", "methods", "events", "says"),
+    [
+        ("head_fields", ("GET", "HEAD"), (9, PAGE, 9, head_of(SERVER, length=5)), True),
+        ("head_fields", ("GET", "HEAD"), (9, PAGE, 9, head_of(SERVER)), True),
+        ("head_fields", ("GET", "HEAD"), (9, PAGE, 9, head_of(length=5)), False),
+        ("head_fields", ("GET", "HEAD"), (9, PAGE, 9, head_of(SERVER, "X-A: b")), False),
+        ("head_fields", ("GET", "HEAD"), (9, PAGE), False),
+        ("head_length", ("HEAD", "GET"), (9, head_of(length=5), 9, PAGE), True),
+        ("head_length", ("HEAD", "GET"), (9, head_of(), 9, PAGE), True),
+        ("head_length", ("HEAD", "GET"), (9, head_of(length=6), 9, PAGE), False),
+        ("head_length", ("HEAD", "GET"), (9, head_of(length=0), 9, PAGE), False),
+        ("allow_on_405", ("PUT", "PUT"), (9, answer(405, b"", "Allow: GET"), 9, OK), True),
+        ("allow_on_405", ("PUT", "PUT"), (9, answer(405, b"", "Allow:"), 9, answer(405)), False),
+        ("allow_on_405", ("PUT", "PUT"), (9, OK, 9, answer(501)), None),
+        ("upgrade_on_426", ("GET",), (9, answer(426, b"", "Upgrade: a")), True),
+        ("upgrade_on_426", ("GET",), (9, answer(426)), False),
+        ("upgrade_on_426", ("GET",), (9, answer(400)), None),
+        ("timeout_announced", ("GET",), (9, answer(408, close=True), FIN), True),
+        ("timeout_announced", ("GET",), (9, answer(408), FIN), False),
+        ("timeout_announced", ("GET",), (9, FIN), None),
+        ("timeout_announced", ("GET",), (9, answer(400, close=True), FIN), None),
+        ("http2_upgrade", ("GET",), (9, SWITCH, SETTINGS), True),
+        ("http2_upgrade", ("GET",), (9, SWITCH), False),
+        ("http2_upgrade", ("GET",), (9, SWITCH, OK), False),
+        ("http2_upgrade", ("GET",), (9, OK), False),
+        ("content_before_switch", ("GET",), (9, SWITCH, CANARY), True),
+        ("content_before_switch", ("GET",), (9, SWITCH, CANARY, b"junk"), True),
+        ("content_before_switch", ("GET",), (9, SWITCH, b"\x88\x00", CANARY), False),
+        ("content_before_switch", ("GET",), (9, SWITCH, FIN), False),
+        ("content_before_switch", ("GET",), (9, OK), False),
+    ],
+)
+def test_methods_and_switches(
+    name: str, methods: tuple[str, ...], events: tuple[Event, ...], says: bool | None
+) -> None:
+    made = played(*events, send=tuple(GET % n for n in range(len(methods))), methods=methods)
+    assert said(name, made) is says
+
+
+@pytest.mark.parametrize(
+    ("statuses", "says"),
+    [
+        ((200, 304, 304, 304), True),
+        ((200, 304, 200, 304), False),
+        ((200, 304, 304, 200), False),
+        ((200, 200, 200, 200), None),
+        ((404, 404, 404, 404), None),
+    ],
+)
+def test_dates_in_three_formats(statuses: tuple[int, ...], says: bool | None) -> None:
+    events: list[Event] = []
+    for status in statuses:
+        events += [9, answer(status)]
+    sends = tuple(GET % n for n in range(4))
+    made = played(*events, send=sends, methods=("GET",) * 4)
+    assert said("three_date_formats", made) is says

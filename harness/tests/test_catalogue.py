@@ -136,3 +136,11 @@ def test_an_unknown_name_gives_the_nearest() -> None:
         catalogue.load().plan("pipeline")
     with pytest.raises(HarnessError, match="did you mean seed"):
         catalogue.load().suite("sead")
+
+
+def test_a_timeout_of_zero_is_none() -> None:
+    known = catalogue.load()
+    facts = Facts(host="h", timeouts={"head_s": 0.0})
+    assert known.inapplicable("stop-in-method", facts) == "needs timeout.head_s"
+    declared = Facts(host="h", timeouts={"head_s": 2.0})
+    assert known.inapplicable("stop-in-method", declared) is None

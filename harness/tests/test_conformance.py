@@ -199,3 +199,56 @@ def test_who_does_not_accept_the_plain_request_is_asked_nothing_else(
     assert fired == {"get-plain"}
     assert result.score_percent is None
     assert "a plain request is not accepted" in (result.reason or "")
+
+
+def test_limits_are_searched_for_once(tmp_path: Path) -> None:
+    """What cases name and only asking can tell is known before they go out, and kept."""
+    asked: list[bytes] = []
+
+    def limited(connection: socket.socket) -> None:
+        while request := peers.head(connection):
+            asked.append(request)
+            target = request.split(b" ")[1]
+            if len(target) > 2000:
+                connection.sendall(peers.BAD)
+                return
+            connection.sendall(peers.OK)
+
+    of_limits = {"target-at-limit", "target-above-limit", "fields-above-limit"}
+    with peers.peer(limited) as peer:
+        target = conformance.Target(
+            name="peer", address="127.0.0.1", port=peer.port, host="a", limits={"fields": 50}
+        )
+        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+            for suite, wanted in (("rfc", of_limits), ("resilience", {"target-1m"})):
+                asked.clear()
+                conformance.fire(
+                    KNOWN, suite, target, evidence, conformance.Fired(),
+                    progress=lambda _: None,
+                    selected=lambda family, wanted=wanted: family.id in wanted,  # type: ignore[misc]
+                )  # fmt: skip
+                facts = evidence.facts("peer")
+                assert facts is not None
+                assert facts.limits["request_target_bytes"] == 2000
+                assert facts.limits["fields"] == 50
+                assert facts.values == {}
+            assert len(asked) < 10, "what is known is not searched for again"
+            cases = conformance.score_suite(KNOWN, "rfc", "peer", evidence).cases
+    assert cases["target-at-limit"].word is Word.PASS
+    assert cases["target-above-limit"].word is Word.FAIL  # 400 instead of 414
+    assert cases["fields-above-limit"].word is Word.FAIL  # taken, although declared as too many
+
+
+def test_answers_are_checked_beside_the_cases(tmp_path: Path) -> None:
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, conformance.Fired(),
+                progress=lambda _: None, selected=lambda family: family.id == "get-plain",
+            )  # fmt: skip
+            result = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
+    assert result.answers["RESP-01"].words == {Level.MUST: {Word.PASS: 1}}
+    assert result.answers["RESP-20"].words == {Level.MUST: {Word.FAIL: 1}}
+    assert result.answers["RESP-20"].failures[0].case == "get-plain"
+    assert "RESP-23" not in result.answers

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from httpmark.harness import runtime, servers, wire
+from httpmark.harness import planted, runtime, servers, wire
 from httpmark.harness.model import ContainerRecipe, HarnessError, Need, Server, Unusable
 from httpmark.harness.model import ProcessRecipe as Recipe
 
@@ -302,6 +302,34 @@ def test_files_and_variables_are_filled_in(tmp_path: Path) -> None:
     )
     one = start(tiny(tmp_path, manner, process=filled))
     assert one.log_tail().splitlines()[-1] == f"listen 127.0.0.1:{one.port}; {{ keep }} w1"
+
+
+def test_where_suites_are_fired_a_server_gets_what_is_added_for_them(tmp_path: Path) -> None:
+    recipe = tiny(tmp_path).process
+    assert recipe is not None
+    manner = "print(sys.argv[4:], os.path.exists('short.conf'), flush=True)"
+    added = msgspec.structs.replace(
+        recipe, conformance=("--short", "{port}"), conformance_files={"short.conf": "5s"}
+    )
+    server = tiny(tmp_path, manner, process=added)
+    one = start(server, conformance=True)
+    assert one.log_tail().splitlines()[-1] == f"['--short', '{one.port}'] True"
+    other = start(server)
+    assert other.log_tail().splitlines()[-1] == "[] False"
+
+
+def test_a_server_of_files_is_given_the_planted_ones(tmp_path: Path) -> None:
+    recipe = tiny(tmp_path).process
+    assert recipe is not None
+    served = msgspec.structs.replace(recipe, start=(*recipe.start, "{static}"))
+    manner = """
+        folder = sys.argv[4]
+        print(sorted(os.listdir(folder)), os.listdir(folder + '/..'), flush=True)
+    """
+    one = start(tiny(tmp_path, manner, process=served, capabilities=("hello", "static")))
+    said = one.log_tail().splitlines()[-1]
+    assert "'link-out', 'ok.html', 'sub'" in said
+    assert planted.SECRET in said
 
 
 # --- builds and availability ------------------------------------------------------------------

@@ -28,6 +28,7 @@ constexpr unsigned kReceiveBuffers = 16;  // a power of two; small enough to sta
 constexpr std::size_t kReceiveSize = 16 * 1024;
 constexpr unsigned kSendBuffers = 32;
 constexpr std::size_t kSendSize = 64 * 1024;
+constexpr std::size_t kPeersChunk = 1024;
 constexpr int kBufferGroup = 0;
 constexpr int kLastSendSeconds = 30;
 constexpr std::uint64_t kLookAgainMs = 500;
@@ -61,9 +62,10 @@ class UringLoop final : public Loop {
 
     ~UringLoop() override {
         if (ready_) io_uring_queue_exit(&ring_);
-        for (std::size_t handle = 0; handle < peers_.size(); ++handle) {
-            // Deferred closes whose send never completed.
-            if (peers_[handle].closing && !settings_.direct_descriptors) {
+        // Deferred closes whose send never completed.
+        for (std::size_t handle = 0; handle < peers_.size() * kPeersChunk; ++handle) {
+            if (peer_of(static_cast<std::int32_t>(handle)).closing &&
+                !settings_.direct_descriptors) {
                 ::close(static_cast<int>(handle));
             }
         }
@@ -291,10 +293,13 @@ class UringLoop final : public Loop {
         return sqe;
     }
 
+    // In chunks, which neither move nor leave holes in the address space when they get more.
     Peer& peer_of(std::int32_t handle) {
         const auto index = static_cast<std::size_t>(handle);
-        if (peers_.size() <= index) peers_.resize(std::max(index + 1, peers_.size() + 256));
-        return peers_[index];
+        while (peers_.size() <= index / kPeersChunk) {
+            peers_.push_back(std::make_unique<Peer[]>(kPeersChunk));
+        }
+        return peers_[index / kPeersChunk][index % kPeersChunk];
     }
 
     void mark_direct(io_uring_sqe* sqe) const {
@@ -598,7 +603,7 @@ class UringLoop final : public Loop {
     std::vector<int> listeners_;
     std::vector<bool> accept_armed_;
     bool accepting_paused_ = false;
-    std::vector<Peer> peers_;
+    std::vector<std::unique_ptr<Peer[]>> peers_;
     std::vector<std::int32_t> receivers_;
     std::uint64_t look_again_ms_ = 0;
     __kernel_timespec last_send_timeout_{kLastSendSeconds, 0};

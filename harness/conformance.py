@@ -386,14 +386,15 @@ def _fire_cases(
     Nothing is fired at a target that does not accept the plain request.
     """
     facts = target.facts()
-    families = [
-        family.id
-        for family in catalogue.of_suite(suite)
-        if catalogue.inapplicable(family.id, facts) is None
-        and family.runner is None
-        and selected(family)
-    ]
-    families = [name for name in families if has_octets(catalogue, name)]
+    families = []
+    for family in catalogue.of_suite(suite):
+        if not selected(family):
+            continue
+        if why := catalogue.inapplicable(family.id, facts):
+            shown = Verdict(family.id, Word.NOT_APPLICABLE, "", why, None, family.level)
+            evidence.observe(target.name, shown)
+        elif family.runner is None and has_octets(catalogue, family.id):
+            families.append(family.id)
 
     def cases(names: Iterable[str]) -> Iterator[Case]:
         for name in names:
@@ -727,10 +728,8 @@ def _score_cases(
             ):
                 requests += len(exchanges)
                 found.append(_strict(verdict, family) if hardened else verdict)
-        elif why := catalogue.inapplicable(family.id, facts):
-            found = [Verdict(family.id, Word.NOT_APPLICABLE, "", why, None, family.level)]
         else:
-            continue
+            continue  # not asked for
         tallies[family.id] = score.tally(found)
         if family.generated:
             generated[family.id] = tallies[family.id]

@@ -142,7 +142,7 @@ QUICK = ("run", "--runtime", "process", "--quick", "--suite", "seed")
         (("bench",), 2, "SERVER"),
         (("check",), 2, "TARGET"),
         (("check", "http://192.0.2.1:80/"), 2, "--allow-remote"),
-        (("check", "https://127.0.0.1/"), 2, "only http://"),
+        (("check", "ftp://127.0.0.1/"), 2, "only http://"),
         (("check", "http://127.0.0.1:99999/"), 2, "port"),
         (("check", "http://127.0.0.1:1/", "--suite", "seed"), 3, "nothing answers there"),
         (("report", "nowhere"), 2, "is this a run folder?"),
@@ -282,7 +282,11 @@ def test_a_target_that_dies_under_check_is_said_and_its_evidence_kept(
             "check", f"127.0.0.1:{port}", "--suite", "seed", "--out", "r", "--json", "r.json",
             cwd=tmp_path,
         ) as process:  # fmt: skip
-            time.sleep(2.0)
+            written = tmp_path / "r" / "evidence.sqlite-wal"
+            until = time.monotonic() + 60
+            while not (written.is_file() and written.stat().st_size > 500_000):
+                assert time.monotonic() < until, "no evidence was written"
+                time.sleep(0.02)
             server.kill()
             server.wait()
             _, errors = process.communicate(timeout=60)

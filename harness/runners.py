@@ -313,6 +313,7 @@ def limit_sized_requests(stage: Stage) -> Found:
 
 _READERS = 64
 _READING_S = 4.0
+_LINGER_S = 3.0  # how long a closed connection may be kept to take what is under way (9112 9.6)
 
 
 def slow_readers(stage: Stage) -> Found:
@@ -320,7 +321,7 @@ def slow_readers(stage: Stage) -> Found:
     if stage.facts.scheme == "https":
         return Found(Word.NOT_APPLICABLE, "played without TLS only")
     write_s = stage.facts.timeouts.get("write_s") or 0
-    seconds = max(1.2 * write_s, write_s + 2) if write_s else _READING_S
+    seconds = max(1.2 * write_s, write_s + 2) + _LINGER_S if write_s else _READING_S
     pids = stage.pids()
     before, memory = resources.descriptors(pids), _pss_kb(pids)
     seen: list[tuple[int | None, int | None]] = []

@@ -290,7 +290,9 @@ class Checker:
                             if died
                             else scored
                         )
-                self.events.done(task, scored.reason or f"{scored.score_percent:.1f} %")
+                percent = scored.score_percent
+                shown = "no requirement of level MUST" if percent is None else f"{percent:.1f} %"
+                self.events.done(task, scored.reason or shown)
             interrupted = False
         finally:
             self.last = Run(

@@ -198,6 +198,7 @@ def check(talk: Talk, declared: Declared = Declared()) -> Findings:  # noqa: B00
 
 _CUT = 16  # native/probe_frames.hpp: more came than is kept
 _FAILURES_KEPT = 5
+_LOOPBACK = re.compile(r"(?:127(?:\.[0-9]+){3}|\[::1\]|localhost)(?::[0-9]*)?")
 
 
 def talk(case: Case, exchange: Exchange) -> Talk:
@@ -251,13 +252,18 @@ class Collected:
 
     def __init__(self, facts: Facts) -> None:
         self._declared = declared(facts)
+        # Another machine has another clock: what its Date is compared with is not known here.
+        self._same_clock = _LOOPBACK.fullmatch(facts.host) is not None
         self._clean: Counter[int] = Counter()  # exchanges without a finding, by what was judged
         self._words: dict[str, dict[Word, int]] = {}
         self._failures: dict[str, list[Verdict]] = {}
 
     def add(self, case: Case, exchange: Exchange) -> None:
         """Judge one more exchange; each check counts once for it."""
-        found = check(talk(case, exchange), self._declared)
+        one = talk(case, exchange)
+        if not self._same_clock:
+            one = msgspec.structs.replace(one, began_s=None)
+        found = check(one, self._declared)
         if not found.found:
             self._clean[found.bits] += 1
             return

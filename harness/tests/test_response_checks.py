@@ -771,6 +771,23 @@ def test_a_check_counts_once_for_each_exchange_and_keeps_the_first_few() -> None
     assert "RESP-23" not in tallies
 
 
+@pytest.mark.parametrize(
+    ("host", "judged"),
+    [("127.0.0.1:80", True), ("localhost", True), ("[::1]:8080", True), ("example.org", False),
+     ("10.0.0.1:80", False), ("127.example.org", False)],
+)  # fmt: skip
+def test_the_clock_of_another_machine_is_not_ours(host: str, judged: bool) -> None:
+    collected = response_checks.Collected(Facts(host=host))
+    case = Case("c", "f", (Step(Op.SEND, GET),))
+    collected.add(
+        case,
+        Exchange(
+            "c", "f", GET, ok(), Outcome.ANSWERED, End.OPEN, 1, 9, len(GET), ended_s=THEN_S + 60
+        ),
+    )  # fmt: skip
+    assert ("RESP-34" in collected.tallies()) is judged
+
+
 def test_a_worse_finding_of_one_exchange_hides_the_tolerated_one() -> None:
     collected = response_checks.Collected(Facts(host="a"))
     case = Case("c", "f", (Step(Op.SEND, get(b"/404") + BROKEN),))

@@ -332,6 +332,21 @@ def test_a_server_of_files_is_given_the_planted_ones(tmp_path: Path) -> None:
     assert planted.SECRET in said
 
 
+def test_a_container_of_files_is_given_the_planted_ones() -> None:
+    archive = runtime._scratch_archive({"a.conf": "b"}, with_static=True)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        names = tar.getnames()
+        folder = runtime._IN_CONTAINER.removeprefix("/")
+        assert f"{folder}/a.conf" in names
+        assert f"{folder}/{planted.SECRET}" in names
+        assert f"{folder}/{planted.FOLDER}/sub/index.html" in names
+        link = tar.getmember(f"{folder}/{planted.FOLDER}/link-out")
+        assert (link.issym(), link.linkname) == (True, f"../{planted.SECRET}")
+        page = tar.getmember(f"{folder}/{planted.FOLDER}/ok.html")
+        assert (page.uid, page.mode & 0o777) == (0, 0o644)
+        assert tar.getmember(f"{folder}/{planted.FOLDER}/future.html").mtime > time.time()
+
+
 # --- builds and availability ------------------------------------------------------------------
 
 

@@ -642,8 +642,13 @@ def explain_command(case: str) -> None:
 @click.argument("target")
 @click.option("--path", default="/hello", help="The path the case is addressed to.")
 @click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
-def replay_command(case: str, target: str, path: str, allow_remote: bool) -> None:
+@click.option("--minimise", is_flag=True, help="Find the fewest octets with the same verdict.")
+def replay_command(case: str, target: str, path: str, allow_remote: bool, minimise: bool) -> None:
     """Send one case again and show both sides of the wire."""
+    if minimise:
+        asked = check.asked(target, path=path, allow_remote=allow_remote)
+        click.echo(explain.minimised(case, asked))
+        return
     click.echo(explain.replay(case, check.asked(target, path=path, allow_remote=allow_remote)))
 
 

@@ -10,7 +10,16 @@ from typing import Any
 
 import msgspec
 
-from httpmark.harness import catalogue, conformance, judge, planted, runners, runtime, servers
+from httpmark.harness import (
+    catalogue,
+    conformance,
+    judge,
+    minimise,
+    planted,
+    runners,
+    runtime,
+    servers,
+)
 from httpmark.harness.catalogue import Planned
 from httpmark.harness.model import (
     LIMITS,
@@ -21,7 +30,9 @@ from httpmark.harness.model import (
     HarnessError,
     Op,
     Step,
+    Word,
 )
+from httpmark.harness.probe import Talker
 
 _SHOWN_OCTETS = 2048
 _REPRODUCED_OCTETS = 8192
@@ -277,5 +288,38 @@ def replay(name: str, target: conformance.Target) -> str:
             f"expected: {verdict.expected}",
             f"actual:   {verdict.actual}",
             f"verdict:  {verdict.word}",
+        )
+    )
+
+
+def minimised(name: str, target: conformance.Target) -> str:
+    """The smallest octets that draw the same verdict as a case, with a reproducer.
+
+    :raises HarnessError: there is no such case, or it is more than one write.
+    """
+    _, planned = find(name, target.facts())
+    case = planned.case
+    own = [step for step in case.steps if step.op is Op.SEND and step.data != case.canary]
+    if planned.expectation is None or len(own) != 1 or case.steps[0] is not own[0]:
+        raise HarnessError(f"{case.id}: only a case of one write can be made smaller")
+    judging = judge.Judge()
+    with Talker(target.probe(in_flight=1)) as talker:
+
+        def word(octets: bytes) -> Word:
+            steps = (msgspec.structs.replace(case.steps[0], data=octets), *case.steps[1:])
+            tried = msgspec.structs.replace(case, steps=steps)
+            exchange = talker.play(tried)
+            shown = msgspec.structs.replace(planned, case=tried)
+            return judging.judge(shown, exchange).word
+
+        wanted = word(case.steps[0].data)
+        if wanted not in (Word.FAIL, Word.WARN):
+            return f"{case.id}: {wanted}; nothing to make smaller"
+        small = minimise.smallest(case.steps[0].data, lambda octets: word(octets) is wanted)
+    return "\n".join(
+        (
+            f"{case.id}: {wanted}, with {len(small)} of {len(case.steps[0].data)} octets:",
+            lines(small),
+            reproducer(small, address=target.address, port=target.port),
         )
     )

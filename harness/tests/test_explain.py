@@ -117,3 +117,16 @@ def test_what_a_program_plays_is_not_replayed() -> None:
         target = check.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
         with pytest.raises(HarnessError, match="check http"):
             explain.replay("PIPE-11", target)
+
+
+def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
+    def accepting(connection: socket.socket) -> None:
+        while peers.head(connection):
+            connection.sendall(peers.OK)
+
+    with peers.peer(accepting) as peer:
+        target = check.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        text = explain.minimised("host-missing", target)
+        assert explain.minimised("get-plain", target).endswith("nothing to make smaller")
+    assert "fail, with " in text
+    assert "nc -q 1 127.0.0.1" in text

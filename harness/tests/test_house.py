@@ -20,6 +20,7 @@ FLOORS = (
     ("model", "grammar", "statistics"),
     (
         "binaries",
+        "minimise",
         "notation",
         "expectation",
         "reader",

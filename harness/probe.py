@@ -5,12 +5,12 @@ The frame format stands at the head of ``native/probe`` sources; this is its oth
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import os
 import resource
 import struct
 import subprocess
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import IO
@@ -113,21 +113,19 @@ class Probe:
         assert process.stdout is not None
         assert process.stderr is not None
         waiting: dict[int, Case] = {}
-        feeder = threading.Thread(
-            target=_feed, args=(process.stdin, cases, waiting), name="probe-feeder", daemon=True
-        )
-        feeder.start()
+        feeder = concurrent.futures.ThreadPoolExecutor(1, "probe-feeder")
+        fed = feeder.submit(_feed, process.stdin, cases, waiting)
         try:
             yield from _exchanges(process.stdout, waiting, attempt)
             said = process.stderr.read().decode("utf-8", "replace").strip()
             code = process.wait()
-            feeder.join()
             if code != 0:
                 raise Unusable(f"the probe cannot go on: {said or f'exit code {code}'}")
+            fed.result()  # what went wrong in making the cases is told here
             assert not waiting, f"the probe lost {len(waiting)} cases"
         finally:
             self.stop()
-            feeder.join()
+            feeder.shutdown()
             for pipe in (process.stdout, process.stderr):
                 pipe.close()
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -137,14 +135,25 @@ class Probe:
 def _feed(pipe: IO[bytes], cases: Iterable[Case], waiting: dict[int, Case]) -> None:
     """Write frames until the cases end or the probe goes."""
     held = bytearray()
-    with contextlib.suppress(BrokenPipeError, ValueError), pipe:
+    with pipe:
         for number, case in enumerate(cases):
             waiting[number] = case
             held += encode(number, case)
             if len(held) >= _FEED_OCTETS:
-                pipe.write(held)
+                if not _written(pipe, held):
+                    return
                 held.clear()
-        pipe.write(held)
+        _written(pipe, held)
+
+
+def _written(pipe: IO[bytes], octets: bytearray) -> bool:
+    """Whether the probe still takes frames."""
+    # A pipe that was closed meanwhile is a ValueError.
+    with contextlib.suppress(BrokenPipeError, ValueError):
+        pipe.write(octets)
+        pipe.flush()
+        return True
+    return False
 
 
 def _exchanges(pipe: IO[bytes], waiting: dict[int, Case], attempt: int) -> Iterator[list[Exchange]]:

@@ -8,7 +8,7 @@ import ssl
 import struct
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -320,3 +320,12 @@ def test_a_unix_socket_is_a_place_like_any_other(tmp_path: Path) -> None:
     thread.join(5)
     listener.close()
     assert (exchange.outcome, exchange.received) == (Outcome.ANSWERED, peers.BAD)
+
+
+def test_trouble_in_making_cases_is_never_taken_for_their_end() -> None:
+    def broken() -> Iterator[Case]:
+        yield case("good")
+        raise LookupError("no more")
+
+    with peers.peer(peers.closing(peers.BAD)) as peer, pytest.raises(LookupError):
+        play(peer.port, broken())

@@ -71,7 +71,8 @@ def test_no_listener_is_refused() -> None:
 
 def test_every_case_has_a_connection_of_its_own() -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
-        found = play(peer.port, [case(f"c{n}") for n in range(500)])
+        patient = (Step(Op.SEND, GET), Step(Op.AWAIT, wait_ms=9000))
+        found = play(peer.port, [case(f"c{n}", *patient, deadline_ms=9500) for n in range(500)])
         assert peer.connections == 500
     assert len(found) == 500
     assert {e.outcome for e in found.values()} == {Outcome.ANSWERED}

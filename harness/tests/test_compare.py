@@ -418,14 +418,16 @@ def server(tmp_path: Path) -> Callable[[int], str]:
 
 def test_two_commands_side_by_side(server: Callable[[int], str], tmp_path: Path) -> None:
     words = ("--profile", "keepalive", "--quick", "--pairs", "3", "--seed", "1", "--json")
+    # Head does away with base's idle work: that is decided at the first look, even on a busy day.
     code, out, errors = command(
-        "compare", server(0), server(2000), *words, cwd=tmp_path, timeout=200
+        "compare", server(2000), server(0), *words, cwd=tmp_path, timeout=280
     )
-    assert code == 1, errors
+    assert code == 0, errors
     found = json.loads(out)
-    assert found["verdict"] == "fail"
+    assert found["verdict"] == "pass"
     cost = next(line for line in found["lines"] if line["metric"] == "cpu_ns_per_request")
-    assert cost["judged"]["ratio"] > 1.5
+    assert cost["judged"]["ratio"] < 0.7
+    assert cost["judged"]["pairs"] == 3
 
 
 @pytest.mark.parametrize(

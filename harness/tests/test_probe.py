@@ -294,10 +294,12 @@ def test_a_half_close_comes_after_the_handshake(tmp_path: Path) -> None:
             seen.append(piece)
         session.sendall(peers.BAD)
 
-    with peers.peer(_tls(pair, until_the_end)) as peer:
-        with Probe("127.0.0.1", peer.port, tls=True) as probe:
-            steps = (Step(Op.SEND, b"ab"), Step(Op.FIN), Step(Op.AWAIT, wait_ms=900))
-            [exchange] = next(iter(probe.fire([case("c", *steps, deadline_ms=3000)])))
+    steps = (Step(Op.SEND, b"ab"), Step(Op.FIN), Step(Op.AWAIT, wait_ms=900))
+    with (
+        peers.peer(_tls(pair, until_the_end)) as peer,
+        Probe("127.0.0.1", peer.port, tls=True) as probe,
+    ):
+        [exchange] = next(iter(probe.fire([case("c", *steps, deadline_ms=3000)])))
     assert seen == [b"ab"]
     assert exchange.received == peers.BAD
 

@@ -35,6 +35,7 @@ from httpmark.harness import (
     figures,
     gates,
     github,
+    opinions,
     outputs,
     proof,
     report,
@@ -44,6 +45,7 @@ from httpmark.harness import (
     standing,
     tables,
 )
+from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import HarnessError, Run
 
 _PLAIN_EVERY_S = 10.0
@@ -593,9 +595,21 @@ def export_command(folder: Path, names: tuple[str, ...], form: str, out: Path | 
 
 @httpmark.command("judge")
 @click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--second-opinion", is_flag=True, help="Where h11 reads an answer otherwise.")
 @_json_flag
-def judge_command(folder: Path, as_json: bool) -> None:
+def judge_command(folder: Path, second_opinion: bool, as_json: bool) -> None:
     """Judge a stored run again by its evidence alone; writes result and report anew."""
+    if second_opinion:
+        with Evidence(folder / run.EVIDENCE) as evidence:
+            found = opinions.disagreements(evidence)
+        if as_json:
+            _json({"disagreements": found})
+            return
+        for one in found:
+            click.echo(f"{one.exchanges:8,} {one.server}: ours {one.ours}; h11 {one.h11}")
+            click.echo(f"{'':9}{explain.visible(one.received[:120])}")
+        click.echo(f"{len(found)} ways in which our reader and h11 differ")
+        return
     result = run.rejudge(folder)
     run.write(result, folder)
     run.draw(folder, result)

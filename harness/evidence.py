@@ -226,6 +226,20 @@ class Evidence:
         )
         return {slug: msgspec.json.decode(value, type=Verdict) for slug, value in rows}
 
+    def answers(self) -> Iterator[tuple[str, bytes, bool, int]]:
+        """What servers answered, alike ones once: server, octets, whether the server closed after
+        them, and how many exchanges that was."""
+        self.flush()
+        rows = self._base.execute(
+            "SELECT name, value, ending != ?, count(*) FROM exchange"
+            " JOIN server ON server.id = exchange.server JOIN octets ON octets.id = received"
+            " WHERE length(value) > 0 GROUP BY server.id, received, ending != ?"
+            " ORDER BY server.id, received",
+            (_END_NUMBER[End.OPEN], _END_NUMBER[End.OPEN]),
+        )
+        for name, value, ended, exchanges in rows:
+            yield name, value, bool(ended), exchanges
+
     def exchanges(
         self,
         server: str,

@@ -67,6 +67,7 @@ FLOORS = (
         "compare",
         "check",
         "explain",
+        "opinions",
         "fuzz",
     ),
     ("proof", "junit", "sarif", "github", "gitlab", "metrics", "charts", "badge", "tables"),

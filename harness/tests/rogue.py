@@ -779,7 +779,8 @@ class Connection:
 
     async def _slowly(self, request: Request) -> None:
         await asyncio.sleep(SLOW_S)
-        await self.answer(request, 200, HELLO)
+        with contextlib.suppress(ConnectionError):
+            await self.answer(request, 200, HELLO)
 
     async def _served(self, request: Request) -> None:
         """The places of the image contract."""

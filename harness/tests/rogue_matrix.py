@@ -173,6 +173,15 @@ EXPLAINED = {
 # Bugs that no clause forbids outright: their cases turn from pass to a warning.
 NOTED_ONLY = frozenset({"B39"})
 
+# Judged by the clock: on a busy machine every rogue is slow.
+UNSTEADY = frozenset({"chunk-hundred-thousand-of-one"})
+# What these bugs do to these cases depends on how much of them is there when it is read.
+RACES = frozenset({
+    "B61 error-answer-while-sending", "B65 pipeline-second-incomplete",
+})  # fmt: skip
+CUTS_MAX = 60  # steps; more would not end within the rogue's timeouts
+CUT_MS = 25  # between two pieces, so that a busy rogue still reads them apart
+
 Words = dict[str, Word]
 
 
@@ -222,15 +231,24 @@ def plan(known: Catalogue) -> list[Planned]:
         for family in known.of_suite(suite):
             if family.runner not in RUNNERS or not conformance.has_octets(known, family.id):
                 continue
-            if known.inapplicable(family.id, FACTS) is not None:
+            if known.inapplicable(family.id, FACTS) is not None or family.id in UNSTEADY:
                 continue
             with contextlib.suppress(notation.Unknown):  # it asks for what the rogue has not
                 planned += _sample(family, known.planned(family.id, FACTS))
         for _, one in segmentation.corpus_of(known, suite, FACTS, lambda _: True):
             if one.expectation and one.expectation.passes[0].answers[0].word == "ACC":
                 for cut in delivery.deliveries(one.case, "crlf", delivery.Known()):
-                    planned.append(msgspec.structs.replace(one, case=cut))
+                    if len(cut.steps) <= CUTS_MAX:
+                        planned.append(msgspec.structs.replace(one, case=_slower(cut)))
     return planned
+
+
+def _slower(cut: Case) -> Case:
+    replace = msgspec.structs.replace
+    steps = tuple(
+        replace(step, wait_ms=CUT_MS) if step.op is Op.PAUSE else step for step in cut.steps
+    )
+    return replace(cut, steps=steps, deadline_ms=cut.deadline_ms + CUT_MS * len(steps))
 
 
 def _sample(family: Family, cases: Iterator[Planned]) -> Iterator[Planned]:
@@ -274,7 +292,10 @@ def words(port: int, planned: list[Planned]) -> Words:
     """
     staged = [one for one in planned if _is_staged(one)]
     planned = [one for one in planned if not _is_staged(one)]
-    told, _ = _once(port, planned, IN_FLIGHT)
+    whole = [one for one in planned if one.case.delivery == "whole"]
+    told, _ = _once(port, whole, IN_FLIGHT)
+    cut, _ = _once(port, [one for one in planned if one.case.delivery != "whole"], IN_FLIGHT_AGAIN)
+    told |= cut
     doubtful = [_patient(one, 2) for one in planned if _is_doubtful(told[name(one)])]
     again, silent = _once(port, doubtful, IN_FLIGHT_AGAIN)
     open_still = [
@@ -372,13 +393,14 @@ def _answers(exchange: Exchange, began_s: float) -> Words:
     return found
 
 
-def difference(before: Words, after: Words) -> list[str]:
-    """What a bug changes, a line for each case: ``case: pass > fail``."""
-    return [
-        f"{case}: {before[case]} > {after[case]}"
-        for case in sorted(before.keys() & after.keys())
-        if before[case] is not after[case]
-    ]
+def difference(found: Words) -> list[str]:
+    """What is not as with the unmodified rogue, a line for each case: ``case: pass > fail``."""
+    lines = []
+    for case in sorted(found):
+        conforming = EXPLAINED[case][0] if case in EXPLAINED else Word.PASS
+        if found[case] is not conforming:
+            lines.append(f"{case}: {conforming} > {found[case]}")
+    return lines
 
 
 def golden(bug: str) -> list[str] | None:
@@ -387,10 +409,11 @@ def golden(bug: str) -> list[str] | None:
     return path.read_text().splitlines() if path.is_file() else None
 
 
-def changed(bug: str, planned: list[Planned], before: Words) -> list[str]:
+def changed(bug: str | None, planned: list[Planned]) -> list[str]:
     """What a bug changes of these cases."""
     with running(bug) as port:
-        return difference(before, words(port, planned))
+        lines = difference(words(port, planned))
+    return [line for line in lines if f"{bug} {line.partition(':')[0]}" not in RACES]
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
@@ -403,13 +426,14 @@ def main(arguments: Iterable[str] | None = None) -> int:
         parser.error(f"no bug {unknown[0]}; known are B01 to B82")
     known = catalogue.load()
     planned = plan(known)
-    with running(None) as port:
-        before = words(port, planned)
     wrong = 0
+    for line in changed(None, planned):
+        print(f"without a bug: {line}")
+        wrong += 1
     for bug in given.bugs or rogue.BUGS:
         started = time.monotonic()
         expected = golden(bug)
-        lines = changed(bug, planned, before)
+        lines = changed(bug, planned)
         if given.write:
             (GOLDEN / f"{bug}.txt").write_text("".join(f"{line}\n" for line in lines))
         off = sorted(set(lines) ^ set(expected or ()))

@@ -184,6 +184,7 @@ class _Look:
         self.case = case
         self.exchange = exchange
         self.sent = exchange.sent
+        self.ids = _ID_LINE.findall(exchange.sent) if b"id=" in exchange.sent else []
         self.sight = sight
         self.why = ""
         self.unproven = "needs the mirror to be proven"
@@ -351,7 +352,7 @@ class _Look:
                 return Fit.YES
             return self.no("the place itself did not answer: no mirror in a 2xx")
         kinds = {demand.kind.removesuffix("?") for demand in answer.demands}
-        ids = _ID_LINE.findall(self.sent)
+        ids = self.ids
         if ids and index < len(ids) and shown.target is not None:
             found = _ID.search(shown.target)
             if found is None or found[1] != ids[index]:

@@ -629,6 +629,8 @@ class Connection:
         if request.expects and waits and self.bug != "B69":
             self.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         self.deadline = asyncio.get_running_loop().time() + self.rogue.head_s
+        if self.bug == "B69" and request.expects and waits:
+            self.deadline = None
         if request.length is not None:
             request.content = await self.exactly(request.length)
             return

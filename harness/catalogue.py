@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import hashlib
+import itertools
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -213,14 +214,14 @@ class Catalogue(msgspec.Struct, frozen=True):
         chosen = [family for family in self.families.values() if family.suite == suite]
         return sorted(chosen, key=lambda family: family.level is not Level.CTRL)
 
-    def cases(self, family: str, facts: Facts) -> Iterator[Case]:
-        """The cases of one family, addressed to a target.
+    def cases(self, family: str, facts: Facts, *, step: int = 1) -> Iterator[Case]:
+        """The cases of one family, addressed to a target; with ``step`` every so manieth.
 
         :raises notation.Unknown: the family needs what the target does not declare.
         """
-        return corpus.cases(family, self.rules[family], facts)
+        return corpus.cases(family, self.rules[family], facts, step=step)
 
-    def planned(self, family: str, facts: Facts) -> Iterator[Planned]:
+    def planned(self, family: str, facts: Facts, *, step: int = 1) -> Iterator[Planned]:
         """The same, each with its expectation and level.
 
         :raises notation.Unknown: the family needs what the target does not declare.
@@ -228,8 +229,9 @@ class Catalogue(msgspec.Struct, frozen=True):
         entry, rule = self.families[family], self.rules[family]
         by_words = entry.judged_by in checks.WORDS
         shared: dict[int, Expectation | None] = {}
-        variations = corpus.variations(rule)
-        for case, variation in zip(corpus.cases(family, rule, facts), variations, strict=True):
+        variations = itertools.islice(corpus.variations(rule), 0, None, step)
+        made = corpus.cases(family, rule, facts, step=step)
+        for case, variation in zip(made, variations, strict=True):
             given = rule.classes[case.variant] if case.variant >= 0 else None
             level = given.level if given is not None and given.level else entry.level
             if case.variant not in shared:
@@ -542,7 +544,7 @@ def _case_rule(
         turns=text.turns,
         complete=text.complete,
         methods=tuple(methods),
-        answers=max(read.answers, len(methods)),
+        answers=max(read.answers, len(methods) - (canary == "joined")),
         answer_ms=text.answer_ms or (corpus.WAIT_MS if read.waits else corpus.ANSWER_MS),
         timeline=True,
         passes=passes,

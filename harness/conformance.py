@@ -7,12 +7,10 @@ stored run can be scored again for ever.
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
 
 import msgspec
 
@@ -398,7 +396,8 @@ def _fire_cases(
 
     def cases(names: Iterable[str]) -> Iterator[Case]:
         for name in names:
-            yield from _sampled(catalogue, name, catalogue.cases(name, facts), quick=quick)
+            step = _step(catalogue.families[name], quick=quick)
+            yield from catalogue.cases(name, facts, step=step)
 
     evidence.plan((case.id, case.family) for case in cases(families))
     shooter = _Shooter(catalogue, target, evidence, fired, progress)
@@ -558,15 +557,9 @@ def has_octets(catalogue: Catalogue, family: str) -> bool:
     return bool(rule.sends or rule.steps)
 
 
-_One = TypeVar("_One")
-
-
-def _sampled(
-    catalogue: Catalogue, family: str, made: Iterator[_One], *, quick: bool
-) -> Iterator[_One]:
-    """The cases of a family; of the largest every 31st where ``quick`` (contract.md)."""
-    step = _QUICK_STEP if quick and catalogue.families[family].count > _QUICK_ABOVE else 1
-    return itertools.islice(made, 0, None, step)
+def _step(family: Family, *, quick: bool) -> int:
+    """Of the largest families every 31st case where ``quick`` (contract.md)."""
+    return _QUICK_STEP if quick and family.count > _QUICK_ABOVE else 1
 
 
 def _doubtful(
@@ -610,9 +603,12 @@ def judged(
     :param answers: collects what the checks on every answer say of the attempt that counts.
     """
     judging = judge.Judge(hardened=hardened)
+    # A stored run does not say whether it was a quick one; how much of a family it planned does.
+    quick = quick or evidence.planned(family) < catalogue.families[family].count
     stored = evidence.attempts(server, family=family)
     attempts = next(stored, None)
-    for one in _sampled(catalogue, family, catalogue.planned(family, facts), quick=quick):
+    step = _step(catalogue.families[family], quick=quick)
+    for one in catalogue.planned(family, facts, step=step):
         if attempts is None:
             return
         if attempts[0].case != one.case.id:

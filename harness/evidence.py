@@ -227,6 +227,12 @@ class Evidence:
         )
         return {slug: msgspec.json.decode(value, type=Verdict) for slug, value in rows}
 
+    def planned(self, family: str) -> int:
+        """How many cases of a family were to be fired."""
+        self.flush()
+        row = self._base.execute("SELECT count(*) FROM item WHERE family = ?", (family,)).fetchone()
+        return int(row[0])
+
     def answers(self) -> Iterator[tuple[str, bytes, bool, int]]:
         """What servers answered, alike ones once: server, octets, whether the server closed after
         them, and how many exchanges that was."""

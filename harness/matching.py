@@ -121,7 +121,8 @@ def describe(case: Case, sight: Sight) -> str:
     if sight.cut:
         said.append("an answer cut short" if sight.closed else "an answer not ended")
     text = ", ".join(said) or "interim answers only"
-    canary = _canary(case, sight, len(sight.answers) if not case.joined else None)
+    own = max(len(sight.answers) - 1, 0) if case.joined else len(sight.answers)
+    canary = _canary(case, sight, own)
     ends = {End.OPEN: "left open", End.CLOSED: "closed", End.RESET: "reset"}[sight.end]
     told = {
         Canary.ITSELF: "the next request is answered",

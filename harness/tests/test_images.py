@@ -294,9 +294,10 @@ def test_a_server_answers_what_its_manifest_says(name: str, how: str, certificat
     "how", ["process", pytest.param("docker", marks=pytest.mark.needs("docker"))]
 )
 def test_a_server_without_tls_is_not_asked_for_it(how: str, certificate: Tls) -> None:
+    plain = msgspec.structs.replace(SERVERS["null"], capabilities=("hello",))
     with pytest.raises(HarnessError, match="null has no TLS"):
         runtime.start(
-            SERVERS["null"], how, address="127.0.0.1", port=free_port(), workers=1, cpus=None,
+            plain, how, address="127.0.0.1", port=free_port(), workers=1, cpus=None,
             run_id="x", tls=certificate,
         )  # fmt: skip
 

@@ -5,12 +5,13 @@ The frame format stands at the head of ``native/probe`` sources; this is its oth
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import os
 import resource
 import struct
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import IO
@@ -113,29 +114,50 @@ class Probe:
         assert process.stdout is not None
         assert process.stderr is not None
         waiting: dict[int, Case] = {}
-        feeder = concurrent.futures.ThreadPoolExecutor(1, "probe-feeder")
-        fed = feeder.submit(_feed, process.stdin, cases, waiting)
+        trouble: list[BaseException | None] = []
+        feeder = threading.Thread(
+            target=_feed,
+            args=(process.stdin, cases, waiting, trouble),
+            name="probe-feeder",
+            daemon=True,
+        )
+        feeder.start()
         try:
             yield from _exchanges(process.stdout, waiting, attempt)
             said = process.stderr.read().decode("utf-8", "replace").strip()
             code = process.wait()
             if code != 0:
                 raise Unusable(f"the probe cannot go on: {said or f'exit code {code}'}")
-            fed.result()  # what went wrong in making the cases is told here
+            feeder.join()
+            if trouble[0] is not None:
+                raise trouble[0]  # what went wrong in making the cases
             assert not waiting, f"the probe lost {len(waiting)} cases"
         finally:
             self.stop()
-            feeder.shutdown()
+            feeder.join()
             for pipe in (process.stdout, process.stderr):
                 pipe.close()
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             self.cpu_seconds += after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _feed(pipe: IO[bytes], cases: Iterable[Case], waiting: dict[int, Case]) -> None:
-    """Write frames until the cases end or the probe goes."""
+def _feed(
+    pipe: IO[bytes],
+    cases: Iterable[Case],
+    waiting: dict[int, Case],
+    trouble: list[BaseException | None],
+) -> None:
+    """Write frames until the cases end or the probe goes; ``trouble`` gets what went wrong."""
+    with contextlib.suppress(BaseException):  # it is raised again where the exchanges are read
+        try:
+            _write_frames(pipe, cases, waiting)
+        finally:
+            trouble.append(sys.exc_info()[1])
+
+
+def _write_frames(pipe: IO[bytes], cases: Iterable[Case], waiting: dict[int, Case]) -> None:
     held = bytearray()
-    with pipe:
+    with contextlib.suppress(BrokenPipeError), pipe:
         for number, case in enumerate(cases):
             waiting[number] = case
             held += encode(number, case)

@@ -4,6 +4,7 @@ the wire when it is sent again."""
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 from collections.abc import Iterable
 from typing import Any
@@ -16,6 +17,7 @@ from httpmark.harness import (
     judge,
     minimise,
     planted,
+    request_reader,
     runners,
     runtime,
     servers,
@@ -181,6 +183,39 @@ def script(*writes: bytes, address: str, port: int | str, half_close: bool = Fal
     )
 
 
+_CURL_FIELDS = re.compile(rb"[ -~]*")
+
+
+def curl(octets: bytes, *, address: str, port: int | str) -> str | None:
+    """The same with curl, which can say it where the request is whole, valid and plain."""
+    read = request_reader.read(octets)
+    if len(read.requests) != 1 or read.certain != len(octets):
+        return None
+    [request] = read.requests
+    if not (request.valid and request.whole) or request.target[:1] != b"/" or request.minor != 1:
+        return None
+    head, _, content = octets.partition(b"\r\n\r\n")
+    fields = [line for line in head.split(b"\r\n")[1:] if line]
+    names = [line.partition(b":")[0].lower() for line in fields]
+    if b"transfer-encoding" in names or not all(map(_CURL_FIELDS.fullmatch, (*fields, content))):
+        return None
+    kept = [
+        line.decode() for line, name in zip(fields, names, strict=True)
+        if name not in (b"host", b"content-length")
+    ]  # fmt: skip
+    method = request.method.decode("latin-1")
+    words = ["curl", "-i", "--path-as-is", "-H", "User-Agent:", "-H", "Accept:"]
+    words += ["-I"] if method == "HEAD" else [] if method == "GET" else ["-X", method]
+    for line in kept:
+        # An empty value ends in a semicolon there: a colon would take the field away.
+        name, _, value = line.partition(":")
+        words += ["-H", line if value.strip() else f"{name};"]
+    if b"content-length" in names:
+        words += ["-H", "Content-Type:", "--data-binary", content.decode()]
+    words.append(f"http://{address}:{port}{request.target.decode('latin-1')}")
+    return " ".join(shlex.quote(word) for word in words)
+
+
 def explain(name: str) -> str:
     """The rule of a case, its octets and one-line reproducers.
 
@@ -218,6 +253,8 @@ def explain(name: str) -> str:
         return "\n".join(lines_)
     if len(writes) == 1:
         lines_.append(reproducer(writes[0], address="127.0.0.1", port="PORT"))
+        if line := curl(writes[0], address="127.0.0.1", port="PORT"):
+            lines_.append(line)
     is_half_closed = any(step.op is Op.FIN for step in own)
     lines_.append(script(*writes, address="127.0.0.1", port="PORT", half_close=is_half_closed))
     return "\n".join(lines_)

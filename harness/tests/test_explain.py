@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 
@@ -130,3 +131,38 @@ def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
         assert explain.minimised("get-plain", target).endswith("nothing to make smaller")
     assert "fail, with " in text
     assert "nc -q 1 127.0.0.1" in text
+
+
+@pytest.mark.parametrize(
+    ("octets", "said"),
+    [
+        (b"GET /a?b HTTP/1.1\r\nHost: h\r\nX-A: 'v'\r\nX-B:\r\n\r\n", True),
+        (b"POST /mirror HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello", True),
+        (b"GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", False),  # not valid
+        (b"GET / HTTP/1.0\r\nHost: h\r\n\r\n", False),
+        (b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", False),
+        (b"GET / HTTP/1.1\r\nHost: h\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", False),
+    ],
+)
+def test_curl_says_what_it_can_say(octets: bytes, said: bool) -> None:
+    assert (explain.curl(octets, address="127.0.0.1", port=1) is not None) == said
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not on this machine")
+def test_the_curl_line_sends_the_same_request() -> None:
+    seen: list[bytes] = []
+
+    def keep(connection: socket.socket) -> None:
+        seen.append(peers.head(connection))
+        connection.sendall(peers.BAD)
+
+    octets = b"DELETE /a?b=%41 HTTP/1.1\r\nHost: h\r\nX-A: 'v' \"w\"\r\nX-B:\r\n\r\n"
+    with peers.peer(keep) as peer:
+        line = explain.curl(octets, address="127.0.0.1", port=peer.port)
+        assert line is not None
+        subprocess.run(["sh", "-c", line], capture_output=True, check=False, timeout=20)
+    first, *fields = seen[0].split(b"\r\n")
+    assert first == b"DELETE /a?b=%41 HTTP/1.1"
+    assert sorted(fields) == sorted(
+        [b"Host: 127.0.0.1:%d" % peer.port, b"X-A: 'v' \"w\"", b"X-B:", b"", b""]
+    )

@@ -177,7 +177,8 @@ NOTED_ONLY = frozenset({"B39"})
 UNSTEADY = frozenset({"chunk-hundred-thousand-of-one"})
 # What these bugs do to these cases depends on how much of them is there when it is read.
 RACES = frozenset({
-    "B61 error-answer-while-sending", "B65 pipeline-second-incomplete",
+    "B59 chunk-line-1m", "B61 error-answer-while-sending", "B65 pipeline-second-incomplete",
+    "B70 smuggle-expect-early-answer",
 })  # fmt: skip
 CUTS_MAX = 60  # steps; more would not end within the rogue's timeouts
 CUT_MS = 25  # between two pieces, so that a busy rogue still reads them apart

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import secrets
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import msgspec
 
 from httpmark.harness import (
+    address,
     catalogue,
     conformance,
     delivery,
@@ -59,60 +58,20 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     rerun: Path | None = None  # a run folder whose failures are taken
 
 
-class Address(msgspec.Struct, frozen=True):
-    """Where a target listens, and the Host value of its URL."""
-
-    address: str
-    port: int
-    host: str
-    unix: str | None = None
-    tls: bool = False
-
-    def target(
-        self, *, path: str, host: str | None = None, cacert: Path | None = None
-    ) -> conformance.Target:
-        """The target that listens there."""
-        return conformance.Target(
-            name="target",
-            address=self.address,
-            port=self.port,
-            host=host or self.host,
-            path=path,
-            unix=self.unix,
-            tls=self.tls,
-            ca_file=str(cacert) if cacert else None,
-        )
-
-
-_PORTS = {"http": 80, "https": 443}
-
-
-def address(text: str, *, allow_remote: bool) -> Address:
-    """Read ``http://host:port/``, ``https://host:port/``, ``unix:PATH`` or ``host:port``.
-
-    :raises HarnessError: it is none of them, or names another machine without leave.
-    """
-    if text.startswith("unix:"):
-        if not (path := text[5:]):
-            raise HarnessError(f"{text}: no path; write unix:/run/server.sock")
-        return Address("localhost", 80, "localhost", unix=path)
-    split = urlsplit(text if "://" in text else f"http://{text}")
-    if split.scheme not in _PORTS:
-        raise HarnessError(f"{text}: only http://, https:// and unix: targets")
-    try:
-        port = split.port or _PORTS[split.scheme]
-    except ValueError:
-        raise HarnessError(f"{text}: the port must be a number from 1 to 65535") from None
-    if not split.hostname:
-        raise HarnessError(f"{text}: no host; write http://127.0.0.1:8080/")
-    name = "127.0.0.1" if split.hostname == "localhost" else split.hostname
-    try:
-        local = ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        local = False
-    if not local and not allow_remote:
-        raise HarnessError(f"{text} is not this machine: add --allow-remote if you may test it")
-    return Address(name, port, split.netloc.rpartition("@")[2], tls=split.scheme == "https")
+def _target(
+    where: address.Address, *, path: str, host: str | None = None, cacert: Path | None = None
+) -> conformance.Target:
+    """The target that listens there."""
+    return conformance.Target(
+        name="target",
+        address=where.address,
+        port=where.port,
+        host=host or where.host,
+        path=path,
+        unix=where.unix,
+        tls=where.tls,
+        ca_file=str(cacert) if cacert else None,
+    )
 
 
 def asked(
@@ -123,7 +82,7 @@ def asked(
     :raises HarnessError: no address, or another machine without leave.
     :raises Unusable: nothing answers there.
     """
-    target = address(text, allow_remote=allow_remote).target(path=path, cacert=cacert)
+    target = _target(address.read(text, allow_remote=allow_remote), path=path, cacert=cacert)
     if conformance.hello(target) is None:
         raise Unusable(f"{text}: nothing answers there: is the server running?")
     return msgspec.structs.replace(target, capabilities=discovery.capabilities(target))
@@ -197,10 +156,10 @@ class Checker:
             raise NothingSelected("nothing selected: no such case in these suites")
         self.server = served(options.serve, self.manifest) if options.serve else None
         if self.server is None:
-            self.address = address(options.target, allow_remote=options.allow_remote)
+            self.address = address.read(options.target, allow_remote=options.allow_remote)
         else:
             port = wire.free_port()
-            self.address = Address("127.0.0.1", port, f"127.0.0.1:{port}")
+            self.address = address.Address("127.0.0.1", port, f"127.0.0.1:{port}")
         self.last: Run | None = None
         self.folder = run.folder(options.out)
 
@@ -229,8 +188,8 @@ class Checker:
 
         :raises Unusable: nothing answers there.
         """
-        target = self.address.target(
-            path=self.options.path, host=self.options.host, cacert=self.options.cacert
+        target = _target(
+            self.address, path=self.options.path, host=self.options.host, cacert=self.options.cacert
         )
         target = msgspec.structs.replace(target, death=death)
         if conformance.hello(target) is None:

@@ -207,7 +207,7 @@ class Plan:
 
     def __init__(self, config: pytest.Config) -> None:
         """:raises HarnessError: an option or the configuration file is wrong."""
-        from httpmark.harness import baseline, catalogue, check, cli, configuration, gates
+        from httpmark.harness import address, baseline, catalogue, cli, configuration, gates
         from httpmark.harness.model import Level
 
         said: dict[str, Any] = {}
@@ -229,7 +229,7 @@ class Plan:
         self.strict = bool(said.get("strict_baseline"))
         self.baseline = baseline.read(Path(file), known=known) if file else None
         if self.target is not None:
-            check.address(self.target, allow_remote=bool(said.get("allow_remote")))
+            address.read(self.target, allow_remote=bool(said.get("allow_remote")))
         chosen = self.catalogue.select(said.get("cases", ()), said.get("exclude", ()))
         wanted = tuple(option("--httpmark-suite")) or said.get("suites", self.catalogue.suites)
         self.suites: dict[str, list[Family]] = {}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from urllib.parse import urlsplit
 
 from httpmark.harness import resources, wire
+from httpmark.harness.address import is_local, read
 from httpmark.harness.model import HarnessError, Server
 
 _HOST_AND_PORT = re.compile(r"[^/\s]+:\d+/?")
-_PORTS = {"http": 80, "https": 443}
 
 
 class Standing:
@@ -28,7 +27,7 @@ class Standing:
         self.port = port
         self.tls_port = port if is_tls else None
         self.path = path
-        self._is_local = ipaddress.ip_address(address).is_loopback
+        self._is_local = is_local(address)
         self.server = Server(
             name=name,
             title=name,
@@ -66,25 +65,15 @@ def parse(text: str, *, allow_remote: bool) -> Standing | None:
     """
     if "://" not in text and not _HOST_AND_PORT.fullmatch(text):
         return None
-    split = urlsplit(text if "://" in text else f"http://{text}")
-    if split.scheme not in _PORTS:
-        raise HarnessError(f"{text}: http:// and https:// can be loaded")
+    where = read(text, allow_remote=allow_remote)
     try:
-        port = split.port or _PORTS[split.scheme]
-    except ValueError:
-        raise HarnessError(f"{text}: the port must be a number from 1 to 65535") from None
-    host = "127.0.0.1" if split.hostname == "localhost" else split.hostname or ""
-    try:
-        local = ipaddress.ip_address(host).is_loopback
+        ipaddress.ip_address(where.address)
     except ValueError:
         raise HarnessError(f"{text}: write the host as an IP address") from None
-    if not local and not allow_remote:
-        raise HarnessError(f"{text} is not this machine: add --allow-remote if you may load it")
-    path = split.path + (f"?{split.query}" if split.query else "")
     return Standing(
         text,
-        address=host,
-        port=port,
-        is_tls=split.scheme == "https",
-        path=None if path in ("", "/") and "://" not in text else path or "/",
+        address=where.address,
+        port=where.port,
+        is_tls=where.tls,
+        path=None if where.path in ("", "/") and "://" not in text else where.path or "/",
     )

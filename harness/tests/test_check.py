@@ -4,41 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from httpmark.harness import check
-from httpmark.harness.model import HarnessError, Word
+from httpmark.harness.model import Word
 
 from . import peers
-
-
-@pytest.mark.parametrize(
-    ("text", "address", "port", "host"),
-    [
-        ("http://127.0.0.1:8080/", "127.0.0.1", 8080, "127.0.0.1:8080"),
-        ("127.0.0.1:8080", "127.0.0.1", 8080, "127.0.0.1:8080"),
-        ("http://localhost/", "127.0.0.1", 80, "localhost"),
-        ("http://[::1]:81/x", "::1", 81, "[::1]:81"),
-        ("http://127.9.9.9:1", "127.9.9.9", 1, "127.9.9.9:1"),
-    ],
-)
-def test_a_target_is_read(text: str, address: str, port: int, host: str) -> None:
-    assert check.address(text, allow_remote=False) == check.Address(address, port, host)
-
-
-@pytest.mark.parametrize("text", ["http://192.0.2.1/", "example.org:80", "http://10.0.0.1:8080/"])
-def test_another_machine_needs_leave(text: str) -> None:
-    with pytest.raises(HarnessError, match="--allow-remote"):
-        check.address(text, allow_remote=False)
-    assert check.address(text, allow_remote=True).port in (80, 8080)
-
-
-@pytest.mark.parametrize(
-    "text", ["unix:", "http://127.0.0.1:99999/", "http://:80/", "ftp://127.0.0.1/"]
-)
-def test_what_is_no_target_is_said(text: str) -> None:
-    with pytest.raises(HarnessError):
-        check.address(text, allow_remote=True)
 
 
 class Said:

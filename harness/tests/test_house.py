@@ -40,6 +40,7 @@ FLOORS = (
         "servers",
     ),
     (
+        "address",
         "certificates",
         "wire",
         "probe",

@@ -47,9 +47,9 @@ def test_targets_are_read(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("ftp://127.0.0.1/", "http:// and https://"),
+        ("ftp://127.0.0.1/", "only http://"),
         ("http://127.0.0.1:99999/", "port"),
-        ("http://example.org/", "IP address"),
+        ("http://example.org/", "--allow-remote"),
         ("http://192.0.2.1/", "--allow-remote"),
         ("192.0.2.1:80", "--allow-remote"),
     ],
@@ -57,6 +57,11 @@ def test_targets_are_read(
 def test_what_cannot_be_loaded_is_said(text: str, said: str) -> None:
     with pytest.raises(HarnessError, match=said):
         parse(text)
+
+
+def test_a_load_is_laid_on_one_machine_not_on_a_name() -> None:
+    with pytest.raises(HarnessError, match="IP address"):
+        parse("http://example.org/", allow_remote=True)
 
 
 def test_leave_is_leave() -> None:

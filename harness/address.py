@@ -1,0 +1,61 @@
+"""Where a server that already runs listens, as people write it."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+import msgspec
+
+from httpmark.harness.model import HarnessError
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class Address(msgspec.Struct, frozen=True):
+    """A place to connect to, and what its URL says besides."""
+
+    address: str
+    port: int
+    host: str  # the Host value
+    unix: str | None = None  # the path of a Unix socket, instead of address and port
+    tls: bool = False
+    path: str = ""  # with its query; empty where none was written
+
+
+def read(text: str, *, allow_remote: bool) -> Address:
+    """Read ``http://host:port/``, ``https://host:port/``, ``unix:PATH`` or ``host:port``.
+
+    :raises HarnessError: it is none of them, or names another machine without leave.
+    """
+    if text.startswith("unix:"):
+        if not (path := text[5:]):
+            raise HarnessError(f"{text}: no path; write unix:/run/server.sock")
+        return Address("localhost", 80, "localhost", unix=path)
+    split = urlsplit(text if "://" in text else f"http://{text}")
+    if split.scheme not in _PORTS:
+        raise HarnessError(f"{text}: only http://, https:// and unix: targets")
+    try:
+        port = split.port or _PORTS[split.scheme]
+    except ValueError:
+        raise HarnessError(f"{text}: the port must be a number from 1 to 65535") from None
+    if not split.hostname:
+        raise HarnessError(f"{text}: no host; write http://127.0.0.1:8080/")
+    name = "127.0.0.1" if split.hostname == "localhost" else split.hostname
+    if not is_local(name) and not allow_remote:
+        raise HarnessError(f"{text} is not this machine: add --allow-remote if you may test it")
+    return Address(
+        name,
+        port,
+        split.netloc.rpartition("@")[2],
+        tls=split.scheme == "https",
+        path=split.path + (f"?{split.query}" if split.query else ""),
+    )
+
+
+def is_local(name: str) -> bool:
+    """Whether an address is of this machine's loopback; a name that is no address is not."""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -78,15 +78,8 @@ def _final(seen: Seen) -> tuple[reader.Response | None, str]:
 
 def _actual(seen: Seen) -> str:
     """What came back, in a few words."""
-    match seen.outcome:
-        case Outcome.REFUSED:
-            return "no connection"
-        case Outcome.HUNG:
-            return "silence until the deadline"
-        case Outcome.CLOSED:
-            return "closed without an octet"
-        case Outcome.RESET:
-            return "reset without an octet"
+    if seen.outcome is not Outcome.ANSWERED:
+        return seen.outcome.said
     response, why = _final(seen)
     if response is None:
         return why

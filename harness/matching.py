@@ -103,15 +103,8 @@ def judge(
 
 def describe(case: Case, sight: Sight) -> str:
     """What came back, in a few words."""
-    match sight.outcome:
-        case Outcome.REFUSED:
-            return "no connection"
-        case Outcome.HUNG:
-            return "silence until the deadline"
-        case Outcome.CLOSED:
-            return "closed without an octet"
-        case Outcome.RESET:
-            return "reset without an octet"
+    if sight.outcome is not Outcome.ANSWERED:
+        return sight.outcome.said
     finals = (*sight.answers, *sight.after)
     said = [str(final.response.status) for final in finals[:4]]
     if len(finals) > 4:

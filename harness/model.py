@@ -54,6 +54,19 @@ class Outcome(enum.StrEnum):
     HUNG = "hung"  # nothing until the deadline
     REFUSED = "refused"  # no connection
 
+    @property
+    def said(self) -> str:
+        """The outcome for people; an answer says more by itself."""
+        return _SAID.get(self, str(self))
+
+
+_SAID = {
+    Outcome.REFUSED: "no connection",
+    Outcome.HUNG: "silence until the deadline",
+    Outcome.CLOSED: "closed without an octet",
+    Outcome.RESET: "reset without an octet",
+}
+
 
 class End(enum.StrEnum):
     """How the connection ended, apart from the outcome."""

@@ -10,10 +10,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from httpmark.harness import compare, engines, load, run, statistics
+from httpmark.harness import compare, load, run, statistics
 from httpmark.harness.model import (
     BytesPerConnection,
     HarnessError,
@@ -26,43 +25,24 @@ from httpmark.harness.model import (
 )
 from httpmark.harness.statistics import Gate
 
-from .test_load import Up, fold_of
+from .test_load import Scripted, Up, fold_of
 from .test_manners import run as command
 
 PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
 Cost = Callable[[int], float]
 
 
-class Machine:
+class Machine(Scripted):
     """An engine whose figures follow from how many samples it has taken: noise, drift, a fault."""
 
     name = "machine"
 
     def __init__(self, costs: dict[str, Cost], **changes: object) -> None:
-        self.costs = costs
-        self.changes = changes
-        self.up = ""
-        self.taken = 0
+        super().__init__({}, **changes)
+        self.by_sample = costs
 
-    def version(self) -> str:
-        return "1"
-
-    def cannot(self, plan: LoadPlan) -> str | None:
-        return None
-
-    def measure(
-        self, plan: LoadPlan, target: engines.Target, *, duration_s: float,
-        cpus: frozenset[int] | None,
-    ) -> engines.Measured:  # fmt: skip
-        cost = self.costs[self.up](self.taken)
-        self.taken += 1
-        measured = engines.Measured(
-            requests=round(1e9 / cost), seconds=1.0, errors={}, established=plan.connections,
-            server_ns_per_request=cost, client_ns_per_request=30.0, server_on_cpu_ratio=1.0,
-            client_on_cpu_ratio=0.1, run_delay_ratio=0.0, littles_law_ratio=1.0,
-            latency_us=None, latency_reason="none", histogram=None,
-        )  # fmt: skip
-        return msgspec.structs.replace(measured, **self.changes.get(self.up, {}))  # type: ignore[arg-type]
+    def cost(self) -> float:
+        return self.by_sample[self.up](len(self.order) - 1)
 
 
 def contestants(machine: Machine, *names: str) -> list[load.Contestant]:

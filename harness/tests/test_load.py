@@ -53,13 +53,17 @@ class Scripted:
     def cannot(self, plan: LoadPlan) -> str | None:
         return None
 
+    def cost(self) -> float:
+        """CPU ns per request of the next sample of what is up."""
+        return next(self.costs[self.up])
+
     def measure(
         self, plan: LoadPlan, target: engines.Target, *, duration_s: float,
         cpus: frozenset[int] | None,
     ) -> engines.Measured:  # fmt: skip
         self.order.append(self.up)
         self.rates.append(plan.rate)
-        cost = next(self.costs[self.up])
+        cost = self.cost()
         requests = round(1e9 / cost)
         measured = engines.Measured(
             requests=requests, seconds=1.0, errors={}, established=plan.connections,

@@ -314,22 +314,24 @@ TEST(ProbeEngine, each_awaited_response_knows_its_request) {
   EXPECT_LT(seen.end_us, 900'000u);
 }
 
+// A server that says 100 Continue and answers when it has read some content.
+void continues(int fd) {
+  hear_heads(fd, 1);
+  say(fd, "HTTP/1.1 100 Continue\r\n\r\n");
+  char buffer[16];
+  if (recv(fd, buffer, sizeof buffer, 0) > 0) say(fd, kOk);
+  hear_heads(fd, 9);
+}
+
 TEST(ProbeEngine, a_look_leaves_the_answer_to_the_await) {
-  const auto play = [](int fd) {
-    hear_heads(fd, 1);
-    say(fd, "HTTP/1.1 100 Continue\r\n\r\n");
-    char buffer[16];
-    if (recv(fd, buffer, sizeof buffer, 0) > 0) say(fd, kOk);
-    hear_heads(fd, 9);
-  };
-  const Seen seen = play_one(play, {{send_step(kGet), await_step(1000, 5), send_step("body"),
-                                     await_step(1000, 4), await_step(1000)}});
+  const Seen seen = play_one(continues, {{send_step(kGet), await_step(1000, 5), send_step("body"),
+                                          await_step(1000, 4), await_step(1000)}});
   EXPECT_EQ(seen.finals, 1);
   EXPECT_EQ(seen.flags, 0);
   EXPECT_LT(seen.end_us, 900'000u);
   // An interim answer is no final one, and a look that runs out is no failed wait.
-  const Seen looked =
-      play_one(play, {{send_step(kGet), await_step(100, 4), send_step("body"), await_step(1000)}});
+  const Seen looked = play_one(
+      continues, {{send_step(kGet), await_step(100, 4), send_step("body"), await_step(1000)}});
   EXPECT_EQ(looked.finals, 1);
   EXPECT_EQ(looked.flags, 0);
   EXPECT_GT(looked.end_us, 90'000u);
@@ -363,18 +365,11 @@ TEST(ProbeEngine, octets_only_for_a_server_that_still_waits) {
 }
 
 TEST(ProbeEngine, interim_answers_count_only_where_any_answer_does) {
-  const auto play = [](int fd) {
-    hear_heads(fd, 1);
-    say(fd, "HTTP/1.1 100 Continue\r\n\r\n");
-    char buffer[16];
-    if (recv(fd, buffer, sizeof buffer, 0) > 0) say(fd, kOk);
-    hear_heads(fd, 9);
-  };
-  const Seen seen =
-      play_one(play, {{send_step(kGet), await_step(1000, 3), send_step("body"), await_step(1000)}});
+  const Seen seen = play_one(
+      continues, {{send_step(kGet), await_step(1000, 3), send_step("body"), await_step(1000)}});
   EXPECT_EQ(seen.finals, 1);
   EXPECT_EQ(seen.flags, 0);
-  const Seen waited = play_one(play, {{send_step(kGet), await_step(100)}});
+  const Seen waited = play_one(continues, {{send_step(kGet), await_step(100)}});
   EXPECT_EQ(waited.finals, 0);
   EXPECT_EQ(waited.flags, kExchangeAwaitRanOut);
 }

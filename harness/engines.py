@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -127,15 +127,29 @@ def pinned(cpus: frozenset[int] | None) -> Iterator[None]:
 
 
 def _run(
-    command: Sequence[str], *, timeout_s: float, cpus: frozenset[int] | None
+    command: Sequence[str],
+    *,
+    timeout_s: float,
+    cpus: frozenset[int] | None,
+    env: Mapping[str, str] | None = None,
 ) -> tuple[int, str, str, float]:
-    """Run to the end: exit code, standard output, standard error, CPU seconds of the child."""
+    """Run to the end: exit code, standard output, standard error, CPU seconds of the child.
+
+    :param env: variables beside those we have.
+    :raises Unusable: it did not end in time; it has been stopped.
+    """
     with (
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as errors,
     ):
         with pinned(cpus):
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=errors,
+                env={**os.environ, **(env or {})},
+            )
         try:
             code, used = _wait(process, timeout_s)
         except BaseException:
@@ -161,7 +175,8 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, floa
             process.returncode = os.waitstatus_to_exitcode(status)
             return process.returncode, usage.ru_utime + usage.ru_stime
         if time.monotonic() > end:
-            raise Unusable(f"{Path(str(process.args[0])).name} did not end in time")  # type: ignore[index]
+            name = Path(str(process.args[0])).name  # type: ignore[index]
+            raise Unusable(f"{name} did not end within {timeout_s:.0f} s and was stopped")
         time.sleep(0.02)
 
 
@@ -370,16 +385,26 @@ class _Foreign:
             return "it cannot split requests"
         if plan.bind:
             return "it cannot bind source addresses"
-        if plan.tls_version or plan.tls_ciphers:
-            return "it cannot pin the version of TLS"
+        if plan.tls:
+            return self._cannot_pin(plan)
         return None
 
+    def _cannot_pin(self, plan: LoadPlan) -> str | None:
+        return "it cannot pin the version of TLS"
+
     def _run(
-        self, words: Sequence[str], target: Target, *, timeout_s: float, cpus: frozenset[int] | None
+        self,
+        words: Sequence[str],
+        target: Target,
+        *,
+        timeout_s: float,
+        cpus: frozenset[int] | None,
+        env: Mapping[str, str] | None = None,
     ) -> tuple[str, str, int, Accounts]:
         """Standard output, what it said where it failed, its own CPU ns, the target's accounts."""
         close = _open_books(target.pids)
-        code, out, errors, used = _run([self._executable, *words], timeout_s=timeout_s, cpus=cpus)
+        command = [self._executable, *words]
+        code, out, errors, used = _run(command, timeout_s=timeout_s, cpus=cpus, env=env)
         said = errors or out.strip() or f"exit code {code}"
         return out, said, round(used * 1e9), close()
 
@@ -400,17 +425,20 @@ class Wrk(_Foreign):
             return "it pipelines in batches only"
         return super().cannot(plan)
 
+    def _cannot_pin(self, plan: LoadPlan) -> str | None:
+        return None  # it has no option for it, but it heeds OpenSSL's configuration
+
     def measure(
         self, plan: LoadPlan, target: Target, *, duration_s: float, cpus: frozenset[int] | None
     ) -> Measured:
-        with _pipeline_script(plan.depth) as script:
+        with _pipeline_script(plan.depth) as script, _openssl_pinned(plan) as env:
             words = [
                 *("-c", str(plan.connections), "-t", str(plan.threads)),
                 *("-d", f"{max(1, round(duration_s))}s", "-s", script),
                 target.url(plan),
             ]
             out, said, used, accounts = self._run(
-                words, target, timeout_s=duration_s + _GRACE_S, cpus=cpus
+                words, target, timeout_s=duration_s + _GRACE_S, cpus=cpus, env=env
             )
         return parse_wrk(out, failure=said, plan=plan, client_cpu_ns=used, accounts=accounts)
 
@@ -465,12 +493,18 @@ class H2load(_Foreign):
             return "its rate is one of connections"
         return super().cannot(plan)
 
+    def _cannot_pin(self, plan: LoadPlan) -> str | None:
+        if plan.tls_version == "1.3":
+            return None
+        return "it takes the highest version of TLS that the server has, and cannot pin 1.2"
+
     def measure(
         self, plan: LoadPlan, target: Target, *, duration_s: float, cpus: frozenset[int] | None
     ) -> Measured:
         words = [
             *("--h1", "-c", str(plan.connections), "-m", str(plan.depth)),
             *("-t", str(plan.threads), "-D", f"{max(1, round(duration_s))}"),
+            *(("--tls13-ciphers", plan.tls_ciphers) if plan.tls_ciphers else ()),
             target.url(plan),
         ]
         out, said, used, accounts = self._run(
@@ -499,6 +533,30 @@ def _pipeline_script(depth: int) -> Iterator[str]:
             "request = function() return batch end\n"
         )
         yield str(script)
+
+
+@contextlib.contextmanager
+def _openssl_pinned(plan: LoadPlan) -> Iterator[dict[str, str]]:
+    """The environment in which a program's OpenSSL speaks a plan's version and cipher only.
+
+    By a configuration of defaults, config(5) and SSL_CONF_cmd(3) of OpenSSL: it binds programs that
+    set neither themselves.
+    """
+    if plan.tls_version is None:
+        yield {}
+        return
+    version = f"TLSv{plan.tls_version}"
+    lines = [f"MinProtocol = {version}", f"MaxProtocol = {version}"]
+    if plan.tls_ciphers:
+        kind = "Ciphersuites" if plan.tls_version == "1.3" else "CipherString"
+        lines.append(f"{kind} = {plan.tls_ciphers}")
+    with tempfile.TemporaryDirectory(prefix="httpmark-openssl-") as folder:
+        path = Path(folder) / "openssl.cnf"
+        path.write_text(
+            "openssl_conf = all\n[all]\nssl_conf = ssl\n[ssl]\nsystem_default = client\n"
+            "[client]\n" + "\n".join(lines) + "\n"
+        )
+        yield {"OPENSSL_CONF": str(path)}
 
 
 _WRK_TOTAL = re.compile(r"(\d+) requests in ([0-9.]+)(us|ms|s|m|h),")
@@ -658,6 +716,7 @@ _H2LOAD_REQUESTS = re.compile(
     r"(\d+) failed, (\d+) errored, (\d+) timeout"
 )
 _H2LOAD_STATUS = re.compile(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx")
+_H2LOAD_TLS = re.compile(r"^TLS Protocol: TLSv(\S+)\nCipher: (\S+)", re.MULTILINE)
 _H2LOAD_TIMES = re.compile(r"time for request:\s+" + r"\s+".join([r"([0-9.]+)(us|ms|s|m|h)"] * 4))
 
 
@@ -666,7 +725,8 @@ def parse_h2load(
 ) -> Measured:
     """h2load's text as a measurement.
 
-    :raises Unusable: there was no answer at all; h2load ends with 0 even then.
+    :raises Unusable: there was no answer at all (h2load ends with 0 even then), or TLS was not that
+        of the plan.
     """
     end, counts, status, times = (
         pattern.search(out)
@@ -677,6 +737,10 @@ def parse_h2load(
     seconds, requests = float(end[1]) * _UNIT_S[end[2]], int(counts[3])
     if requests == 0 or seconds == 0:
         raise Unusable("h2load: no answer at all; it does not say why")
+    spoken = _H2LOAD_TLS.search(out)
+    tls = f"TLSv{spoken[1]} {spoken[2]}" if spoken else None
+    if plan.tls and (spoken is None or spoken[1] != plan.tls_version):
+        raise Unusable(f"h2load: spoke {tls or 'no TLS'}, and {plan.tls_version} is pinned")
     errors = {
         "failed": int(counts[5]),
         "timeout": int(counts[7]),
@@ -697,6 +761,7 @@ def parse_h2load(
     return msgspec.structs.replace(
         counted,
         latency_us={"mean": mean_s * 1e6, "max": float(times[3]) * _UNIT_S[times[4]] * 1e6},
+        tls=tls,
         littles_law_ratio=requests / seconds * mean_s / (plan.connections * plan.depth),
     )
 

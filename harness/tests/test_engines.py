@@ -8,6 +8,7 @@ import math
 import os
 import re
 import socket
+import ssl
 import stat
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import msgspec
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from httpmark.harness import binaries, engines
+from httpmark.harness import binaries, certificates, engines, resources
 from httpmark.harness.model import HarnessError, LoadMode, LoadPlan, LoadRequest, Unusable
 
 from . import peers
@@ -434,6 +435,80 @@ def test_h2load_runs() -> None:
     assert measured.errors == {}
 
 
+def test_tls_of_another_version_than_h2load_was_asked_for_is_no_measurement() -> None:
+    told = "TLS Protocol: TLSv1.3\nCipher: TLS_AES_128_GCM_SHA256\nALPN\n" + H2LOAD
+    plan = msgspec.structs.replace(PLAN, tls_version="1.3")
+    found = engines.parse_h2load(told, failure="", plan=plan, client_cpu_ns=1)
+    assert found.tls == "TLSv1.3 TLS_AES_128_GCM_SHA256"
+    with pytest.raises(Unusable, match=r"spoke TLSv1\.3 .*, and 1\.2 is pinned"):
+        engines.parse_h2load(
+            told, failure="", plan=msgspec.structs.replace(plan, tls_version="1.2"), client_cpu_ns=1
+        )
+    with pytest.raises(Unusable, match="spoke no TLS"):
+        engines.parse_h2load(H2LOAD, failure="", plan=plan, client_cpu_ns=1)
+
+
+# --- TLS, and an end for all -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "cipher"),
+    [
+        pytest.param("wrk", "1.2", "ECDHE-ECDSA-AES128-GCM-SHA256", marks=pytest.mark.needs("wrk")),
+        pytest.param("wrk", "1.3", "TLS_AES_128_GCM_SHA256", marks=pytest.mark.needs("wrk")),
+        pytest.param("h2load", "1.3", "TLS_AES_128_GCM_SHA256", marks=pytest.mark.needs("h2load")),
+    ],
+)
+def test_foreign_engines_speak_the_tls_that_is_pinned(
+    name: str, version: str, cipher: str, tmp_path: Path
+) -> None:
+    made = certificates.Authority(tmp_path).server()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.certificate, made.key)
+    spoken = set()
+
+    def over_tls(connection: socket.socket) -> None:
+        with context.wrap_socket(connection, server_side=True) as stream:
+            agreed = stream.cipher()
+            assert agreed is not None
+            spoken.add((stream.version(), agreed[0]))
+            while stream.recv(65536):
+                stream.sendall(peers.OK)
+
+    plan = msgspec.structs.replace(
+        PLAN, connections=2, depth=1, tls_version=version, tls_ciphers=cipher
+    )
+    engine = engines.engine(name)
+    assert engine.cannot(plan) is None
+    with peers.peer(over_tls) as peer:
+        target = engines.Target("127.0.0.1", peer.port, tls_port=peer.port)
+        measured = engine.measure(plan, target, duration_s=1, cpus=None)
+    assert measured.requests > 10
+    assert spoken == {(f"TLSv{version}", cipher)}
+
+
+def test_an_engine_that_hangs_is_stopped_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As h2load did with 512 clients over TLS: it waits for the last of them for ever.
+    monkeypatch.setattr(engines, "_GRACE_S", 0.2)
+    path = tmp_path / "h2load"
+    path.write_text("#!/bin/sh\necho starting benchmark...\nexec sleep 1000\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    begun = time.monotonic()
+    with pytest.raises(Unusable, match="h2load did not end within 0 s and was stopped"):
+        engines.H2load(str(path)).measure(
+            PLAN, engines.Target("127.0.0.1", 1), duration_s=0.1, cpus=None
+        )
+    assert time.monotonic() - begun < 60
+    sleeping = [
+        words
+        for pid in resources.tree([os.getpid()])
+        if "sleep\x001000" in (words := Path(f"/proc/{pid}/cmdline").read_text())
+    ]
+    assert sleeping == [], "nothing is left behind"
+
+
 # --- one plan, and what each engine can do of it -----------------------------------------------
 
 
@@ -450,7 +525,8 @@ def test_h2load_runs() -> None:
         (engines.Wrk2, {}, "constant rate"),
         (engines.Wrk2, {"mode": LoadMode.OPEN, "arrivals": "poisson"}, "arrivals"),
         (engines.H2load, {"mode": LoadMode.OPEN}, "connections"),
-        (engines.H2load, {"tls_version": "1.2"}, "TLS"),
+        (engines.H2load, {"tls_version": "1.2"}, "cannot pin 1.2"),
+        (engines.Wrk2, {"mode": LoadMode.OPEN, "tls_version": "1.3"}, "cannot pin"),
     ],
 )
 def test_what_an_engine_cannot_do_is_said_before(

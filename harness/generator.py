@@ -1,0 +1,234 @@
+"""What generators themselves cost: CPU ns of ours per verified response, beside wrk and h2load.
+
+``python -m httpmark.harness.generator`` prints the table. Against null, which leaves a generator
+all the room there is, engines take turns in random order within blocks, each with a fresh null on a
+processor of its own: what befalls the machine for a while befalls all (load.md 4.3). wrk and h2load
+are charged from their start, so for opening their connections, too; of an answer they look at
+nothing but the status.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import secrets
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from httpmark.harness import certificates, engines, load, runtime, servers, statistics, wire
+from httpmark.harness.model import HarnessError, LoadPlan, Tls, Unusable
+
+# The reference costs 60 to 80 ns: a generator that costs more would measure itself.
+AIM_NS = 45.0
+AIM_DEPTH = 256
+ENGINES = ("native", "wrk", "h2load")
+DEPTHS = (1, 16, 256)
+CONNECTIONS = 64
+_TLS_VERSION, _TLS_CIPHER = "1.3", "TLS_AES_128_GCM_SHA256"
+_WARMUP_S = 0.3
+_ADDRESS = "127.0.0.1"
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """What one engine costs at one depth; None with the reason where it was not measured.
+
+    ``client_ns`` is the median of the rounds, CPU (user + system) per response in ns;
+    ``null_ns`` what null paid for the same responses.
+    """
+
+    engine: str
+    depth: int
+    tls: str | None  # version and cipher that are pinned; None is plain
+    client_ns: float | None
+    interval_95: tuple[float, float] | None
+    null_ns: float | None
+    requests_per_second: float | None
+    rounds: int
+    redone: int
+    errors: dict[str, int]
+    reason: str | None = None
+
+    @property
+    def meets_aim(self) -> bool | None:
+        """Whether the need of the generator is met; None where there is none, or no figure."""
+        is_aimed_at = self.engine == "native" and self.depth == AIM_DEPTH and self.tls is None
+        return self.client_ns <= AIM_NS if is_aimed_at and self.client_ns is not None else None
+
+
+def plans() -> list[LoadPlan]:
+    """Every depth, plain and over TLS."""
+    return [
+        LoadPlan(
+            name=f"depth {depth}{' TLS' if version else ''}",
+            title="the generator itself",
+            why="null leaves it all the room there is",
+            connections=CONNECTIONS,
+            depth=depth,
+            duration_s=1.0,
+            warmup_s=_WARMUP_S,
+            tls_version=version,
+            tls_ciphers=_TLS_CIPHER if version else None,
+        )
+        for version in (None, _TLS_VERSION)
+        for depth in DEPTHS
+    ]
+
+
+def measure(
+    names: Sequence[str], *, rounds: int, seconds: float, seed: int, say: Callable[[str], None]
+) -> list[Cell]:
+    """Every engine at every depth, ``rounds`` times.
+
+    :param seconds: of a window.
+    :raises Unusable: null cannot be started here.
+    """
+    absent: dict[str, str] = {}
+    found: dict[str, engines.Engine] = {}
+    for name in names:
+        try:
+            found[name] = engines.engine(name)
+        except Unusable as error:
+            absent[name] = str(error)
+    null = servers.server("null")
+    runtime.prepare(null, "process", say=say)
+    draw = random.Random(seed)
+    cells = []
+    with tempfile.TemporaryDirectory(prefix="httpmark-tls-") as folder:
+        os.chmod(folder, 0o755)
+        pair = certificates.make(Path(folder), address=_ADDRESS)
+        tls = Tls(wire.free_port(_ADDRESS), pair.certificate, pair.key)
+        contestant = _null(wire.free_port(_ADDRESS), tls)
+        for plan in plans():
+            races = {
+                name: load.Race(plan, engine, [contestant], rounds=1, duration_s=seconds, seed=seed)
+                for name, engine in found.items()
+            }
+            for _ in range(rounds):
+                turns = list(races.values())
+                draw.shuffle(turns)
+                for race in turns:
+                    for _ in race.run():
+                        pass
+            say(f"{plan.name}: {rounds} rounds of {len(races)} engines")
+            cells += [_cell(name, plan, races.get(name), absent.get(name), seed) for name in names]
+    return cells
+
+
+def _null(port: int, tls: Tls) -> load.Contestant:
+    @contextlib.contextmanager
+    def start(plan: LoadPlan, place: load.Placement) -> Iterator[load.Started]:
+        running = runtime.start(
+            servers.server("null"),
+            "process",
+            address=_ADDRESS,
+            port=port,
+            workers=plan.workers,
+            cpus=None if place.server is None else ",".join(map(str, sorted(place.server))),
+            run_id=secrets.token_hex(3),
+            tls=tls if plan.tls else None,
+        )
+        try:
+            yield running
+        finally:
+            running.stop()
+
+    return load.Contestant("null", start, is_null=True, tls_port=tls.port)
+
+
+def _cell(name: str, plan: LoadPlan, race: load.Race | None, absent: str | None, seed: int) -> Cell:
+    result = race.results().get("null") if race else None
+    samples = result.samples if result else ()
+    costs = [
+        cost
+        for sample in samples
+        if not sample.errors and (cost := sample.cpu_ns_per_request.client) is not None
+    ]
+    return Cell(
+        engine=name,
+        depth=plan.depth,
+        tls=f"TLSv{plan.tls_version} {plan.tls_ciphers}" if plan.tls else None,
+        client_ns=statistics.median(costs) if costs else None,
+        interval_95=statistics.bootstrap(costs, seed=seed) if costs else None,
+        null_ns=result.cpu_ns_per_request.server if result else None,
+        requests_per_second=result.requests_per_second if result else None,
+        rounds=len(samples),
+        redone=result.redone if result else 0,
+        errors=result.errors if result else {},
+        reason=absent
+        or (result.reason if result else None)
+        or (None if costs else "no sample without errors"),
+    )
+
+
+def lines(cells: Sequence[Cell]) -> list[str]:
+    """The table as text, and whether the one aim is met."""
+    out = []
+    for tls in dict.fromkeys(cell.tls for cell in cells):
+        out += [
+            "",
+            f"THE GENERATOR ITSELF, {tls or 'plain'}: CPU ns per response, {CONNECTIONS} "
+            "connections to null (95 %)",
+            f"{'depth':>5}  {'engine':<8}{'ns':>9}  {'interval':<20}{'null ns':>9}{'req/s':>13}"
+            f"{'rounds':>8}{'redone':>8}",
+        ]
+        for cell in (one for one in cells if one.tls == tls):
+            low_high = "{:,.1f} - {:,.1f}".format(*cell.interval_95) if cell.interval_95 else "-"
+            out.append(
+                f"{cell.depth:>5}  {cell.engine:<8}{_figure(cell.client_ns, 9, 1)}  {low_high:<20}"
+                f"{_figure(cell.null_ns, 9, 1)}{_figure(cell.requests_per_second, 13, 0)}"
+                f"{cell.rounds:>8}{cell.redone:>8}"
+            )
+            if cell.reason:
+                out.append(f"       {cell.engine}: {cell.reason}")
+            if cell.errors:
+                out.append(f"       {cell.engine}: errors {cell.errors}")
+    for cell in cells:
+        if cell.meets_aim is not None:
+            word = "met" if cell.meets_aim else "MISSED"
+            out += ["", f"aim: at most {AIM_NS:.0f} ns at depth {AIM_DEPTH}, plain: {word}"]
+    return out
+
+
+def _figure(value: float | None, width: int, digits: int) -> str:
+    return f"{'-' if value is None else format(value, f',.{digits}f'):>{width}}"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The command; exit codes of the contract, 1 where the aim is missed."""
+    parser = argparse.ArgumentParser(prog="python -m httpmark.harness.generator")
+    parser.add_argument("--engine", action="append", choices=ENGINES, help="repeatable; all")
+    parser.add_argument("--rounds", type=int, default=5, help="samples of each engine")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of a window")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args(words)
+    seed = asked.seed if asked.seed is not None else secrets.randbits(31)
+
+    def say(line: str) -> None:
+        sys.stderr.write(line + "\n")
+
+    try:
+        cells = measure(
+            asked.engine or ENGINES, rounds=asked.rounds, seconds=asked.seconds, seed=seed, say=say
+        )
+    except HarnessError as error:
+        say(f"generator: {error}")
+        return error.exit_code
+    finally:
+        runtime.stop_all()
+    if asked.json:
+        text = msgspec.json.format(msgspec.json.encode({"seed": seed, "cells": cells})).decode()
+    else:
+        text = "\n".join([*lines(cells), f"seed {seed}"])
+    sys.stdout.write(text + "\n")
+    return 1 if any(cell.meets_aim is False for cell in cells) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""The table of generators: every engine at every depth, and a reason where there is no figure."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from httpmark.harness import engines, generator
+from httpmark.harness.model import LoadPlan, Unusable
+
+
+def cell(**changes: object) -> generator.Cell:
+    made = generator.Cell(
+        engine="native", depth=256, tls=None, client_ns=40.0, interval_95=(39.0, 41.5),
+        null_ns=33.0, requests_per_second=5e6, rounds=5, redone=1, errors={},
+    )  # fmt: skip
+    return msgspec.structs.replace(made, **changes)
+
+
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One depth, plain and over TLS: the test is of the table, not of the figures."""
+    kept = [plan for plan in generator.plans() if plan.depth == 16]
+    short = [msgspec.structs.replace(plan, warmup_s=0.0, connections=4) for plan in kept]
+    monkeypatch.setattr(generator, "plans", lambda: short)
+
+
+def test_every_depth_is_asked_for_plain_and_over_tls() -> None:
+    plans = generator.plans()
+    assert [(plan.depth, plan.tls) for plan in plans] == [
+        (1, False), (16, False), (256, False), (1, True), (16, True), (256, True),
+    ]  # fmt: skip
+    for plan in plans:
+        for kind in (engines.Native, engines.Wrk, engines.H2load):
+            assert object.__new__(kind).cannot(plan) is None
+
+
+def test_the_generator_is_measured_against_null_plain_and_over_tls(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few(monkeypatch)
+    words = ["--engine", "native", "--rounds", "1", "--seconds", "0.1", "--json", "--seed", "1"]
+    assert generator.main(words) == 0
+    told = capsys.readouterr()
+    assert told.err == "depth 16: 1 rounds of 1 engines\ndepth 16 TLS: 1 rounds of 1 engines\n"
+    plain, secret = json.loads(told.out)["cells"]
+    assert plain["tls"] is None
+    assert secret["tls"] == "TLSv1.3 TLS_AES_128_GCM_SHA256"
+    for one in (plain, secret):
+        assert one["errors"] == {}
+        assert one["rounds"] == 1
+        assert one["client_ns"] > 0
+        assert one["null_ns"] > 0
+    # TLS costs several times what a plain response of so few octets does.
+    assert secret["client_ns"] > plain["client_ns"]
+
+
+def test_an_engine_that_is_not_here_has_a_reason_and_no_figure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few(monkeypatch)
+
+    def absent(name: str) -> engines.Engine:
+        raise Unusable(f"{name} is not to be found: apt-get install {name}")
+
+    monkeypatch.setattr(engines, "engine", absent)
+    cells = generator.measure(["wrk"], rounds=1, seconds=0.1, seed=1, say=lambda line: None)
+    assert [(one.client_ns, one.rounds) for one in cells] == [(None, 0)] * 2
+    assert all("apt-get install wrk" in (one.reason or "") for one in cells)
+    assert "-  -" in "\n".join(generator.lines(cells))
+
+
+def test_errors_leave_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    few(monkeypatch)
+
+    class Wrong:
+        name = "native"
+
+        def measure(
+            self, plan: LoadPlan, target: engines.Target, *, duration_s: float, cpus: object
+        ) -> engines.Measured:
+            return engines.Measured(
+                requests=10, seconds=1.0, errors={"body": 3}, established=plan.connections,
+                server_ns_per_request=30.0, client_ns_per_request=40.0, server_on_cpu_ratio=1.0,
+                client_on_cpu_ratio=0.1, run_delay_ratio=0.0, littles_law_ratio=1.0,
+                latency_us=None, latency_reason="none", histogram=None,
+            )  # fmt: skip
+
+    monkeypatch.setattr(engines, "engine", lambda name: Wrong())
+    cells = generator.measure(["native"], rounds=1, seconds=0.1, seed=1, say=lambda line: None)
+    assert [(one.client_ns, one.errors) for one in cells] == [(None, {"body": 3})] * 2
+    assert cells[0].reason == "no sample without errors"
+    assert "errors {'body': 3}" in "\n".join(generator.lines(cells))
+
+
+@pytest.mark.parametrize(
+    ("changes", "met"),
+    [
+        ({}, True),
+        ({"client_ns": 45.0}, True),
+        ({"client_ns": 45.1}, False),
+        ({"client_ns": None}, None),
+        ({"depth": 16}, None),
+        ({"tls": "TLSv1.3 X"}, None),
+        ({"engine": "wrk"}, None),
+    ],
+)
+def test_the_aim_is_of_pipelined_plain_responses_of_our_own(
+    changes: dict[str, object], met: bool | None
+) -> None:
+    assert cell(**changes).meets_aim is met
+    text = "\n".join(generator.lines([cell(**changes)]))
+    assert ("aim: at most 45 ns at depth 256, plain: " in text) is (met is not None)
+    assert ("MISSED" in text) is (met is False)
+
+
+def test_the_table_holds_every_figure() -> None:
+    assert generator.lines([cell()])[1:4] == [
+        "THE GENERATOR ITSELF, plain: CPU ns per response, 64 connections to null (95 %)",
+        "depth  engine         ns  interval              null ns        req/s  rounds  redone",
+        "  256  native       40.0  39.0 - 41.5              33.0    5,000,000       5       1",
+    ]
+
+
+def test_a_missed_aim_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(generator, "measure", lambda *_, **__: [cell(client_ns=46.0)])
+    assert generator.main([]) == 1
+    assert "MISSED" in capsys.readouterr().out
+
+    def gone(*_: object, **__: object) -> list[generator.Cell]:
+        raise Unusable("httpmark-null is not installed")
+
+    monkeypatch.setattr(generator, "measure", gone)
+    assert generator.main([]) == 3
+    assert capsys.readouterr().err == "generator: httpmark-null is not installed\n"

@@ -60,6 +60,7 @@ FLOORS = (
         "engines",
         "load",
         "ladder",
+        "generator",
         "figures",
         "matrix",
         "report",

@@ -1,20 +1,17 @@
 """What generators themselves cost: CPU ns of ours per verified response, beside wrk and h2load.
 
-``python -m httpmark.harness.generator`` prints the table. Against null, which leaves a generator
-all the room there is, engines take turns in random order within blocks, each with a fresh null on a
-processor of its own: what befalls the machine for a while befalls all (load.md 4.3). wrk and h2load
-are charged from their start, so for opening their connections, too; of an answer they look at
-nothing but the status.
+Against null, which leaves a generator all the room there is, engines take turns in random order
+within blocks, each with a fresh null on a processor of its own: what befalls the machine for a
+while befalls all (load.md 4.3). wrk and h2load are charged from their start, so for opening their
+connections, too; of an answer they look at nothing but the status.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import random
 import secrets
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from httpmark.harness import certificates, engines, load, runtime, servers, statistics, wire
-from httpmark.harness.model import HarnessError, LoadPlan, Tls, Unusable
+from httpmark.harness.model import LoadPlan, Tls, Unusable
 
 # The reference costs 60 to 80 ns: a generator that costs more would measure itself.
 AIM_NS = 45.0
@@ -30,7 +27,7 @@ AIM_DEPTH = 256
 ENGINES = ("native", "wrk", "h2load")
 DEPTHS = (1, 16, 256)
 CONNECTIONS = 64
-_TLS_VERSION, _TLS_CIPHER = "1.3", "TLS_AES_128_GCM_SHA256"
+_TLS_CIPHER = "TLS_AES_128_GCM_SHA256"
 _WARMUP_S = 0.3
 _ADDRESS = "127.0.0.1"
 
@@ -63,20 +60,23 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 def plans() -> list[LoadPlan]:
     """Every depth, plain and over TLS."""
-    return [
+    plain = [
         LoadPlan(
-            name=f"depth {depth}{' TLS' if version else ''}",
+            name=f"depth {depth}",
             title="the generator itself",
             why="null leaves it all the room there is",
             connections=CONNECTIONS,
             depth=depth,
             duration_s=1.0,
             warmup_s=_WARMUP_S,
-            tls_version=version,
-            tls_ciphers=_TLS_CIPHER if version else None,
         )
-        for version in (None, _TLS_VERSION)
         for depth in DEPTHS
+    ]
+    return plain + [
+        msgspec.structs.replace(
+            plan, name=f"{plan.name} TLS", tls_version="1.3", tls_ciphers=_TLS_CIPHER
+        )
+        for plan in plain
     ]
 
 
@@ -104,19 +104,22 @@ def measure(
         pair = certificates.make(Path(folder), address=_ADDRESS)
         tls = Tls(wire.free_port(_ADDRESS), pair.certificate, pair.key)
         contestant = _null(wire.free_port(_ADDRESS), tls)
-        for plan in plans():
-            races = {
-                name: load.Race(plan, engine, [contestant], rounds=1, duration_s=seconds, seed=seed)
-                for name, engine in found.items()
-            }
-            for _ in range(rounds):
-                turns = list(races.values())
-                draw.shuffle(turns)
-                for race in turns:
-                    for _ in race.run():
-                        pass
-            say(f"{plan.name}: {rounds} rounds of {len(races)} engines")
-            cells += [_cell(name, plan, races.get(name), absent.get(name), seed) for name in names]
+        try:
+            for plan in plans():
+                races = {
+                    name: load.Race(
+                        plan, engine, [contestant], rounds=1, duration_s=seconds, seed=seed
+                    )
+                    for name, engine in found.items()
+                }
+                for _ in range(rounds):
+                    for race in draw.sample(list(races.values()), k=len(races)):
+                        for _ in race.run():
+                            pass
+                say(f"{plan.name}: {rounds} rounds of {len(races)} engines")
+                cells += [_cell(n, plan, races.get(n), absent.get(n), seed) for n in names]
+        finally:
+            runtime.stop_all()
     return cells
 
 
@@ -197,38 +200,3 @@ def lines(cells: Sequence[Cell]) -> list[str]:
 
 def _figure(value: float | None, width: int, digits: int) -> str:
     return f"{'-' if value is None else format(value, f',.{digits}f'):>{width}}"
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    """The command; exit codes of the contract, 1 where the aim is missed."""
-    parser = argparse.ArgumentParser(prog="python -m httpmark.harness.generator")
-    parser.add_argument("--engine", action="append", choices=ENGINES, help="repeatable; all")
-    parser.add_argument("--rounds", type=int, default=5, help="samples of each engine")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of a window")
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args(words)
-    seed = asked.seed if asked.seed is not None else secrets.randbits(31)
-
-    def say(line: str) -> None:
-        sys.stderr.write(line + "\n")
-
-    try:
-        cells = measure(
-            asked.engine or ENGINES, rounds=asked.rounds, seconds=asked.seconds, seed=seed, say=say
-        )
-    except HarnessError as error:
-        say(f"generator: {error}")
-        return error.exit_code
-    finally:
-        runtime.stop_all()
-    if asked.json:
-        text = msgspec.json.format(msgspec.json.encode({"seed": seed, "cells": cells})).decode()
-    else:
-        text = "\n".join([*lines(cells), f"seed {seed}"])
-    sys.stdout.write(text + "\n")
-    return 1 if any(cell.meets_aim is False for cell in cells) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import msgspec
 import pytest
 
@@ -32,28 +30,26 @@ def test_every_depth_is_asked_for_plain_and_over_tls() -> None:
         (1, False), (16, False), (256, False), (1, True), (16, True), (256, True),
     ]  # fmt: skip
     for plan in plans:
-        for kind in (engines.Native, engines.Wrk, engines.H2load):
-            assert object.__new__(kind).cannot(plan) is None
+        assert engines.Native().cannot(plan) is None
+        assert object.__new__(engines.Wrk).cannot(plan) is None
+        assert object.__new__(engines.H2load).cannot(plan) is None
 
 
 def test_the_generator_is_measured_against_null_plain_and_over_tls(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     few(monkeypatch)
-    words = ["--engine", "native", "--rounds", "1", "--seconds", "0.1", "--json", "--seed", "1"]
-    assert generator.main(words) == 0
-    told = capsys.readouterr()
-    assert told.err == "depth 16: 1 rounds of 1 engines\ndepth 16 TLS: 1 rounds of 1 engines\n"
-    plain, secret = json.loads(told.out)["cells"]
-    assert plain["tls"] is None
-    assert secret["tls"] == "TLSv1.3 TLS_AES_128_GCM_SHA256"
+    said: list[str] = []
+    plain, secret = generator.measure(["native"], rounds=1, seconds=0.1, seed=1, say=said.append)
+    assert said[-1] == "depth 16 TLS: 1 rounds of 1 engines"
+    assert plain.tls is None
+    assert secret.tls == "TLSv1.3 TLS_AES_128_GCM_SHA256"
     for one in (plain, secret):
-        assert one["errors"] == {}
-        assert one["rounds"] == 1
-        assert one["client_ns"] > 0
-        assert one["null_ns"] > 0
-    # TLS costs several times what a plain response of so few octets does.
-    assert secret["client_ns"] > plain["client_ns"]
+        assert (one.errors, one.rounds) == ({}, 1)
+        assert one.client_ns
+        assert one.null_ns
+        assert one.client_ns > 0
+        assert one.null_ns > 0
 
 
 def test_an_engine_that_is_not_here_has_a_reason_and_no_figure(
@@ -121,18 +117,3 @@ def test_the_table_holds_every_figure() -> None:
         "depth  engine         ns  interval              null ns        req/s  rounds  redone",
         "  256  native       40.0  39.0 - 41.5              33.0    5,000,000       5       1",
     ]
-
-
-def test_a_missed_aim_is_exit_code_1(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(generator, "measure", lambda *_, **__: [cell(client_ns=46.0)])
-    assert generator.main([]) == 1
-    assert "MISSED" in capsys.readouterr().out
-
-    def gone(*_: object, **__: object) -> list[generator.Cell]:
-        raise Unusable("httpmark-null is not installed")
-
-    monkeypatch.setattr(generator, "measure", gone)
-    assert generator.main([]) == 3
-    assert capsys.readouterr().err == "generator: httpmark-null is not installed\n"

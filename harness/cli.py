@@ -34,6 +34,7 @@ from httpmark.harness import (
     explain,
     figures,
     gates,
+    generator,
     github,
     opinions,
     outputs,
@@ -305,6 +306,35 @@ def bench_command(
         seed=seed,
     )
     _carry_out(options, as_json=as_json)
+
+
+@httpmark.command("calibrate")
+@_configured
+@click.option(
+    "--engine", "names", type=click.Choice(generator.ENGINES), multiple=True, help="Repeatable."
+)
+@click.option("--rounds", type=click.IntRange(1, 100), default=5, help="Samples of each engine.")
+@click.option("--seconds", type=click.FloatRange(0.1, 60), default=2.0, help="Of a window.")
+@_seed
+@_json_flag
+def calibrate_command(
+    names: tuple[str, ...], rounds: int, seconds: float, seed: int | None, as_json: bool
+) -> None:
+    """What the generators themselves cost per response: ours beside wrk and h2load, to null.
+
+    1 where ours misses its aim.
+    """
+    seed = secrets.randbits(31) if seed is None else seed
+    with _events() as events:
+        cells = generator.measure(
+            names or generator.ENGINES, rounds=rounds, seconds=seconds, seed=seed, say=events.say
+        )
+    if as_json:
+        _json({"seed": seed, "cells": cells})
+    else:
+        click.echo("\n".join([*generator.lines(cells), f"seed {seed}"]))
+    if any(cell.meets_aim is False for cell in cells):
+        raise SystemExit(1)
 
 
 @httpmark.command("compare")

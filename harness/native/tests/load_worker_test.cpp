@@ -65,8 +65,9 @@ LoadCounts load(Answer answer, Refill refill = Refill::kBatch,
   plan.connections = 4;
   plan.depth = 16;
   plan.refill = refill;
-  plan.duration_s = 0.15;
-  plan.drain_s = 0.2;
+  // A sanitizer beside other work is slow: long enough for that, and over once all is answered.
+  plan.duration_s = 0.3;
+  plan.drain_s = 2.0;
   std::vector<ResponseVerifier> verifiers;
   for (const std::string& path : paths) {
     plan.requests.push_back({"GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n", false});

@@ -39,9 +39,9 @@ from httpmark.harness import (
     opinions,
     outputs,
     proof,
-    report,
     run,
     runtime,
+    scoreboard,
     servers,
     standing,
     tables,
@@ -207,7 +207,7 @@ def _carry_out(options: run.Options, *, as_json: bool) -> None:
     if as_json:
         _json(result)
     else:
-        click.echo(report.scoreboard(result))
+        click.echo(scoreboard.scoreboard(result))
         for line in figures.lines(result):
             click.echo(line)
         click.echo(f"\nreport: {runner.folder / run.REPORT}")
@@ -566,7 +566,7 @@ def check_command(
                         outputs.write(file, outputs.render(name, gated))
                 if outputs_path is not None:
                     outputs.write_all(gated, outputs_path)
-    click.echo(report.scoreboard(gated.run))
+    click.echo(scoreboard.scoreboard(gated.run))
     for line in gates.spoken(gated.found, gated.code, interrupted=gated.run.interrupted):
         click.echo(line)
     click.echo(f"\nreport: {checker.folder / run.REPORT}")
@@ -594,7 +594,7 @@ def report_command(folder: Path, form: str, out: Path | None, as_json: bool) -> 
         click.echo(run.draw(folder, result, out=out))
         return
     if form == "scoreboard" and not as_json:
-        text = report.scoreboard(result)
+        text = scoreboard.scoreboard(result)
     else:
         text = outputs.render("tables" if as_json else form, outputs.stored(folder, result))
     if out is None:
@@ -646,7 +646,7 @@ def judge_command(folder: Path, second_opinion: bool, as_json: bool) -> None:
     if as_json:
         _json(result)
     else:
-        click.echo(report.scoreboard(result))
+        click.echo(scoreboard.scoreboard(result))
 
 
 @httpmark.command("list")

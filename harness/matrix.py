@@ -57,12 +57,20 @@ class Log(msgspec.Struct, frozen=True):
     end: str
 
 
+class Told(msgspec.Struct, frozen=True):
+    """What came back from one or more servers, and the verdict on it."""
+
+    servers: tuple[str, ...]
+    word: Word
+    actual: str
+
+
 class CaseRow(msgspec.Struct, frozen=True):
     """A designed case, or a generated family, that at least one server did not pass."""
 
     family: Family
     words: tuple[Word | None, ...]  # by server
-    told: tuple[tuple[str, Word, str], ...]  # server, word, what came back
+    told: tuple[Told, ...]
     expected: str
     drawn_in: str | None = None  # the requirement under which it stands already
     sent: bytes = b""
@@ -229,17 +237,18 @@ def _case(
 ) -> CaseRow | None:
     found = {server.name: _verdict(merged[server.name], family) for server in servers}
     words = tuple(one[0] if (one := found[server.name]) else None for server in servers)
-    told = tuple(
-        (server.name, one[0], one[1])
-        for server in servers
+    alike: dict[tuple[Word, str], list[str]] = {}
+    for server in servers:
+        one = found[server.name]
         # That a control, which validates nothing, fails is no news.
-        if not server.control and (one := found[server.name]) is not None and one[0] in _TOLD
-    )
-    if not told:
+        if not server.control and one is not None and one[0] in _TOLD:
+            alike.setdefault((one[0], one[1]), []).append(server.name)
+    if not alike:
         return None
+    told = tuple(Told(tuple(names), word, actual) for (word, actual), names in alike.items())
     expected = next((one[2] for one in found.values() if one and one[2]), "")
     row = CaseRow(family, words, told, expected)
-    telling = {name for name, _, _ in told}
+    telling = {name for names in alike.values() for name in names}
     shown = {
         name: one[3] for name, one in found.items() if name in telling and one and one[0] in _SHOWN
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from httpmark.harness import explain, judge, report
+from httpmark.harness import explain, judge, octets
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.gates import Finding
 from httpmark.harness.model import Exchange
@@ -45,7 +45,7 @@ def _shown(finding: Finding, evidence: Evidence, target: str | None) -> Finding:
         return finding
     replay = (f"httpmark replay {exchange.case} {target}",) if target else ()
     by_hand = (
-        (report.reproducer(exchange.sent),) if len(exchange.sent) <= _BY_HAND_OCTETS_MAX else ()
+        (octets.reproducer(exchange.sent),) if len(exchange.sent) <= _BY_HAND_OCTETS_MAX else ()
     )
     return msgspec.structs.replace(
         finding,

@@ -40,7 +40,7 @@
 
   // The map under the pointer, or the arrow keys, says what its cell is.
   const readout = document.querySelector(".readout");
-  const words = { r: "rejected", c: "closed", a: "accepted", m: "mute", x: "malformed", v: "void", ".": "not sent" };
+  const words = ["rejected", "closed", "accepted", "mute", "malformed", "void"];
   const hex = (n) => "0x" + n.toString(16).toUpperCase().padStart(2, "0");
   const named = (n) => hex(n) + (n > 32 && n < 127 ? " ‘" + String.fromCharCode(n) + "’" : n === 32 ? " SP" : n === 9 ? " HTAB" : n === 10 ? " LF" : n === 13 ? " CR" : n === 0 ? " NUL" : "");
   const say = (figure, text) => {
@@ -77,7 +77,9 @@
       cursor.setAttribute("x", x);
       cursor.setAttribute("y", y);
       map.append(cursor);
-      say(map.closest("figure"), named(y * 16 + x) + " " + words[map.dataset.cells[y * 16 + x]]);
+      const middle = new DOMPoint(x + 0.5, y + 0.5);
+      const is = (word) => all("path.r-" + word, map).some((path) => path.isPointInFill(middle));
+      say(map.closest("figure"), named(y * 16 + x) + " " + (words.find(is) || "not sent"));
     });
   }
   const style = getComputedStyle(document.documentElement);
@@ -91,7 +93,7 @@
       const [r, g, b, a] = context.getImageData(x, y, 1, 1).data;
       if (!a) return "not sent";
       const colour = "#" + [r, g, b].map((n) => n.toString(16).padStart(2, "0")).join("");
-      return Object.values(words).find((word) => style.getPropertyValue("--" + word).trim() === colour) || "?";
+      return words.find((word) => style.getPropertyValue("--" + word).trim() === colour) || "?";
     };
     explore(holder, 256, (x, y) => {
       say(holder.closest("figure"), "% " + named(y) + " " + named(x) + " " + read(x, y));

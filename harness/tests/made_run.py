@@ -56,6 +56,7 @@ RULES = {
     ),
 }
 assert grammar.ANY == _ANY
+OCTET_FAMILIES = tuple(name for name in RULES if name.endswith("byte"))
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 12\r\n\r\nHello World!"
 BAD = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -339,3 +340,12 @@ def with_server(run: Run, name: str, /, **changes: object) -> Run:
             for server in run.servers
         ),
     )
+
+
+FEW = ("reference", "null", "go_net_http", "rust_hyper")
+
+
+@functools.cache
+def small_run() -> Run:
+    """Four servers, and of the suite the octets alone."""
+    return made_run(FEW, only=OCTET_FAMILIES)

@@ -81,7 +81,7 @@ def test_a_requirement_is_as_good_as_its_worst_case_and_shows_only_that_one() ->
         assert row.words == (Word.PASS, Word.FAIL)
         [case] = row.cases
         assert case.family.id == CASE.id
-        assert [name for name, _, _ in case.told] == ["bad"]
+        assert case.told == (matrix.Told(("bad",), Word.FAIL, "200 OK"),)
         assert case.sent == SENT
 
 

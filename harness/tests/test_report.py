@@ -1,16 +1,12 @@
-"""What is drawn from a run: laws of the page and of the scoreboard."""
+"""What is drawn from a run: laws of the page, some of the scoreboard too."""
 
 from __future__ import annotations
 
 import base64
 import functools
 import hashlib
-import html
 import json
 import re
-import string
-import struct
-import subprocess
 import zlib
 from html.parser import HTMLParser
 
@@ -19,34 +15,29 @@ import hypothesis.strategies as st
 import msgspec
 import pytest
 
-from httpmark.harness import report
+from httpmark.harness import first_screen, quantities, report, scoreboard
 from httpmark.harness.model import Bottleneck, Controls, Cost, Difference, Run, Verdict, Word
 
 from .made_run import (
     BAD,
+    FEW,
+    OCTET_FAMILIES,
     OK,
-    RULES,
     MadeEvidence,
     Manner,
     load_result,
     made_run,
+    small_run,
     with_server,
 )
 
-OCTET_FAMILIES = tuple(name for name in RULES if name.endswith("byte"))
-FEW = ("reference", "null", "go_net_http", "rust_hyper")
 HOSTILE = (
     b"<script>alert(1)</script>\x00\xff\xfe</pre></script><!--\xe2\x80\xa8&quot;"
     b"\"'><img src=x onerror=alert(1)>"
 )
 VOID_ELEMENTS = frozenset(
-    ("meta", "img", "source", "input", "br", "hr", "link", "rect", "circle", "path")
+    ("meta", "img", "source", "input", "br", "hr", "link", "rect", "circle", "path", "use")
 )
-
-
-@functools.cache
-def small_run() -> Run:
-    return made_run(FEW, only=OCTET_FAMILIES)
 
 
 @functools.cache
@@ -200,7 +191,7 @@ def test_hostile_words_in_a_run_stay_text(hostile: str) -> None:
         assert control not in page
     found = json.loads(read(page).scripts[0])
     assert found["notes"] == [hostile]
-    board = report.scoreboard(worded(hostile))
+    board = scoreboard.scoreboard(worded(hostile))
     assert board.isascii()
     assert all(line.isprintable() for line in board.splitlines())
 
@@ -211,49 +202,6 @@ def test_the_json_block_holds_no_markup_and_gives_the_words_back(word: str) -> N
     drawn = str(report.embedded(run))
     assert not set(drawn) & set("<>&\u2028\u2029")
     assert json.loads(drawn)["notes"] == [word]
-
-
-@hypothesis.given(st.binary(max_size=300))
-def test_wire_shows_every_octet_and_no_markup_but_its_own(octets: bytes) -> None:
-    drawn = str(report.wire(octets, limit=300))
-    assert set(re.findall(r"<[^>]*>", drawn)) <= {"<b>", "</b>"}
-    assert drawn.count("<b>") == drawn.count("</b>")
-    text = html.unescape(re.sub(r"</?b>", "", drawn).replace("\n", ""))
-    assert all(0x20 <= ord(character) < 0x7F for character in text)
-    escapes = {"r": b"\r", "n": b"\n", "t": b"\t", "\\": b"\\"}
-    back, at = b"", 0
-    while at < len(text):
-        if text[at] != "\\":
-            back, at = back + text[at].encode(), at + 1
-        elif text[at + 1] == "x":
-            back, at = back + bytes.fromhex(text[at + 2 : at + 4]), at + 4
-        else:
-            back, at = back + escapes[text[at + 1]], at + 2
-    assert back == octets
-
-
-def test_a_long_answer_is_cut_and_says_so() -> None:
-    assert "1,800 more octets" in report.wire(b"a" * 2000)
-
-
-@hypothesis.given(st.binary(max_size=120))
-@hypothesis.example(b"-\0")
-@hypothesis.example(b"\0005%d\\n'")
-@hypothesis.settings(max_examples=60, deadline=None)
-def test_the_reproducer_sends_the_same_octets(octets: bytes) -> None:
-    line = report.reproducer(octets)
-    command, _, rest = line.rpartition(" | nc ")
-    assert rest == "-q 2 127.0.0.1 8080" or b":" in octets
-    assert "\n" not in line
-    said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, timeout=10, check=True)
-    assert said.stdout == octets
-
-
-def test_the_reproducer_takes_the_host_of_the_request_but_never_shell_words() -> None:
-    good = report.reproducer(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:18080\r\n\r\n")
-    assert good.endswith("| nc -q 2 127.0.0.1 18080")
-    bad = report.reproducer(b"GET / HTTP/1.1\r\nHost: $(reboot):80\r\n\r\n")
-    assert bad.endswith("| nc -q 2 127.0.0.1 8080")
 
 
 # --- the page -----------------------------------------------------------------------------------
@@ -277,6 +225,8 @@ def test_links_inside_the_page_lead_somewhere() -> None:
     }
     assert targets
     assert targets <= set(reader.ids)
+    used = {attributes["href"][1:] for tag, attributes in reader.elements if tag == "use"}
+    assert used <= set(reader.ids)
     labels = {attributes["for"] for tag, attributes in reader.elements if tag == "label"}
     assert labels <= set(reader.ids)
 
@@ -287,7 +237,9 @@ def test_the_page_loads_nothing() -> None:
             value = attributes.get(name, "")
             if tag == "a" and name == "href":
                 assert re.match(r"#|https://www\.rfc-editor\.org/", value), value
-            elif value and not (tag == "svg" and name == "data"):
+            elif tag == "use" and value:
+                assert re.fullmatch(r"#d[-a-z_]*", value), value
+            elif value:
                 assert value.startswith("data:image/png;base64,"), (tag, name, value[:60])
         assert not any(name.startswith("on") for name in attributes), tag
         assert "style" not in attributes, "the policy forbids style attributes"
@@ -342,7 +294,7 @@ def test_the_page_holds_the_run() -> None:
 
 def test_every_server_appears_in_page_and_scoreboard() -> None:
     text = " ".join(read(small_page()).text)
-    board = report.scoreboard(small_run())
+    board = scoreboard.scoreboard(small_run())
     for server in small_run().servers:
         assert server.title in text
         assert server.name in board
@@ -350,7 +302,7 @@ def test_every_server_appears_in_page_and_scoreboard() -> None:
 
 def test_why_a_server_is_not_there_is_said() -> None:
     run = with_server(small_run(), "go_net_http", died="exit code 139 after 3 s")
-    for drawn in (report.render(run, None), report.scoreboard(run)):
+    for drawn in (report.render(run, None), scoreboard.scoreboard(run)):
         assert "zig not found; apt-get install zig" in drawn
         assert "exit code 139 after 3 s" in drawn
 
@@ -375,8 +327,8 @@ def test_a_missing_score_prints_its_reason_and_no_percentage() -> None:
     assert reason in row[0]
     assert "detected</span>" not in row[0]
     assert "404 Not Found" in page
-    assert reason in report.scoreboard(run)
-    line = next(x for x in report.scoreboard(run).splitlines() if x.startswith("go_net_http"))
+    assert reason in scoreboard.scoreboard(run)
+    line = next(x for x in scoreboard.scoreboard(run).splitlines() if x.startswith("go_net_http"))
     assert "no score" in line
     assert "%" not in line
 
@@ -388,7 +340,7 @@ def test_the_control_stands_apart_and_has_no_rank() -> None:
     control = re.search(r'<tr role="row" id="s1">.*?</tr>', page, re.DOTALL)
     assert control
     assert 'class="rank"' not in control[0]
-    order = [row.state for row in report.rows(small_run())]
+    order = [row.state for row in first_screen.rows(small_run())]
     assert order == ["scored", "scored", "scored", "control", "absent"]
 
 
@@ -418,14 +370,14 @@ def test_an_unranked_rate_is_never_a_plain_number(limit: Bottleneck) -> None:
     run = with_server(small_run(), "go_net_http", load=(load_result(300.0, bottleneck=limit),))
     page = report.render(run, None)
     drawn = read(page)
-    plain = report.throughput(1e9 / 300, Bottleneck.SERVER, ranked=True).text
+    plain = quantities.throughput(1e9 / 300, Bottleneck.SERVER, ranked=True).text
     assert plain == "3.33 M"
     row = re.search(r'<tr role="row" id="s2">.*?</tr>', page, re.DOTALL)
     assert row
     rate = re.search(r'<p class="rate"><b class="nobr">(.*?)</b>', row[0])
     assert rate
     line = next(
-        line for line in report.scoreboard(run).splitlines() if line.startswith("go_net_http")
+        line for line in scoreboard.scoreboard(run).splitlines() if line.startswith("go_net_http")
         and limit_word(limit) in line
     )  # fmt: skip
     if limit is Bottleneck.BROKEN:
@@ -436,45 +388,21 @@ def test_an_unranked_rate_is_never_a_plain_number(limit: Bottleneck) -> None:
         assert rate[1] == "≥ 3.33 M"
         assert ">= 3.33 M" in line
     assert f"seen as {limit.value}" in " ".join(drawn.text) or limit is Bottleneck.CLIENT
-    assert report.STAMPS[limit] in row[0]
+    assert quantities.STAMPS[limit] in row[0]
     windows = page[page.index('<table class="windows">') :]
     for cell in re.findall(r"<td>([^<]*\d [MkG])</td>", windows):
         assert not cell.startswith("3."), "a window of an unranked sample as a plain number"
 
 
 def limit_word(limit: Bottleneck) -> str:
-    return report.STAMPS[limit].removesuffix("-bound")
-
-
-@hypothesis.given(st.floats(1, 1e12))
-def test_a_lower_bound_is_never_rounded_up(rate: float) -> None:
-    drawn = report.throughput(rate, Bottleneck.CLIENT, ranked=False).text
-    number, _, unit = drawn.removeprefix("≥ ").partition(" ")
-    value = float(number) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[unit]
-    assert value <= rate * (1 + 1e-9)
-    assert value >= rate * 0.98
-
-
-@hypothesis.given(st.floats(0, 100))
-def test_a_score_reaches_100_and_0_only_where_it_is(score: float) -> None:
-    drawn = report.percent(score)
-    assert (drawn == "100.0") == (score >= 100 - 1e-6)
-    assert (drawn == "0.0") == (score == 0)
-
-
-def test_ties_are_marked() -> None:
-    run = small_run()
-    for name, rank in (("reference", 1), ("go_net_http", 2), ("rust_hyper", 2)):
-        run = with_server(run, name, load=(load_result(300.0 * rank, rank=rank),))
-    cells = report.columns(run)[0].cells
-    assert [cells[name].rank for name in FEW] == ["1", None, "=2", "=2"]
+    return quantities.STAMPS[limit].removesuffix("-bound")
 
 
 def test_a_cost_without_interval_says_why_and_is_not_ranked() -> None:
     run = with_server(
         small_run(), "go_net_http", load=(load_result(300.0, rounds=2, reason="too few"),)
     )
-    for drawn in (report.render(run, None), report.scoreboard(run)):
+    for drawn in (report.render(run, None), scoreboard.scoreboard(run)):
         assert "2 sound samples" in drawn
         assert "too few" in drawn
 
@@ -492,7 +420,7 @@ def test_no_cost_is_no_zero() -> None:
     page = report.render(run, None)
     assert "died in the first window" in page
     assert "no cost" in page
-    board = report.scoreboard(run)
+    board = scoreboard.scoreboard(run)
     assert "died in the first window" in board
 
 
@@ -502,169 +430,16 @@ def test_littles_law_stands_at_every_window() -> None:
     assert page.count("130,810 (99.8 %)") == len(FEW)
 
 
-def test_positions_on_an_axis_keep_the_order_of_costs() -> None:
-    column = report.columns(made_run(only=OCTET_FAMILIES))[0]
-    xs = [column.cells[name].x for name in column.order]
-    assert None not in xs
-    assert xs == sorted(x for x in xs if x is not None)
-    assert xs[0] == 0, "the axis begins at null"
-    for name in column.order:
-        cell = column.cells[name]
-        assert cell.low is not None
-        assert cell.high is not None
-        assert cell.x is not None
-        assert cell.low <= cell.x <= cell.high <= 100
-
-
-def test_a_server_cheaper_than_null_stands_left_of_it() -> None:
-    run = with_server(small_run(), "rust_hyper", load=(load_result(20.0),))
-    column = report.columns(run)[0]
-    assert column.cells["rust_hyper"].x == 0
-    null_x = column.cells["null"].x
-    assert null_x is not None
-    assert null_x > 0
-    assert (null_x, "1×") in column.axis.ticks if column.axis else False
-
-
-def test_a_stacked_bar_fills_its_width_and_hides_nothing() -> None:
-    for row in report.rows(made_run(only=OCTET_FAMILIES)):
-        for family in row.families.values():
-            pieces = report.parts(family)
-            assert sum(piece.count for piece in pieces) == family.requests + family.void
-            assert sum(piece.width for piece in pieces) == pytest.approx(100, abs=0.1)
-            assert all(piece.width > 1 for piece in pieces)
-
-
 # --- the maps -----------------------------------------------------------------------------------
-
-
-def decoded(uri: str) -> tuple[bytes, bytes]:
-    """The cells and the palette of a 256 x 256 PNG with four bits per cell."""
-    octets = base64.b64decode(uri.removeprefix("data:image/png;base64,"), validate=True)
-    assert octets[:8] == b"\x89PNG\r\n\x1a\n"
-    chunks, at = {}, 8
-    while at < len(octets):
-        (size,) = struct.unpack(">I", octets[at : at + 4])
-        kind, content = octets[at + 4 : at + 8], octets[at + 8 : at + 8 + size]
-        (check,) = struct.unpack(">I", octets[at + 8 + size : at + 12 + size])
-        assert check == zlib.crc32(kind + content)
-        chunks[kind] = content
-        at += 12 + size
-    rows = zlib.decompress(chunks[b"IDAT"])
-    assert len(rows) == 256 * 129
-    cells = b"".join(
-        bytes(nibble for octet in rows[at + 1 : at + 129] for nibble in (octet >> 4, octet & 15))
-        for at in range(0, len(rows), 129)
-    )
-    return cells, chunks[b"PLTE"]
-
-
-def test_a_pair_map_has_each_pair_in_its_place() -> None:
-    server = made_run(("rust_hyper",), only=("path_pct_pair",)).servers[0]
-    evidence = MadeEvidence(only=("path_pct_pair",))
-    drawn = report.look(server, evidence).maps["path_pct_pair"]
-    light, light_palette = decoded(drawn.light)
-    dark, dark_palette = decoded(drawn.dark)
-    assert light == dark
-    assert light_palette != dark_palette
-    assert 65536 - light.count(0) == 61692
-    accepted = 1 + report.READINGS.index("accepted")
-    for exchange in evidence.exchanges("rust_hyper"):
-        first, second = bytes.fromhex(exchange.case[-5:].replace("-", ""))
-        assert (light[first * 256 + second] == accepted) == (exchange.received == OK)
-
-
-def test_an_octet_map_draws_each_octet_once_and_lists_it() -> None:
-    server = made_run(("rust_hyper",), only=OCTET_FAMILIES).servers[0]
-    for drawn in report.look(server, MadeEvidence(only=OCTET_FAMILIES)).maps.values():
-        painted: dict[int, str] = {}
-        for reading, path in drawn.paths:
-            for x, y, width, back in re.findall(r"M(\d+) (\d+)h(\d+)v1H(\d+)", path):
-                assert x == back
-                for column in range(int(x), int(x) + int(width)):
-                    assert int(y) * 16 + column not in painted
-                    painted[int(y) * 16 + column] = reading
-        assert sorted(painted) == [at for at in range(256) if drawn.letters[at] != "."]
-        listed: dict[int, str] = {}
-        for reading, ranges in drawn.listed:
-            for item in ranges.split():
-                first, _, last = item.partition("–")
-                for octet in range(int(first, 16), int(last or first, 16) + 1):
-                    listed[octet] = reading
-        assert listed == painted
-
-
-def test_colours_of_page_and_maps_are_the_same() -> None:
-    style = (report.TEMPLATES / "style.css").read_text()
-    light, _, dark = style.partition("@media (prefers-color-scheme:dark)")
-    for sheet, palette in ((light, report._LIGHT), (dark, report._DARK)):
-        for reading, colour in zip(report.READINGS, palette[1:], strict=True):
-            assert f"--{reading}:#{colour}" in sheet
-
-
-def test_readings_differ_in_lightness_not_only_in_hue() -> None:
-    def lightness(colour: str) -> float:
-        parts = [int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)]
-        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    for palette in (report._LIGHT, report._DARK):
-        seen = [lightness(colour) for colour in palette[1:5]]
-        for at, one in enumerate(seen):
-            for other in seen[at + 1 :]:
-                assert (max(one, other) + 0.05) / (min(one, other) + 0.05) > 1.4
-
-
-def test_the_logs_show_what_was_let_through_first() -> None:
-    server = made_run(("rust_hyper",), only=OCTET_FAMILIES).servers[0]
-    picked = report.look(server, MadeEvidence(only=OCTET_FAMILIES)).picked
-    assert [pick.reading for pick in picked["path_byte"]] == ["accepted", "closed", "rejected"]
-    assert [pick.reading for pick in picked["query_byte"]] == ["accepted", "closed"]
-    assert not picked["path_byte"][0].detected
-    assert picked["path_byte"][0].case == "path_byte-22"
-
-
-def test_agreement_is_symmetric_and_of_what_was_let_through() -> None:
-    evidence = MadeEvidence(only=OCTET_FAMILIES)
-    seen = {
-        server.name: report.look(server, evidence)
-        for server in small_run().servers
-        if not server.unavailable
-    }
-    found = report.agreement(seen)
-    assert found
-    size = len(found.names)
-    for a in range(size):
-        for b in range(size):
-            assert found.rows[a][b] == found.rows[b][a]
-    at = {name: index for index, name in enumerate(found.names)}
-    assert found.rows[at["reference"]][at["null"]] == 0
-    assert found.rows[at["reference"]][at["rust_hyper"]] == pytest.approx(100 * (1 - 20 / 558))
 
 
 # --- the scoreboard -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [80, 100])
-def test_no_line_of_the_scoreboard_is_too_long(width: int) -> None:
-    run = with_server(made_run(only=OCTET_FAMILIES), "ring", name="http-" + "x" * 60)
-    run = with_server(
-        run,
-        "go_net_http",
-        memory=None,
-        memory_reason="not measured because " + "of this " * 40,
-        load=(load_result(99_999_999.0, bottleneck=Bottleneck.STARVED, over_null=2_890_173.0),),
-    )
-    board = report.scoreboard(run, width=width)
-    assert max(map(len, board.splitlines())) <= width
-    assert all(line == line.rstrip() for line in board.splitlines())
-    assert set(board) <= set(string.printable)
-
-
 def test_an_interrupted_run_says_so() -> None:
     run = msgspec.structs.replace(small_run(), interrupted=True, finished=None)
     assert "interrupted: partial results" in report.render(run, None)
-    assert "INTERRUPTED" in report.scoreboard(run)
+    assert "INTERRUPTED" in scoreboard.scoreboard(run)
 
 
 def test_a_run_without_suites_or_without_load_is_drawn_all_the_same() -> None:
@@ -680,5 +455,5 @@ def test_a_run_without_suites_or_without_load_is_drawn_all_the_same() -> None:
     reader = read(report.render(bare, None))
     assert reader.wrong == []
     assert "No load was part of this run." in " ".join(reader.text)
-    assert report.scoreboard(bare)
+    assert scoreboard.scoreboard(bare)
     assert read(report.render(msgspec.structs.replace(bare, servers=()), None)).wrong == []

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from httpmark.harness import report
+from httpmark.harness import maps, report
 
 from .browser import Browser, Page
 from .made_run import OK, RULES, MadeEvidence, made_run, with_server
@@ -252,7 +252,7 @@ def test_the_page_never_scrolls_sideways(
 ) -> None:
     page = browser.open(drawn, width=width, scheme=scheme)
     page.look("document.querySelectorAll('details').forEach(d => d.open = true)")
-    for family in report.FAMILIES:
+    for family in maps.FAMILIES:
         page.look(f"document.getElementById('t-{family.id}').checked = true")
         assert page.look("document.documentElement.scrollWidth") <= width, family.id
 
@@ -271,7 +271,7 @@ def test_on_a_phone_every_figure_of_the_first_screen_is_within_it(
 
 def test_on_paper_all_families_are_there(browser: Browser, drawn: Path) -> None:
     page = browser.open(drawn, medium="print")
-    for family in report.FAMILIES:
+    for family in maps.FAMILIES:
         assert shown(page, f".p-{family.id}")
     assert not shown(page, "label[for=t-path_byte]")
     assert page.command("Page.printToPDF")["data"]

@@ -1,0 +1,240 @@
+"""The run in 80 columns of plain text: what the page's first screen says, in short."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from httpmark.harness.first_screen import SUITE, Column, Row, columns, rows
+from httpmark.harness.maps import READINGS
+from httpmark.harness.model import Level, Run, Word
+from httpmark.harness.quantities import count, memory, nanoseconds, percent, times
+
+
+def _ascii(text: str) -> str:
+    """Text for any terminal: one line of printable ASCII, the rest as escapes."""
+    plain = text.replace("×", "x").replace("≥", ">=").replace("–", "-").replace("’", "'")
+    return "".join(
+        character
+        if character.isascii() and character.isprintable()
+        else " "
+        if character.isspace()
+        else character.encode("unicode_escape", "backslashreplace").decode("ascii")
+        for character in plain.replace("—", "-").replace("µ", "u")
+    )
+
+
+def _fit(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "~"
+
+
+class _Table:
+    """Columns of text: the first fills what the others leave."""
+
+    def __init__(self, width: int, *columns: tuple[str, int]) -> None:
+        self.widths = [size for _, size in columns]
+        used = sum(abs(size) for size in self.widths) + len(columns)
+        self.name_width = max(width - used, 6)
+        self.heads = [head for head, _ in columns]
+
+    def line(self, name: str, cells: Sequence[str]) -> str:
+        parts = [_fit(_ascii(name), self.name_width).ljust(self.name_width)]
+        for text, size in zip(cells, self.widths, strict=True):
+            fitted = _fit(_ascii(text), abs(size))
+            parts.append(fitted.ljust(-size) if size < 0 else fitted.rjust(size))
+        return " ".join(parts).rstrip()
+
+    def head(self, name: str) -> str:
+        return self.line(name, self.heads)
+
+
+def _wrapped(text: str, width: int, *, indent: str = "  ") -> list[str]:
+    return textwrap.wrap(
+        _ascii(text), width, initial_indent=indent, subsequent_indent=indent + "  "
+    ) or [""]
+
+
+def _grouped(notes: Iterable[tuple[str, str]], width: int) -> list[str]:
+    """Reasons, each once, with the servers it is said of."""
+    said: dict[str, list[str]] = {}
+    for name, why in notes:
+        said.setdefault(why, []).append(name)
+    return [
+        line
+        for why, names in said.items()
+        for line in _wrapped(f"{', '.join(names)}: {why}", width)
+    ]
+
+
+def scoreboard(run: Run, *, width: int = 80) -> str:
+    """The run in plain text: what the page's first screen says, in short."""
+    server_rows = rows(run)
+    measured = [row for row in server_rows if row.state != "absent"]
+    marks = (
+        f"httpmark {run.harness_version}",
+        f"run {run.id}",
+        run.started,
+        *(("quick",) if run.quick else ()),
+        *(("INTERRUPTED, partial",) if run.interrupted else ()),
+    )
+    lines = [_fit(_ascii(" | ".join(marks)), width)]
+    lines += _conformance_lines([row for row in measured if row.suite is not None], width)
+    lines += _requirement_lines(measured, width)
+    for column in columns(run):
+        lines += _cost_lines(column, measured, width)
+    lines += _memory_lines(measured, width)
+    absent = [
+        (row.server.name, row.server.unavailable or row.server.died or "")
+        for row in server_rows
+        if row.state == "absent" or row.server.died
+    ]
+    if absent:
+        lines += ["", "NOT MEASURED, OR NOT TO THE END"]
+        for name, why in absent:
+            lines += _wrapped(f"{name}: {why}", width)
+    for note in run.notes:
+        lines += _wrapped(f"note: {note}", width, indent="")
+    return "\n".join(lines) + "\n"
+
+
+def _conformance_lines(measured: Sequence[Row], width: int) -> list[str]:
+    if not measured:
+        return []
+    table = _Table(
+        width,
+        ("detected", 8),
+        ("rejected", 8),
+        ("closed", 8),
+        ("accepted", 8),
+        ("mute", 7),
+        ("other", 6),
+        ("published", -9),
+    )
+    most = max(row.suite.requests for row in measured if row.suite)
+    lines = [
+        "",
+        f"CONFORMANCE, suite {SUITE}: {most:,} malformed requests each",
+        table.head("server"),
+    ]
+    notes = []
+    for row in measured:
+        suite = row.suite
+        if suite is None:
+            continue
+        score = suite.score_percent
+        if score is None and suite.reason:
+            notes.append((row.server.name, suite.reason))
+        cells = [
+            "no score" if score is None else f"{percent(score)} %",
+            *(count(row.totals[reading]) for reading in READINGS[:4]),
+            count(row.totals["malformed"] + row.totals["void"]),
+            suite.published or "-",
+        ]
+        lines.append(table.line(_named_server(row), cells))
+    return lines + _grouped(notes, width)
+
+
+def _requirement_lines(measured: Sequence[Row], width: int) -> list[str]:
+    """For each suite of designed cases: the MUSTs and controls of each server by verdict."""
+    names = dict.fromkeys(
+        name
+        for row in measured
+        for name, suite in row.server.compliance.suites.items()
+        if suite.must is not None
+    )
+    lines = []
+    for name in names:
+        table = _Table(
+            width, ("kept", 8), ("passed", 7), ("warned", 7), ("failed", 7), ("unstable", 8),
+            ("void", 5), ("n/a", 5), ("SHOULD", 7),
+        )  # fmt: skip
+        lines += ["", f"REQUIREMENTS of level MUST, and controls: suite {name}"]
+        lines.append(table.head("server"))
+        notes = []
+        for row in measured:
+            suite = row.server.compliance.suites.get(name)
+            if suite is None or suite.must is None:
+                continue
+            if suite.score_percent is None and suite.reason:
+                notes.append((row.server.name, suite.reason))
+            keys = ("passed", "warned", "failed", "unstable", "void", "not_applicable")
+            missed = suite.levels.get(Level.SHOULD, {}).get(Word.FAIL, 0)
+            score = suite.score_percent
+            cells = [
+                "no score" if score is None else f"{percent(score)} %",
+                *(count(suite.must[key]) for key in keys),
+                count(missed),
+            ]
+            lines.append(table.line(_named_server(row), cells))
+        lines.append("SHOULD: cases of that level that failed; they gate nothing by themselves")
+        lines += _grouped(notes, width)
+    return lines
+
+
+def _named_server(row: Row) -> str:
+    return f"{row.server.name} *" if row.server.control else row.server.name
+
+
+def _cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str]:
+    table = _Table(
+        width, ("rank", 4), ("ns/req", 8), ("95 % interval", 17), ("x null", 6), ("req/s", 11),
+        ("bound by", -9),
+    )  # fmt: skip
+    title = (
+        f"COST, {column.title}: {column.connections:,} connections x depth {column.depth:,}, "
+        "server CPU per request"
+    )
+    lines = ["", _fit(_ascii(title), width), table.head("server")]
+    notes: list[tuple[str, str]] = []
+    by_name = {row.server.name: row for row in measured}
+    for name in column.order:
+        row, cell = by_name.get(name), column.cells[name]
+        if row is None:
+            continue
+        load, interval = cell.load, cell.load.interval_95
+        cells = [
+            cell.rank or "-",
+            nanoseconds(load.cpu_ns_per_request.server),
+            f"{nanoseconds(interval[0])} - {nanoseconds(interval[1])}" if interval else "-",
+            times(load.cost_over_null) if not row.server.control else "-",
+            cell.rate.text,
+            cell.stamp.removesuffix("-bound"),
+        ]
+        lines.append(table.line(_named_server(row), cells))
+        if not cell.rate.ranked:
+            prefix = "req/s is a lower bound, " if cell.rate.figure else "req/s "
+            notes.append((name, prefix + cell.rate.why))
+        if not interval and load.interval_reason:
+            notes.append((name, f"no interval, {load.interval_reason}"))
+        if (
+            load.cost_rank is None
+            and load.cost_rank_reason
+            and load.cost_rank_reason != load.interval_reason
+            and not row.server.control
+        ):
+            notes.append((name, f"cost not ranked, {load.cost_rank_reason}"))
+    if any(row.server.control for row in measured):
+        notes.append(("*", "control, measured for calibration and never ranked"))
+    return lines + _grouped(notes, width)
+
+
+def _memory_lines(measured: Sequence[Row], width: int) -> list[str]:
+    known = [row for row in measured if row.server.memory or row.server.memory_reason]
+    if not known:
+        return []
+    table = _Table(width, ("VmPeak", 12), ("VmHWM", 12), ("PSS", 12), ("connections", 12))
+    lines = [
+        "",
+        _fit("MEMORY of the process tree; VmPeak is virtual: address space, not memory", width),
+        table.head("server"),
+    ]
+    notes = []
+    for row in known:
+        held = row.server.memory
+        if held is None:
+            notes.append((row.server.name, row.server.memory_reason or "not measured"))
+            continue
+        figures = (held.vmpeak_kb, held.vmhwm_kb, held.pss_kb)
+        cells = [*(memory(figure) for figure in figures), count(held.connections_held)]
+        lines.append(table.line(_named_server(row), cells))
+    return lines + _grouped(notes, width)

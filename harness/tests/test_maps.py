@@ -1,0 +1,182 @@
+"""Byte maps: each octet in its place, the same in colour, in words and for every suite."""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+
+import msgspec
+
+from httpmark.harness import catalogue, maps, report
+from httpmark.harness.model import (
+    Compliance,
+    End,
+    Exchange,
+    Level,
+    Outcome,
+    ServerResult,
+    SuiteResult,
+    Tally,
+    Word,
+)
+
+from .made_run import BAD, OCTET_FAMILIES, OK, MadeEvidence, made_run
+
+KNOWN = catalogue.load()
+PLACES = maps.places(KNOWN)
+
+
+def look(server: ServerResult, *only: str) -> maps.Seen:
+    return maps.look(server, MadeEvidence(only=only or OCTET_FAMILIES), PLACES)
+
+
+def decoded(uri: str) -> tuple[bytes, bytes]:
+    """The cells and the palette of a 256 x 256 PNG with four bits per cell."""
+    octets = base64.b64decode(uri.removeprefix("data:image/png;base64,"), validate=True)
+    assert octets[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks, at = {}, 8
+    while at < len(octets):
+        (size,) = struct.unpack(">I", octets[at : at + 4])
+        kind, content = octets[at + 4 : at + 8], octets[at + 8 : at + 8 + size]
+        (check,) = struct.unpack(">I", octets[at + 8 + size : at + 12 + size])
+        assert check == zlib.crc32(kind + content)
+        chunks[kind] = content
+        at += 12 + size
+    rows = zlib.decompress(chunks[b"IDAT"])
+    assert len(rows) == 256 * 129
+    cells = b"".join(
+        bytes(nibble for octet in rows[at + 1 : at + 129] for nibble in (octet >> 4, octet & 15))
+        for at in range(0, len(rows), 129)
+    )
+    return cells, chunks[b"PLTE"]
+
+
+def test_a_pair_map_has_each_pair_in_its_place() -> None:
+    server = made_run(("rust_hyper",), only=("path_pct_pair",)).servers[0]
+    drawn = look(server, "path_pct_pair").maps["path_pct_pair"]
+    light, light_palette = decoded(drawn.light)
+    dark, dark_palette = decoded(drawn.dark)
+    assert light == dark
+    assert light_palette != dark_palette
+    assert 65536 - light.count(0) == 61692
+    accepted = 1 + maps.READINGS.index("accepted")
+    for exchange in MadeEvidence(only=("path_pct_pair",)).exchanges("rust_hyper"):
+        first, second = bytes.fromhex(exchange.case[-5:].replace("-", ""))
+        assert (light[first * 256 + second] == accepted) == (exchange.received == OK)
+
+
+def test_an_octet_map_draws_each_octet_once_and_lists_it() -> None:
+    server = made_run(("rust_hyper",), only=OCTET_FAMILIES).servers[0]
+    for drawn in look(server).maps.values():
+        painted: dict[int, str] = {}
+        for reading, path in drawn.paths:
+            for x, y, width, height, back in re.findall(r"M(\d+) (\d+)h(\d+)v(\d+)H(\d+)", path):
+                assert x == back
+                for row in range(int(y), int(y) + int(height)):
+                    for column in range(int(x), int(x) + int(width)):
+                        assert row * 16 + column not in painted
+                        painted[row * 16 + column] = reading
+        cells = look(server).cells[drawn.place.key]
+        assert {at: 1 + maps.READINGS.index(word) for at, word in painted.items()} == {
+            at: state for at, state in enumerate(cells) if state
+        }
+        listed: dict[int, str] = {}
+        for reading, ranges in drawn.listed:
+            for item in ranges.split():
+                first, _, last = item.partition("–")
+                for octet in range(int(first, 16), int(last or first, 16) + 1):
+                    listed[octet] = reading
+        assert listed == painted
+
+
+def test_colours_of_page_and_maps_are_the_same() -> None:
+    style = (report.TEMPLATES / "style.css").read_text()
+    light, _, dark = style.partition("@media (prefers-color-scheme:dark)")
+    for sheet, palette in ((light, maps.LIGHT), (dark, maps.DARK)):
+        for reading, colour in zip(maps.READINGS, palette[1:], strict=True):
+            assert f"--{reading}:#{colour}" in sheet
+
+
+def test_readings_differ_in_lightness_not_only_in_hue() -> None:
+    def lightness(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for palette in (maps.LIGHT, maps.DARK):
+        seen = [lightness(colour) for colour in palette[1:5]]
+        for at, one in enumerate(seen):
+            for other in seen[at + 1 :]:
+                assert (max(one, other) + 0.05) / (min(one, other) + 0.05) > 1.4
+
+
+def test_the_logs_show_what_was_let_through_first() -> None:
+    server = made_run(("rust_hyper",), only=OCTET_FAMILIES).servers[0]
+    picked = look(server).picked
+    assert [pick.reading for pick in picked["path_byte"]] == ["accepted", "closed", "rejected"]
+    assert [pick.reading for pick in picked["query_byte"]] == ["accepted", "closed"]
+    assert not picked["path_byte"][0].detected
+    assert picked["path_byte"][0].case == "path_byte-22"
+
+
+# --- places are found in the catalogue ----------------------------------------------------------
+
+
+def test_families_that_send_the_same_text_share_a_place() -> None:
+    by_key = {place.key: place for place in PLACES}
+    last = by_key["path_octet_last"]
+    assert last.families == {"path_octet_last", "path_octet_good"}
+    assert last.where == "GET /hello▮ HTTP/1.1"
+    assert last.label == "/hello▮"
+    assert maps.ranges(sorted(last.allowed)) == "21 24 26–3b 3d 40–5a 5f 61–7a 7e"
+    assert len(last.allowed) == KNOWN.families["path_octet_good"].count
+    assert by_key["method_octet"].where == "G▮T /hello HTTP/1.1"
+    assert by_key["path_pair"].pair
+    assert by_key["path_pair"].families >= {"path_pair", "path_pair_good", "path_pair_letters"}
+
+
+def test_every_family_of_octets_and_pairs_has_a_place_in_its_suite() -> None:
+    placed = [id for place in PLACES for id in place.families]
+    assert len(placed) == len(set(placed))
+    for id, rule in KNOWN.rules.items():
+        if rule.varies in (("octet",), ("pair",)) and KNOWN.families[id].level is not Level.CTRL:
+            assert id in placed, id
+    for place in PLACES:
+        assert {KNOWN.families[id].suite for id in place.families} == {place.suite}
+
+
+class Stored:
+    """Answers of one server to two octets and a control of one place."""
+
+    def exchanges(
+        self, server: str, *, family: str | None = None, case: str | None = None
+    ) -> Iterator[Exchange]:
+        for id, slug, received in (
+            ("method_octet", "method_octet-00", BAD),
+            ("method_octet", "method_octet-22", OK),
+            ("method_octet_good", "method_octet_good-21", BAD),
+            ("bare-cr", "bare-cr", BAD),
+        ):
+            yield Exchange(slug, id, b"", received, Outcome.ANSWERED, End.CLOSED, 1, 2, 0)
+
+
+def test_octets_that_may_stand_there_are_drawn_and_marked_but_not_counted() -> None:
+    server = made_run(("reference",), only=OCTET_FAMILIES).servers[0]
+    tally = Tally(words={Level.CTRL: {Word.PASS: 76, Word.FAIL: 1}})
+    suite = SuiteResult(score_percent=None, generated={"method_octet_good": tally})
+    server = msgspec.structs.replace(server, compliance=Compliance({"rfc": suite}))
+    seen = maps.look(server, Stored(), PLACES)
+    drawn = seen.maps["method_octet"]
+    assert {word: number for word, number in drawn.counts.items() if number} == {
+        "rejected": 1,
+        "accepted": 1,
+    }
+    assert drawn.listed == (("rejected", "00"), ("accepted", "22"))
+    assert dict(drawn.paths)["rejected"] == "M0 0h1v1H0M1 2h1v1H1"
+    assert drawn.failed == 1
+    assert seen.cells["method_octet"][0x21] == 0
+    assert seen.readings == {"bare-cr": "rejected"}
+    assert maps.dots(drawn.place).startswith("M1.4 2.5h1M3.4 2.5h5")

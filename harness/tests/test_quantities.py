@@ -1,0 +1,25 @@
+"""Figures as words: no rounding flatters, and no bound is printed as a figure."""
+
+from __future__ import annotations
+
+import hypothesis
+import hypothesis.strategies as st
+
+from httpmark.harness import quantities
+from httpmark.harness.model import Bottleneck
+
+
+@hypothesis.given(st.floats(1, 1e12))
+def test_a_lower_bound_is_never_rounded_up(rate: float) -> None:
+    drawn = quantities.throughput(rate, Bottleneck.CLIENT, ranked=False).text
+    number, _, unit = drawn.removeprefix("≥ ").partition(" ")
+    value = float(number) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[unit]
+    assert value <= rate * (1 + 1e-9)
+    assert value >= rate * 0.98
+
+
+@hypothesis.given(st.floats(0, 100))
+def test_a_score_reaches_100_and_0_only_where_it_is(score: float) -> None:
+    drawn = quantities.percent(score)
+    assert (drawn == "100.0") == (score >= 100 - 1e-6)
+    assert (drawn == "0.0") == (score == 0)

@@ -51,6 +51,7 @@ GOLDEN = Path(__file__).parent / "golden" / "rogue"
 SUITES = ("rfc", "smuggling", "resilience")
 SAMPLE = 24  # cases of a generated family
 SAMPLE_OFFSETS = 64  # of one that varies the offset: what a block's edge hides is rare
+LAST_OFFSETS = 8  # and its last ones: what the last part of a block hides is at the end only
 RAN_OUT = 4  # a flag of the probe: an answer was waited for in vain
 IN_FLIGHT = 32
 IN_FLIGHT_AGAIN = 8
@@ -80,7 +81,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     "B10": ("SIMD-PATH",),
     "B11": ("RFC-QUERY",),
     "B12": ("RFC-PCT-DIFF",),
-    "B13": ("RFC-PCT-PATH",),
+    "B13": ("RFC-PCT-DIFF",),
     "B14": ("SIMD-PATH",),
     "B15": ("TGT",),
     "B16": ("TGT",),
@@ -253,10 +254,13 @@ def _slower(cut: Case) -> Case:
 
 
 def _sample(family: Family, cases: Iterator[Planned]) -> Iterator[Planned]:
-    size = SAMPLE_OFFSETS if family.ref.startswith("SIMD-") else SAMPLE
+    is_offset = family.ref.startswith("SIMD-")
+    size = SAMPLE_OFFSETS if is_offset else SAMPLE
     if family.count <= size:
         return cases
     chosen = set(random.Random(family.id).sample(range(family.count), size))
+    if is_offset:
+        chosen |= set(range(family.count - LAST_OFFSETS, family.count))
     return (one for number, one in enumerate(cases) if number in chosen)
 
 

@@ -86,18 +86,18 @@ class Variation(msgspec.Struct, frozen=True):
     values: dict[str, notation.Value]
 
 
-def variations(rule: Rule) -> Iterator[Variation]:
-    """Each variation of a rule, in the family's order."""
+def variations(rule: Rule, step: int = 1) -> Iterator[Variation]:
+    """Each variation of a rule, in the family's order; with ``step`` every so manieth."""
     if rule.octets is not None:
-        for a in ORDER:
-            if a in rule.octets:
-                yield Variation(f"-{a:02x}", {"octet": bytes((a,))})
+        for a in itertools.islice((a for a in ORDER if a in rule.octets), 0, None, step):
+            yield Variation(f"-{a:02x}", {"octet": bytes((a,))})
     elif rule.pairs_outside is not None or rule.pairs_within is not None:
-        for a, b in _pairs(rule):
+        for a, b in itertools.islice(_pairs(rule), 0, None, step):
             yield Variation(f"-{a:02x}-{b:02x}", {"pair": bytes((a, b))})
     elif rule.vary:
         names = [name for name, _ in rule.vary]
-        for combination in itertools.product(*(values for _, values in rule.vary)):
+        combinations = itertools.product(*(values for _, values in rule.vary))
+        for combination in itertools.islice(combinations, 0, None, step):
             tail = "".join(
                 f"-{value}" if isinstance(value, int) else f"-{value.hex()}"
                 for value in combination
@@ -231,7 +231,7 @@ def cases(family: str, rule: Rule, facts: Facts, *, step: int = 1) -> Iterator[C
     if varies in (("octet",), ("pair",)) and len(rule.sends) == 1 and not rule.let:
         yield from _quick(family, rule, facts, varies[0], step)
         return
-    for variation in itertools.islice(variations(rule), 0, None, step):
+    for variation in variations(rule, step):
         yield _case(family, rule, facts, variation)
 
 
@@ -241,7 +241,7 @@ def _quick(family: str, rule: Rule, facts: Facts, name: str, step: int) -> Itera
     text = notation.expand(rule.sends[0], {**known, name: _MARK})
     before, _, after = text.partition(_MARK)
     where = place(rule, facts)
-    for variation in itertools.islice(variations(rule), 0, None, step):
+    for variation in variations(rule, step):
         id = family + variation.slug
         value = variation.values[name]
         assert isinstance(value, bytes)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import functools
 import hashlib
-import itertools
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -221,6 +221,10 @@ class Catalogue(msgspec.Struct, frozen=True):
         """
         return corpus.cases(family, self.rules[family], facts, step=step)
 
+    def slugs(self, family: str, *, step: int = 1) -> Iterator[str]:
+        """The ids of the cases of one family, without making them."""
+        return (family + one.slug for one in corpus.variations(self.rules[family], step))
+
     def planned(self, family: str, facts: Facts, *, step: int = 1) -> Iterator[Planned]:
         """The same, each with its expectation and level.
 
@@ -229,7 +233,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         entry, rule = self.families[family], self.rules[family]
         by_words = entry.judged_by in checks.WORDS
         shared: dict[int, Expectation | None] = {}
-        variations = itertools.islice(corpus.variations(rule), 0, None, step)
+        variations = corpus.variations(rule, step)
         made = corpus.cases(family, rule, facts, step=step)
         for case, variation in zip(made, variations, strict=True):
             given = rule.classes[case.variant] if case.variant >= 0 else None
@@ -349,10 +353,19 @@ def _known(name: str, known: Any, kind: str) -> str:
 
 
 def load(folder: Path = FOLDER) -> Catalogue:
-    """Read every scenario file below ``folder``.
+    """Read every scenario file below ``folder``; those that httpmark brings are read once.
 
     :raises HarnessError: a file has a mistake; the message names file, entry and key.
     """
+    return _installed() if folder == FOLDER else _read(folder)
+
+
+@functools.cache
+def _installed() -> Catalogue:
+    return _read(FOLDER)
+
+
+def _read(folder: Path) -> Catalogue:
     families: dict[str, Family] = {}
     rules: dict[str, corpus.Rule] = {}
     plans: dict[str, LoadPlan] = {}
@@ -362,7 +375,7 @@ def load(folder: Path = FOLDER) -> Catalogue:
         if path.parent.name == "load":
             plans[path.stem] = _plan(path, name)
         elif path.name == "requirements.toml":
-            requirements += _decode(path, name, _RequirementsText).requirement
+            requirements += _decode(_parsed(path, name), name, _RequirementsText).requirement
         else:
             for family, rule in _entries(path, name):
                 if family.id in families:
@@ -401,24 +414,25 @@ def _published(folder: Path) -> dict[str, dict[str, str]]:
         raise HarnessError(f"{path.relative_to(folder.parent)}: {error}") from None
 
 
-def _decode(path: Path, where: str, kind: type[_Text], **known: str) -> _Text:
+def _parsed(path: Path, where: str) -> dict[str, Any]:
     try:
-        text = tomllib.loads(path.read_text("utf-8"))
-        if clash := text.keys() & known:
-            raise HarnessError(f"{where}: key {min(clash)!r}: it follows from the file's name")
-        return msgspec.convert({**text, **known}, kind)
+        return tomllib.loads(path.read_text("utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise HarnessError(f"{where}: not valid TOML: {error}") from None
+
+
+def _decode(text: dict[str, Any], where: str, kind: type[_Text], **known: str) -> _Text:
+    if clash := text.keys() & known:
+        raise HarnessError(f"{where}: key {min(clash)!r}: it follows from the file's name")
+    try:
+        return msgspec.convert({**text, **known}, kind)
     except msgspec.ValidationError as error:
         raise HarnessError(f"{where}: {error}; scenarios/README.md lists the keys") from None
 
 
 def _entries(path: Path, name: str) -> Iterator[tuple[Family, corpus.Rule]]:
-    try:
-        holds_cases = "case" in tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise HarnessError(f"{name}: not valid TOML: {error}") from None
-    yield from _cases(path, name) if holds_cases else _families(path, name)
+    text = _parsed(path, name)
+    yield from _cases(text, name) if "case" in text else _families(text, name)
 
 
 def _suite(suite: str, where: str) -> str:
@@ -451,9 +465,9 @@ def _one_of(value: str, known: tuple[str, ...], where: str, key: str) -> str:
     return value
 
 
-def _cases(path: Path, name: str) -> Iterator[tuple[Family, corpus.Rule]]:
+def _cases(written: dict[str, Any], name: str) -> Iterator[tuple[Family, corpus.Rule]]:
     """A file of designed cases: each is a family of one."""
-    file = _decode(path, name, _CasesText)
+    file = _decode(written, name, _CasesText)
     for text in file.case:
         where = f"{name}: case {text.id!r}: key"
         _slug(text.id, where)
@@ -578,8 +592,8 @@ def _try(rule: corpus.Rule, where: str, name: str) -> None:
         raise HarnessError(f"{where} 'send': {error}") from None
 
 
-def _families(path: Path, name: str) -> Iterator[tuple[Family, corpus.Rule]]:
-    file = _decode(path, name, _FileText)
+def _families(written: dict[str, Any], name: str) -> Iterator[tuple[Family, corpus.Rule]]:
+    file = _decode(written, name, _FileText)
     for text in file.family:
         where = f"{name}: family {text.id!r}: key"
         _slug(text.id, where)
@@ -733,7 +747,7 @@ def _values(given: str | list[str | int], where: str) -> tuple[bytes | int, ...]
 
 
 def _plan(path: Path, name: str) -> LoadPlan:
-    plan = _decode(path, name, LoadPlan, name=path.stem, source=name)
+    plan = _decode(_parsed(path, name), name, LoadPlan, name=path.stem, source=name)
     for key in ("connections", "depth", "rounds", "quick_rounds", "threads", "workers"):
         if getattr(plan, key) < 1:
             raise HarnessError(f"{name}: key {key!r}: must be at least 1")

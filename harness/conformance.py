@@ -135,12 +135,23 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return f"unix:{self.unix}" if self.unix else f"{self.address}:{self.port}"
 
 
+class Folded(msgspec.Struct, frozen=True):
+    """What the exchanges of one family say, folded."""
+
+    tally: Tally
+    first: Verdict | None
+    exchanges: int
+    answers: response_checks.Collected
+
+
 class Fired(msgspec.Struct, kw_only=True):
     """What firing a suite took."""
 
     wall_seconds: float = 0.0
     probe_cpu_seconds: float = 0.0
     exchanges: int = 0
+    # By family, of those that had to be asked nothing again: what judging them said.
+    folded: dict[str, Folded] = {}
 
 
 def hello(target: Target, *, deadline_s: float = 2.0) -> bytes | None:
@@ -272,7 +283,7 @@ def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
     return True
 
 
-_PIECE_MS = 30
+_PIECE_MS = 15
 
 
 def _in_pieces(target: Target, octets: bytes) -> bytes | None:
@@ -315,7 +326,9 @@ class _Shooter:
             for family in families:
                 yield from self._catalogue.cases(family, self._target.facts())
 
-        self._evidence.plan((case.id, case.family) for case in cases())
+        self._evidence.plan(
+            (slug, family) for family in families for slug in self._catalogue.slugs(family)
+        )
         silent = {
             exchange.case: exchange.machine_dropped
             for exchange in self.play(cases(), in_flight=IN_FLIGHT, attempt=1)
@@ -399,7 +412,11 @@ def _fire_cases(
             step = _step(catalogue.families[name], quick=quick)
             yield from catalogue.cases(name, facts, step=step)
 
-    evidence.plan((case.id, case.family) for case in cases(families))
+    evidence.plan(
+        (slug, name)
+        for name in families
+        for slug in catalogue.slugs(name, step=_step(catalogue.families[name], quick=quick))
+    )
     shooter = _Shooter(catalogue, target, evidence, fired, progress)
     gate = [name for name in families if _PLAIN in catalogue.families[name].refs]
     for attempt in (1, 5):
@@ -428,7 +445,9 @@ def _fire_cases(
         if 2 * quiet > len(lot):
             break
     evidence.flush()
-    again, alone, silent = _doubtful(catalogue, families, facts, evidence, target.name, quick=quick)
+    again, alone, silent = _doubtful(
+        catalogue, families, facts, evidence, target.name, quick=quick, folded=fired.folded
+    )
     doubtful = {name: None for name, _ in again}
 
     for attempt in (3, 4):
@@ -570,21 +589,65 @@ def _doubtful(
     server: str,
     *,
     quick: bool,
+    folded: dict[str, Folded],
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]], set[tuple[str, str]]]:
-    """What to ask again, what of it alone, and what of it was silent: family and case."""
+    """What to ask again, what of it alone, and what of it was silent: family and case.
+
+    :param folded: gets what the families say in which nothing is doubtful.
+    """
     again: set[tuple[str, str]] = set()
     alone: set[tuple[str, str]] = set()
     silent: set[tuple[str, str]] = set()
     for name in families:
-        kept = 0
-        for verdict, exchanges in judged(catalogue, name, facts, evidence, server, quick=quick):
-            if verdict.word not in (Word.FAIL, Word.VOID) or kept >= _AGAIN_MAX:
-                continue
-            kept += 1
-            again.add((name, verdict.case))
-            late = judge.ran_out(exchanges[-1])
-            (silent if late else alone).add((name, verdict.case))
+        doubted: list[tuple[str, bool]] = []
+
+        def look(
+            verdict: Verdict, exchanges: list[Exchange], kept: list[tuple[str, bool]] = doubted
+        ) -> None:
+            if verdict.word in (Word.FAIL, Word.VOID) and len(kept) < _AGAIN_MAX:
+                kept.append((verdict.case, judge.ran_out(exchanges[-1])))
+
+        found = _fold(catalogue, name, facts, evidence, server, quick=quick, look=look)
+        if not doubted:
+            folded[name] = found
+        for case, late in doubted:
+            again.add((name, case))
+            (silent if late else alone).add((name, case))
     return again, alone, silent
+
+
+def _fold(
+    catalogue: Catalogue,
+    family: str,
+    facts: Facts,
+    evidence: Evidence,
+    server: str,
+    *,
+    quick: bool = False,
+    hardened: bool = False,
+    look: Callable[[Verdict, list[Exchange]], None] = lambda verdict, exchanges: None,
+) -> Folded:
+    """Judge all exchanges of a family, and what is to be said of every answer.
+
+    :param look: sees each settled verdict and its exchanges.
+    """
+    answers = response_checks.Collected(facts)
+    first: Verdict | None = None
+    number = 0
+
+    def verdicts() -> Iterator[Verdict]:
+        nonlocal first, number
+        for verdict, exchanges in judged(
+            catalogue, family, facts, evidence, server,
+            quick=quick, hardened=hardened, answers=answers,
+        ):  # fmt: skip
+            number += len(exchanges)
+            look(verdict, exchanges)
+            shown = _strict(verdict, catalogue.families[family]) if hardened else verdict
+            first = first or shown
+            yield shown
+
+    return Folded(score.tally(verdicts()), first, number, answers)
 
 
 def judged(
@@ -683,7 +746,9 @@ def score_suite(
     result = (
         _score_seed(catalogue, server, evidence)
         if suite == "seed"
-        else _score_cases(catalogue, suite, server, evidence, ruleset=ruleset)
+        else _score_cases(
+            catalogue, suite, server, evidence, fired.folded if fired else {}, ruleset=ruleset
+        )
     )
     return msgspec.structs.replace(
         result,
@@ -697,9 +762,18 @@ _HARDENED = frozenset({"CL", "TE", "CLTE", "CHK", "SMUG", "EOL", "FOLD", "HN", "
 
 
 def _score_cases(
-    catalogue: Catalogue, suite: str, server: str, evidence: Evidence, *, ruleset: str
+    catalogue: Catalogue,
+    suite: str,
+    server: str,
+    evidence: Evidence,
+    folded: dict[str, Folded],
+    *,
+    ruleset: str,
 ) -> SuiteResult:
-    """Fold designed cases and generated families into requirements."""
+    """Fold designed cases and generated families into requirements.
+
+    :param folded: families that were judged already, by the ruleset ``rfc``.
+    """
     facts = evidence.facts(server)
     if facts is None:
         return SuiteResult(score_percent=None, reason="not scored: nothing was fired")
@@ -715,22 +789,23 @@ def _score_cases(
     requests = 0
     for family in families:
         hardened = ruleset == "hardened"
+        first: Verdict | None
         if family.id in observed:
-            found = [observed[family.id]]
+            first = observed[family.id]
+            tallies[family.id] = score.tally([first])
         elif family.id in stored:
-            found = []
-            for verdict, exchanges in judged(
-                catalogue, family.id, facts, evidence, server, hardened=hardened, answers=answers
-            ):
-                requests += len(exchanges)
-                found.append(_strict(verdict, family) if hardened else verdict)
+            one = folded.get(family.id) if not hardened else None
+            one = one or _fold(catalogue, family.id, facts, evidence, server, hardened=hardened)
+            answers.merge(one.answers)
+            requests += one.exchanges
+            first = one.first
+            tallies[family.id] = one.tally
         else:
             continue  # not asked for
-        tallies[family.id] = score.tally(found)
         if family.generated:
             generated[family.id] = tallies[family.id]
-        elif found:
-            cases[family.id] = found[0]
+        elif first is not None:
+            cases[family.id] = first
     checked = answers.tallies()
     cut = segmentation.compare(catalogue, suite, facts, evidence, server)
     shown = checked | segmentation.tallies(cut)
@@ -738,8 +813,8 @@ def _score_cases(
     counts = score.must(rows)
     reason = _unscored(families, cases)
     levels: dict[Level, Counter[Word]] = {}
-    for one in tallies.values():
-        for level, words in one.words.items():
+    for tally in tallies.values():
+        for level, words in tally.words.items():
             levels.setdefault(level, Counter()).update(words)
     return SuiteResult(
         score_percent=None if reason else score.percent(counts),

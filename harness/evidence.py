@@ -227,6 +227,16 @@ class Evidence:
         )
         return {slug: msgspec.json.decode(value, type=Verdict) for slug, value in rows}
 
+    def holds(self, server: str, delivery: str) -> bool:
+        """Whether a server has exchanges of a delivery."""
+        self.flush()
+        row = self._base.execute(
+            "SELECT 1 FROM exchange WHERE server = (SELECT id FROM server WHERE name = ?)"
+            " AND delivery = ? LIMIT 1",
+            (server, delivery),
+        ).fetchone()
+        return row is not None
+
     def planned(self, family: str) -> int:
         """How many cases of a family were to be fired."""
         self.flush()
@@ -272,11 +282,17 @@ class Evidence:
     ) -> Iterator[list[Exchange]]:
         """A server's exchanges in case order, all attempts at one case and delivery together."""
         self.flush()
-        wheres, words = ["server = (SELECT id FROM server WHERE name = ?)"], [server]
-        for column, wanted in (("family", family), ("slug", case), ("delivery", delivery)):
+        wheres = ["server = (SELECT id FROM server WHERE name = ?)"]
+        words: list[str | int] = [server]
+        for column, wanted in (("family", family), ("delivery", delivery)):
             if wanted is not None:
                 wheres.append(f"{column} = ?")
                 words.append(wanted)
+        if case is not None:
+            if case not in self._items:
+                return
+            wheres.append("item = ?")
+            words.append(self._items[case])
         if family is not None:
             # Families are numbered in one go, so a range spares a walk over all exchanges.
             low, high = self._base.execute(

@@ -282,6 +282,17 @@ class Collected:
                 level, title = CHECKS[name].level, CHECKS[name].title
                 kept.append(Verdict(case.id, word, title, shown.text, shown.span, level))
 
+    def merge(self, other: Collected) -> None:
+        """Add what was collected apart; its failures come after those that are known."""
+        self._clean += other._clean
+        for name, words in other._words.items():
+            mine = self._words.setdefault(name, {})
+            for word, number in words.items():
+                mine[word] = mine.get(word, 0) + number
+        for name, failures in other._failures.items():
+            kept = self._failures.setdefault(name, [])
+            kept += failures[: _FAILURES_KEPT - len(kept)]
+
     def tallies(self) -> dict[str, Tally]:
         """What was found, by check; a check that applied to no answer is left out."""
         words = {name: dict(counts) for name, counts in self._words.items()}

@@ -117,7 +117,10 @@ def _out_of_order(sight: Sight) -> str:
 
 
 _FLOOD_OCTETS = 64 << 20
-_STALL_S = 2.0
+# How long a server takes nothing until it counts as stalled: so many plain answers, within bounds.
+_STALL_ANSWERS = 100
+_STALL_S_MIN = 0.5
+_STALL_S_MAX = 2.0
 _GROWTH_KB = 32 << 10
 
 
@@ -132,7 +135,7 @@ def never_reading_client(stage: Stage) -> Found:
         if before is not None and after is not None:
             grown.append(after - before)
 
-    sent, how = stage.flood(delivery.message(stage.case), _FLOOD_OCTETS, _STALL_S, look)
+    sent, how = stage.flood(delivery.message(stage.case), _FLOOD_OCTETS, _stall_s(stage), look)
     told = f"{how} after {sent / (1 << 20):.1f} MiB"
     growth = grown[0] if grown else None
     if growth is not None:
@@ -146,6 +149,14 @@ def never_reading_client(stage: Stage) -> Found:
     if growth > _GROWTH_KB:
         return Found(Word.FAIL, told)
     return Found(Word.WARN if how == "closed" else Word.PASS, told)
+
+
+def _stall_s(stage: Stage) -> float:
+    """A deadline that fits the target: a hundred times what a plain answer takes."""
+    started = time.monotonic()
+    stage.alive()
+    took = time.monotonic() - started
+    return min(max(_STALL_ANSWERS * took, _STALL_S_MIN), _STALL_S_MAX)
 
 
 def _memory_kb(pids: list[int]) -> int | None:
@@ -282,11 +293,6 @@ _BOUND_KB = 64 << 10
 _LARGE_OCTETS = 64 << 20
 
 
-def _pss_kb(pids: list[int]) -> int | None:
-    found = resources.memory(pids)
-    return found.pss_kb if found is not None else None
-
-
 def _grown(told: str, before: int | None, after: int | None) -> Found:
     """What a server holds more than before, against the bound of 64 MiB."""
     if before is None or after is None:
@@ -303,12 +309,12 @@ def limit_sized_requests(stage: Stage) -> Found:
         Step(Op.SEND, octets, if_open=True),
         Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS, if_open=True),
     ]
-    before = _pss_kb(pids := stage.pids())
+    before = _memory_kb(pids := stage.pids())
     made = [_talk(stage.case, turn * 10) for _ in range(max(1, number // 10))]
     stage.fire(_named(made), 1)
     if not stage.alive():
         return Found(Word.FAIL, f"the server does not answer after {len(made) * 10} requests")
-    return _grown(f"{len(made) * 10} requests of {len(octets)} octets", before, _pss_kb(pids))
+    return _grown(f"{len(made) * 10} requests of {len(octets)} octets", before, _memory_kb(pids))
 
 
 _READERS = 64
@@ -323,11 +329,11 @@ def slow_readers(stage: Stage) -> Found:
     write_s = stage.facts.timeouts.get("write_s") or 0
     seconds = max(1.2 * write_s, write_s + 2) + _LINGER_S if write_s else _READING_S
     pids = stage.pids()
-    before, memory = resources.descriptors(pids), _pss_kb(pids)
+    before, memory = resources.descriptors(pids), _memory_kb(pids)
     seen: list[tuple[int | None, int | None]] = []
     stage.trickle(
         delivery.message(stage.case), _READERS, seconds,
-        lambda: seen.append((resources.descriptors(pids), _pss_kb(pids))),
+        lambda: seen.append((resources.descriptors(pids), _memory_kb(pids))),
     )  # fmt: skip
     if not stage.alive():
         return Found(Word.FAIL, "the server does not answer any more")
@@ -424,7 +430,7 @@ def gives_back(stage: Stage) -> Found:
     """After all bad requests memory is 64 MiB larger at most, and no descriptor is held."""
     stage.fire(_named(_cases(stage)[:_GROUP_MAX], "warm"), 64)
     pids = stage.pids()
-    before, memory = _settled(pids, None), _pss_kb(pids)
+    before, memory = _settled(pids, None), _memory_kb(pids)
     cases = _named(_cases(stage), "give")
     stage.fire(cases, 64)
     if not stage.alive():
@@ -433,7 +439,7 @@ def gives_back(stage: Stage) -> Found:
     if before is not None and after is not None and after > before:
         return Found(Word.FAIL, f"{before} descriptors before, {after} after")
     held = f", {after} descriptors" if after is not None else ""
-    return _grown(f"{len(cases)} requests{held}", memory, _pss_kb(pids))
+    return _grown(f"{len(cases)} requests{held}", memory, _memory_kb(pids))
 
 
 def _cases(stage: Stage) -> list[Case]:

@@ -260,6 +260,8 @@ def compare(
 
     None where none was fired.
     """
+    if not evidence.holds(server, delivery.ONE):
+        return None
     found = _Comparison(catalogue, facts, evidence, server)
     fired: Counter[str] = Counter()
     unstable: list[str] = []

@@ -144,3 +144,16 @@ def test_a_timeout_of_zero_is_none() -> None:
     assert known.inapplicable("stop-in-method", facts) == "needs timeout.head_s"
     declared = Facts(host="h", timeouts={"head_s": 2.0})
     assert known.inapplicable("stop-in-method", declared) is None
+
+
+def test_slugs_are_the_ids_of_the_cases_made() -> None:
+    known = catalogue.load()
+    facts = catalogue.EVERYTHING
+    for name in ("path_octet_good", "get-plain", "query_pair_good"):
+        made = [case.id for case in known.cases(name, facts, step=7)]
+        assert list(known.slugs(name, step=7)) == made
+        assert made
+
+
+def test_the_files_httpmark_brings_are_read_once() -> None:
+    assert catalogue.load() is catalogue.load()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from httpmark.harness import catalogue, conformance
@@ -252,3 +253,23 @@ def test_answers_are_checked_beside_the_cases(tmp_path: Path) -> None:
     assert result.answers["RESP-20"].words == {Level.MUST: {Word.FAIL: 1}}
     assert result.answers["RESP-20"].failures[0].case == "get-plain"
     assert "RESP-23" not in result.answers
+
+
+def test_what_was_judged_in_firing_is_what_evidence_says(tmp_path: Path) -> None:
+    def chosen(family: Family) -> bool:
+        return "BASE" in family.group or family.id in ("field_value_octet", "colon-space-before")
+
+    with peers.peer(peers.naive) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+            fired = conformance.Fired()
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, fired, progress=lambda _: None, selected=chosen
+            )
+            live = conformance.score_suite(KNOWN, "rfc", "peer", evidence, fired)
+            again = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
+    assert fired.folded, "what nothing is doubtful of is judged once"
+    assert live.must is not None
+    assert live.must["passed"] > 0
+    wall = {"wall_seconds": live.wall_seconds, "probe_cpu_seconds": live.probe_cpu_seconds}
+    assert msgspec.structs.replace(again, **wall) == live

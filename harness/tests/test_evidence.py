@@ -61,6 +61,18 @@ def test_octets_are_stored_once(tmp_path: Path) -> None:
     assert path.stat().st_size < 200_000
 
 
+def test_it_is_known_which_deliveries_a_server_was_asked_in(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.add("one", [exchange("a"), exchange("a", delivery="byte")])
+        assert evidence.holds("one", "byte")
+        assert not evidence.holds("one", "two@3")
+        assert not evidence.holds("two", "byte")
+        assert [e.delivery for e in evidence.exchanges("one", case="a", delivery="byte")] == [
+            "byte"
+        ]
+        assert list(evidence.exchanges("one", case="b")) == []
+
+
 def test_evidence_may_be_continued(tmp_path: Path) -> None:
     path = tmp_path / "e.sqlite"
     with Evidence(path, create=True) as evidence:

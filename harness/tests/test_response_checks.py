@@ -771,6 +771,25 @@ def test_a_check_counts_once_for_each_exchange_and_keeps_the_first_few() -> None
     assert "RESP-23" not in tallies
 
 
+def test_what_is_collected_in_parts_is_the_same_as_in_one() -> None:
+    facts = Facts(host="a")
+    whole, parts = response_checks.Collected(facts), response_checks.Collected(facts)
+    undated = ok().replace(DATE, b"")
+    for numbers in (range(3), range(3, 9)):
+        part = response_checks.Collected(facts)
+        for number in numbers:
+            case = Case(f"c{number}", "f", (Step(Op.SEND, GET),))
+            received = undated if number % 3 else ok()
+            exchange = Exchange(
+                case.id, "f", case.sent, received, Outcome.ANSWERED, End.OPEN, 1, 9, len(GET)
+            )
+            whole.add(case, exchange)
+            part.add(case, exchange)
+        parts.merge(part)
+    assert parts.tallies() == whole.tallies()
+    assert len(whole.tallies()["RESP-20"].failures) == 5, "of six, one too many for the kept"
+
+
 @pytest.mark.parametrize(
     ("host", "judged"),
     [("127.0.0.1:80", True), ("localhost", True), ("[::1]:8080", True), ("example.org", False),

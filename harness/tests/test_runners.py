@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -63,6 +64,7 @@ class Made:
         self.alive = True
         self.pids: list[int] = []
         self.flooded = (0, "stalled")
+        self.stall_s = 0.0
         self.negatives: list[runners.Negative] = []
         self.answer = answer
         self.stage = runners.Stage(
@@ -93,6 +95,7 @@ class Made:
         self, octets: bytes, total: int, stall_s: float, look: Callable[[], None]
     ) -> tuple[int, str]:
         look()
+        self.stall_s = stall_s
         return self.flooded
 
 
@@ -204,6 +207,17 @@ def test_a_client_that_never_reads_is_held_back(how: str, word: Word) -> None:
     assert runners.never_reading_client(made.stage).word is Word.NOT_APPLICABLE
 
 
+def test_a_slow_server_has_longer_before_it_counts_as_stalled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = Made(PAIR, lambda _: (b"", End.OPEN))
+    for took_s, stall_s in ((0.001, 0.5), (0.01, 1.0), (3.0, 2.0)):
+        clock = iter((0.0, took_s))
+        monkeypatch.setattr(time, "monotonic", lambda clock=clock: next(clock))
+        runners.never_reading_client(made.stage)
+        assert made.stall_s == stall_s
+
+
 def test_memory_that_grows_with_answers_nobody_reads_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -302,9 +316,9 @@ def test_memory_or_descriptors_that_stay_fail(monkeypatch: pytest.MonkeyPatch) -
     for runner in (runners.gives_back, runners.limit_sized_requests, runners.slow_readers):
         for figures, word in (((1, 100_000), Word.FAIL), ((1, 100), Word.PASS)):
             told = iter(figures)
-            monkeypatch.setattr(runners, "_pss_kb", lambda _, told=told: next(told))
+            monkeypatch.setattr(runners, "_memory_kb", lambda _, told=told: next(told))
             assert runner(stage_of(lambda _: (BAD, End.CLOSED)).stage).word is word
-        monkeypatch.setattr(runners, "_pss_kb", lambda _: None)
+        monkeypatch.setattr(runners, "_memory_kb", lambda _: None)
         found = runner(stage_of(lambda _: (BAD, End.CLOSED)).stage)
         assert found.word is Word.NOT_APPLICABLE
 

@@ -562,6 +562,17 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     vmpeak_kb: int | None
     pss_kb: int | None
     kernel_kb: int | None  # of one end: half of the growth of both, as they are on one machine
+    socket_buffers_kb: int | None = None  # of all TCP sockets of the machine (/proc/net/sockstat)
+
+
+class Trickle(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory while every connection asks once in ``seconds``: what idle ones do not show."""
+
+    connections: int
+    seconds: float
+    requests: int
+    pss_peak_kb: int | None
+    errors: dict[str, int] = {}
 
 
 class SlowReaders(msgspec.Struct, frozen=True, kw_only=True):
@@ -572,6 +583,7 @@ class SlowReaders(msgspec.Struct, frozen=True, kw_only=True):
     sent_kb: int  # octets that the server took
     pss_before_kb: int | None
     pss_peak_kb: int | None
+    socket_buffers_kb: int | None = None  # what the kernel piled up at its peak, at both ends
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
@@ -582,6 +594,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     pss_kb: int | None
     cgroup_peak_kb: int | None = None
     cgroup_reason: str | None = None
+    # Of the cgroup now: anon, file, kernel, slab, sock, pagetables (v2); v1 has rss and cache, kmem
+    # and kmem_tcp.
+    cgroup_parts_kb: dict[str, int] | None = None
     bytes_per_connection: BytesPerConnection | None = None
     connections_held: int = 0
     processes: int = 1
@@ -589,6 +604,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     ladder: tuple[Rung, ...] = ()
     ladder_scaled: str | None = None  # the ladder is too high for this machine: what was cut, why
     after_close_pss_kb: int | None = None  # when all connections of the ladder have gone
+    trickle: Trickle | None = None
+    trickle_reason: str | None = None
     slow_readers: SlowReaders | None = None
 
 

@@ -8,6 +8,7 @@ from httpmark.harness.model import (
     BytesPerConnection,
     LoadMode,
     LoadResult,
+    Memory,
     PairedRatio,
     Run,
     ServerResult,
@@ -95,6 +96,7 @@ def _of_memory(servers: Sequence[ServerResult]) -> Iterator[str]:
         )
         if memory.reason:
             yield f"  {name}: {memory.reason}"
+        yield from _of_trickle(name, memory)
     for server in servers:
         slow = server.memory.slow_readers if server.memory else None
         if slow and slow.pss_peak_kb is not None and slow.pss_before_kb is not None:
@@ -102,7 +104,27 @@ def _of_memory(servers: Sequence[ServerResult]) -> Iterator[str]:
                 f"SLOW READERS, {server.name}: took {slow.sent_kb:,} kB of requests from "
                 f"{slow.connections} clients that never read, "
                 f"and grew by {slow.pss_peak_kb - slow.pss_before_kb:,} kB"
+                + (
+                    f"; the kernel's buffers by {slow.socket_buffers_kb:,} kB, both ends"
+                    if slow.socket_buffers_kb is not None
+                    else ""
+                )
             )
+
+
+def _of_trickle(name: str, memory: Memory) -> Iterator[str]:
+    """What connections cost that are not idle, beside what they cost when they are."""
+    if memory.trickle_reason:
+        yield f"  {name}: not measured with each asking now and then: {memory.trickle_reason}"
+    one = memory.trickle
+    if one is None or one.pss_peak_kb is None:
+        return
+    wrong = f", errors {one.errors}" if one.errors else ""
+    idle = next((r.pss_kb for r in memory.ladder if r.connections == one.connections), None)
+    yield (
+        f"  {name}: {one.connections:,} that each ask once in {one.seconds:g} s: PSS "
+        f"{one.pss_peak_kb:,} kB, idle {'-' if idle is None else format(idle, ',')} kB{wrong}"
+    )
 
 
 def _cell(value: float | None, width: int) -> str:

@@ -2,7 +2,8 @@
 
 Each rung opens more connections beside those that are held already, at a controlled rate; each
 makes one request, so that what a server allocates late is allocated. Then it is waited until the
-server is at rest, and counted on the server's side what it holds (load.md 4.7).
+server is at rest, and counted on the server's side what it holds. At last as many connections as
+were held ask once each, at a low rate: what idle ones cost is not what busy ones do (load.md 4.7).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from httpmark.harness.model import (
     Memory,
     Rung,
     SlowReaders,
+    Trickle,
     Unusable,
 )
 
@@ -80,6 +82,18 @@ class _Held:
 
     def running(self) -> bool:
         return self._process.poll() is None
+
+    def looks(self, deadline_s: float) -> Iterator[None]:
+        """Time to look at the server, again and again until the generator has ended.
+
+        :raises Unusable: it did not end in time.
+        """
+        end = time.monotonic() + deadline_s
+        while self.running():
+            if time.monotonic() > end:
+                raise Unusable(f"httpmark-load did not end within {deadline_s:.0f} s")
+            yield
+            time.sleep(_POLL_S)
 
     def report(self) -> dict[str, object]:
         """What it printed at its end."""
@@ -141,21 +155,31 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
             )
             generator = held.enter_context(_holding(step, ground, cpus))
             try:
-                generator.established(_GRACE_S + step.connections / step.connect_rate * 4)
+                new = generator.established(_opening_s(step))
             except Unusable as error:
                 if not rungs or not ground.alive():
                     raise
                 ended = f"the ladder ended below {height:,} connections: {error}"
                 break
-            opened = height
+            opened += new
             _rest(ground)
-            rungs.append(_rung(height, ground, slabs))
-            if rungs[-1].held < HELD_MIN * height:
+            rungs.append(_rung(opened, ground, slabs))
+            if new < step.connections:
+                ended = f"the ladder ended at {opened:,} of {height:,} connections: no more opened"
+                break
+            if rungs[-1].held < HELD_MIN * opened:
                 break  # higher ones would only say the same again
         memory = _memory(ground)
     _rest(ground)
-    after = resources.memory(ground.pids(), cgroup=ground.cgroup)
     per_connection, reason = slopes(rungs)
+    trickle = trickle_reason = None
+    most = max((rung.connections for rung in rungs if _is_held(rung)), default=0)
+    try:
+        trickle = _trickle(plan, most, ground, cpus) if most else None
+    except Unusable as error:
+        trickle_reason = str(error)
+    _rest(ground)
+    after = resources.memory(ground.pids(), cgroup=ground.cgroup)
     return msgspec.structs.replace(
         memory,
         connections_held=max(rung.held for rung in rungs),
@@ -163,6 +187,49 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
         bytes_per_connection=per_connection,
         reason=ended or reason,
         after_close_pss_kb=after.pss_kb if after else None,
+        trickle=trickle,
+        trickle_reason=trickle_reason,
+    )
+
+
+def _opening_s(plan: LoadPlan) -> float:
+    """How long a generator may take to open the connections of a plan."""
+    return _GRACE_S + plan.connections / plan.connect_rate * 4
+
+
+def _trickle(
+    plan: LoadPlan, connections: int, ground: Ground, cpus: frozenset[int] | None
+) -> Trickle:
+    """Let each of so many connections ask once within the plan's time, evenly spread.
+
+    :raises Unusable: the server died, or the generator did not come to its end.
+    """
+    spread = msgspec.structs.replace(
+        plan,
+        mode=LoadMode.OPEN,
+        connections=connections,
+        depth=1,
+        rate=connections / plan.duration_s,
+        warmup_s=0.0,
+    )
+    peak: int | None = None
+    with _holding(spread, ground, cpus) as generator:
+        for _ in generator.looks(_opening_s(spread) + plan.duration_s + _GRACE_S):
+            now = resources.memory(ground.pids())
+            if now is not None and now.pss_kb is not None:
+                peak = max(peak or 0, now.pss_kb)
+        report = generator.report()
+    if not ground.alive():
+        raise Unusable(ground.exit_reason())
+    requests, errors = report["requests"], report["errors"]
+    assert isinstance(requests, int)
+    assert isinstance(errors, dict)
+    return Trickle(
+        connections=connections,
+        seconds=plan.duration_s,
+        requests=requests,
+        pss_peak_kb=peak,
+        errors={name: count for name, count in errors.items() if count},
     )
 
 
@@ -173,14 +240,17 @@ def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memo
     """
     before = _memory(ground)
     peak = before.pss_kb
+    buffers_before = resources.socket_buffers_kb() or 0
+    buffers = None if resources.socket_buffers_kb() is None else 0
     whole = msgspec.structs.replace(plan, warmup_s=0.0)  # what is sent counts from the first octet
     with _holding(whole, ground, cpus) as generator:
-        generator.established(_GRACE_S)
-        while generator.running():
-            now = resources.memory(ground.pids())
+        generator.established(_opening_s(whole))
+        for _ in generator.looks(plan.duration_s + _GRACE_S):
+            now, held = resources.memory(ground.pids()), resources.socket_buffers_kb()
             if peak is not None and now is not None and now.pss_kb is not None:
                 peak = max(peak, now.pss_kb)
-            time.sleep(_POLL_S)
+            if buffers is not None and held is not None:
+                buffers = max(buffers, held - buffers_before)
         report = generator.report()
     memory = _memory(ground)
     seconds, sent = report["seconds"], report["bytes_sent"]
@@ -195,6 +265,7 @@ def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memo
             sent_kb=sent // 1024,
             pss_before_kb=before.pss_kb,
             pss_peak_kb=peak,
+            socket_buffers_kb=buffers,
         ),
     )
 
@@ -229,7 +300,12 @@ def _rung(height: int, ground: Ground, slabs: resources.SocketSlabs | None) -> R
         vmpeak_kb=memory.vmpeak_kb,
         pss_kb=memory.pss_kb,
         kernel_kb=None if per_end is None else round(per_end * held / 1024),
+        socket_buffers_kb=resources.socket_buffers_kb(),
     )
+
+
+def _is_held(rung: Rung) -> bool:
+    return rung.held >= HELD_MIN * rung.connections
 
 
 def _rest(ground: Ground) -> None:
@@ -259,11 +335,16 @@ def _looks(seconds: float) -> Iterator[None]:
 
 
 def slopes(rungs: list[Rung]) -> tuple[BytesPerConnection | None, str | None]:
-    short = next((rung for rung in rungs if rung.held < HELD_MIN * rung.connections), None)
+    """The slopes over the rungs that the server held, and what is to be known of them."""
+    short = next((rung for rung in rungs if not _is_held(rung)), None)
+    rungs = [rung for rung in rungs if _is_held(rung)]
+    reason = None
     if short is not None:
-        return None, f"the server held {short.held:,} of {short.connections:,} connections"
+        reason = f"the server held {short.held:,} of {short.connections:,} connections"
     if len(rungs) < 2:
-        return None, "a slope needs two heights"
+        return None, reason or "a slope needs two heights"
+    if reason is not None:
+        reason += f": the slope is that up to {rungs[-1].held:,}"
 
     def slope(figures: list[int | None]) -> float | None:
         points = [
@@ -275,13 +356,13 @@ def slopes(rungs: list[Rung]) -> tuple[BytesPerConnection | None, str | None]:
         return line[0] if line else None
 
     kernel = slope([rung.kernel_kb for rung in rungs])
-    reason = None
     if kernel is None:
-        reason = (
+        why = (
             "kernel: /proc/slabinfo cannot be read"
             if resources.socket_slabs() is None
             else "kernel: neighbours opened and closed sockets meanwhile"
         )
+        reason = f"{reason}; {why}" if reason else why
     return (
         BytesPerConnection(
             virtual=slope([rung.vmpeak_kb for rung in rungs]),

@@ -24,6 +24,10 @@ _PSS = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
 _SWITCHES = re.compile(r"^(?:non)?voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
 _SOCKET_SLABS = frozenset(("TCP", "TCPv6", "sock_inode_cache", "eventpoll_epi", "eventpoll_pwq"))
 _FILE_SLABS = frozenset(("filp", "dentry"))
+# Of memory.stat; the last two are of v1.
+_CGROUP_PARTS = frozenset(
+    ("anon", "file", "kernel", "slab", "sock", "pagetables", "kernel_stack", "rss", "cache")
+)
 _STRANGERS_MAX = 0.10
 _DESCRIPTORS_KEPT = 256
 _CONNTRACK_KEPT = 16_384
@@ -140,6 +144,7 @@ def memory(pids: Iterable[int], *, cgroup: str | None = None) -> Memory | None:
         else "no cgroup of its own: run as a process"
         if cgroup is None
         else "this kernel's cgroup offers no peak",
+        cgroup_parts_kb=cgroup_parts_kb(cgroup) if cgroup else None,
         processes=processes,
         reason="bytes per connection: not measured by this profile",
     )
@@ -150,6 +155,32 @@ def cgroup_peak_kb(path: str) -> int | None:
     for name in ("memory.peak", "memory.max_usage_in_bytes"):
         with contextlib.suppress(OSError, ValueError):
             return int((Path(path) / name).read_text()) // 1024
+    return None
+
+
+def cgroup_parts_kb(path: str) -> dict[str, int] | None:
+    """What a cgroup's memory consists of now, in kB; None where it does not tell.
+
+    ``memory.stat`` of v2; of v1 with ``memory.kmem`` and ``memory.kmem.tcp`` beside it.
+    """
+    parts: dict[str, int] = {}
+    with contextlib.suppress(OSError, ValueError):
+        for line in (Path(path) / "memory.stat").read_text().splitlines():
+            name, _, figure = line.partition(" ")
+            if name in _CGROUP_PARTS:
+                parts[name] = int(figure) // 1024
+    for name, file in (("kmem", "memory.kmem"), ("kmem_tcp", "memory.kmem.tcp")):
+        with contextlib.suppress(OSError, ValueError):
+            parts[name] = int((Path(path) / f"{file}.usage_in_bytes").read_text()) // 1024
+    return parts or None
+
+
+def socket_buffers_kb() -> int | None:
+    """What all TCP sockets of this machine hold in buffers, in kB; None where it is not told."""
+    with contextlib.suppress(OSError):
+        told = re.search(r"^TCP:.* mem (\d+)", (_PROC / "net/sockstat").read_text(), re.MULTILINE)
+        if told:
+            return int(told[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
     return None
 
 

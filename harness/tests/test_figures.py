@@ -15,6 +15,7 @@ from httpmark.harness.model import (
     Rung,
     ServerResult,
     SlowReaders,
+    Trickle,
 )
 
 from .test_load import fold_of
@@ -71,7 +72,11 @@ def test_memory_per_connection_and_slow_readers() -> None:
         reason="kernel: no slabinfo",
         ladder=(Rung(connections=1, held=1, vmpeak_kb=1, pss_kb=1, kernel_kb=None),),
         slow_readers=SlowReaders(
-            connections=16, seconds=1.0, sent_kb=70_000, pss_before_kb=2_000, pss_peak_kb=83_000
+            connections=16, seconds=1.0, sent_kb=70_000, pss_before_kb=2_000, pss_peak_kb=83_000,
+            socket_buffers_kb=5_000,
+        ),
+        trickle=Trickle(
+            connections=1, seconds=5.0, requests=1, pss_peak_kb=1_234, errors={"timeout": 2}
         ),
     )  # fmt: skip
     shown = figures.lines(made(memory=memory))
@@ -79,6 +84,14 @@ def test_memory_per_connection_and_slow_readers() -> None:
     assert row.split() == ["a", "44", "-", "0", "2,000", "999", "kB"]
     assert "  a: kernel: no slabinfo" in shown
     assert any("took 70,000 kB" in line and "grew by 81,000 kB" in line for line in shown)
+    assert any("the kernel's buffers by 5,000 kB" in line for line in shown)
+    assert (
+        "  a: 1 that each ask once in 5 s: PSS 1,234 kB, idle 1 kB, errors {'timeout': 2}" in shown
+    )
+    silent = msgspec.structs.replace(memory, trickle=None, trickle_reason="it died")
+    assert "  a: not measured with each asking now and then: it died" in figures.lines(
+        made(memory=silent)
+    )
 
 
 @pytest.mark.parametrize("ratio", [None, 1.5])

@@ -45,6 +45,8 @@ while True:
             choose.unregister(key.fileobj)
             held.pop(key.fileobj)
             key.fileobj.close()
+            if len(held) == most - 1 and listener not in choose.get_map():
+                choose.register(listener, selectors.EVENT_READ)
         else:
             key.fileobj.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
 """
@@ -80,6 +82,12 @@ def test_the_slope_is_what_a_connection_costs() -> None:
     assert slope.resident is not None
     assert 60_000 < slope.resident < 90_000
     assert memory.after_close_pss_kb is not None
+    asked = memory.trickle
+    assert asked is not None, memory.trickle_reason
+    assert (asked.connections, asked.requests, asked.errors) == (60, 60, {})
+    assert asked.pss_peak_kb is not None
+    # 60 connections of 64 KiB are held again while they ask.
+    assert asked.pss_peak_kb > memory.after_close_pss_kb + 1000
     # Neighbours may come and go on the machine that tests run on: then there is none, and a word.
     assert (slope.kernel is None) is (memory.reason is not None)
     if slope.kernel is not None:
@@ -92,6 +100,60 @@ def test_what_the_server_does_not_hold_is_no_slope() -> None:
     assert memory.ladder[-1].held == 30
     assert memory.bytes_per_connection is None
     assert memory.reason == "the server held 30 of 40 connections"
+    assert memory.trickle is not None
+    assert memory.trickle.connections == 20, "as many as were held"
+    assert (memory.trickle.requests, memory.trickle.errors) == (20, {})
+
+
+def test_the_slope_of_what_was_held_is_kept() -> None:
+    with greedy(50) as ground:
+        memory = ladder.climb(PLAN, ground, cpus=None)
+    assert [rung.held for rung in memory.ladder] == [20, 40, 50]
+    slope = memory.bytes_per_connection
+    assert slope is not None
+    assert slope.resident is not None
+    assert 60_000 < slope.resident < 90_000
+    assert memory.reason is not None
+    assert memory.reason.startswith(
+        "the server held 50 of 60 connections: the slope is that up to 40"
+    )
+
+
+def test_connections_that_the_generator_could_not_open_are_not_the_servers_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = ladder._Held.established
+    missing = iter((0, 5, 0))
+    monkeypatch.setattr(
+        ladder._Held, "established", lambda held, deadline_s: real(held, deadline_s) - next(missing)
+    )
+    with greedy() as ground:
+        memory = ladder.climb(PLAN, ground, cpus=None)
+    assert [rung.connections for rung in memory.ladder] == [20, 35]
+    assert memory.reason == "the ladder ended at 35 of 40 connections: no more opened"
+
+
+def test_a_server_that_cannot_be_asked_now_and_then_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(held: ladder._Held) -> dict[str, object]:
+        raise Unusable("httpmark-load printed no result")
+
+    monkeypatch.setattr(ladder._Held, "report", never)
+    with greedy() as ground:
+        memory = ladder.climb(PLAN, ground, cpus=None)
+    assert memory.bytes_per_connection is not None
+    assert memory.trickle is None
+    assert memory.trickle_reason == "httpmark-load printed no result"
+
+
+def test_a_generator_that_does_not_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ladder, "_GRACE_S", 0.1)
+    monkeypatch.setattr(ladder._Held, "running", lambda held: True)
+    monkeypatch.setattr(ladder._Held, "established", lambda held, deadline_s: 4)
+    plan = msgspec.structs.replace(PLAN, mode=LoadMode.SLOW, duration_s=0.1, ladder=())
+    with greedy() as ground, pytest.raises(Unusable, match="did not end within 0 s"):
+        ladder.pour(plan, ground, cpus=None)
 
 
 def test_a_ladder_that_ends_early_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from httpmark.harness import resources
 
@@ -133,3 +134,37 @@ def test_the_peak_of_a_cgroup_is_read_in_both_versions(tmp_path: Path) -> None:
     assert resources.cgroup_peak_kb(str(tmp_path)) == 2048
     (tmp_path / "memory.peak").write_text("1048576\n")
     assert resources.cgroup_peak_kb(str(tmp_path)) == 1024
+
+
+def test_what_a_cgroup_consists_of_is_read_in_both_versions(tmp_path: Path) -> None:
+    assert resources.cgroup_parts_kb(str(tmp_path)) is None
+    (tmp_path / "memory.stat").write_text(
+        "anon 1048576\nfile 4096\nkernel 8192\nsock 2048\npgfault 77\nslab 1024\n"
+    )
+    assert resources.cgroup_parts_kb(str(tmp_path)) == {
+        "anon": 1024, "file": 4, "kernel": 8, "sock": 2, "slab": 1,
+    }  # fmt: skip
+    (tmp_path / "memory.stat").write_text("cache 4096\nrss 1048576\nmapped_file 0\n")
+    (tmp_path / "memory.kmem.usage_in_bytes").write_text("65536\n")
+    (tmp_path / "memory.kmem.tcp.usage_in_bytes").write_text("16384\n")
+    assert resources.cgroup_parts_kb(str(tmp_path)) == {
+        "cache": 4, "rss": 1024, "kmem": 64, "kmem_tcp": 16,
+    }  # fmt: skip
+    memory = resources.memory([os.getpid()], cgroup=str(tmp_path))
+    assert memory is not None
+    assert memory.cgroup_parts_kb == {"cache": 4, "rss": 1024, "kmem": 64, "kmem_tcp": 16}
+
+
+def test_the_kernels_buffers_are_those_of_tcp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = resources.socket_buffers_kb()
+    assert told is not None
+    assert told >= 0
+    monkeypatch.setattr(resources, "_PROC", tmp_path)
+    assert resources.socket_buffers_kb() is None
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net/sockstat").write_text(
+        "sockets: used 191\nTCP: inuse 26 orphan 0 tw 4536 alloc 40 mem 7\nUDP: inuse 0 mem 9\n"
+    )
+    assert resources.socket_buffers_kb() == 7 * os.sysconf("SC_PAGE_SIZE") // 1024

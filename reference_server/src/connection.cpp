@@ -58,6 +58,11 @@ alignas(64) constexpr auto kFill = [] {
     return fill;
 }();
 
+// In 31 bits: no connection's token is ever one of those the loop keeps for itself.
+std::uint32_t next_generation(const Connection& c) {
+    return (c.generation + 1) & 0x7FFFFFFF;
+}
+
 char* map_scratch(std::size_t size) {
     void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(block != MAP_FAILED);
@@ -145,6 +150,7 @@ void Connections::judge_hello() {
     hello_is_fixed_ =
         hello_size_ != 0 && !draining_ && observer_ == nullptr &&
         settings_.limits.requests_per_connection == 0 &&
+        settings_.limits.request_max >= settings_.limits.head_max &&
         !settings_.choices.refuse_repeated_fields &&
         std::none_of(own.begin(), own.end(), [](const Route& r) { return r.path == kHelloPath; });
 }
@@ -155,6 +161,12 @@ void Connections::set_observer(Observer* observer) {
 }
 
 std::uint32_t Connections::open(std::int32_t handle, bool tls) {
+    std::unique_ptr<TlsSession> session;
+    if (tls) {
+        CHECK(tls_context_ != nullptr);
+        session.reset(TlsSession::make(tls_context_, *pipe_));
+        if (session == nullptr) return kNoSlot;
+    }
     if (free_head_ == kNoSlot) {
         std::unique_ptr<Connection[]> chunk(new (std::nothrow) Connection[kChunk]);
         if (chunk == nullptr) return kNoSlot;
@@ -168,7 +180,7 @@ std::uint32_t Connections::open(std::int32_t handle, bool tls) {
     const std::uint32_t id = free_head_;
     Connection& c = slot(id);
     free_head_ = c.deadline;
-    const std::uint32_t generation = c.generation + 1;
+    const std::uint32_t generation = next_generation(c);
     c = Connection();
     c.generation = generation;
     c.handle = handle;
@@ -180,12 +192,7 @@ std::uint32_t Connections::open(std::int32_t handle, bool tls) {
         return id;
     }
     c.set(Connection::kTls);
-    CHECK(tls_context_ != nullptr);
-    c.tls = TlsSession::make(tls_context_, *pipe_);
-    if (c.tls == nullptr) {
-        free_slot(id);
-        return kNoSlot;
-    }
+    c.tls = session.release();
     set_wait(id, Connection::Wait::kHandshake, settings_.limits.handshake_timeout_ms);
     return id;
 }
@@ -202,7 +209,7 @@ void Connections::refuse_open(std::uint32_t id) {
         free_slot(id);
         return;
     }
-    refuse(*current_, Reason::kTooManyConnections);
+    refuse(*current_, Reason::kTooManyConnections, Method::kUnknown);
     flush();
     settle(id);
 }
@@ -217,7 +224,7 @@ void Connections::free_slot(std::uint32_t id) {
     c.tls = nullptr;
     transport_.close(id);
     c.state = Connection::State::kFree;
-    ++c.generation;
+    c.generation = next_generation(c);
     c.deadline = free_head_;
     free_head_ = id;
     --open_count_;
@@ -352,12 +359,12 @@ const char* Connections::first_octets(Connection& c, const char* p, const char* 
         return head_done(c, parser_.head(), p, result.offset, p + result.offset, end);
     }
     if (result.verdict == Verdict::kRejected) {
-        refuse(c, result.reason, parser_.head().method == Method::kHead, result.offset);
+        refuse(c, result.reason, parser_.head().method, result.offset);
         return end;
     }
     Exchange* const x = ensure_exchange(c);
     if (x == nullptr || !x->head.append(arena_, {p, static_cast<std::size_t>(end - p)})) {
-        refuse(c, Reason::kNoMemory);
+        refuse(c, Reason::kNoMemory, parser_.head().method);
         return end;
     }
     x->parser = parser_;
@@ -371,14 +378,15 @@ const char* Connections::more_head(Connection& c, const char* p, const char* end
     const std::size_t step =
         std::min(static_cast<std::size_t>(end - p), std::max(kHeadStep, known));
     if (!x.head.append(arena_, {p, step})) {
-        refuse(c, Reason::kNoMemory);
+        refuse(c, Reason::kNoMemory, x.parser.head().method);
         return end;
     }
+    if (!x.parser.begun()) x.started_ms = now_ms_;
     const ParseResult result = x.parser.parse(x.head.data, x.head.size, settings_.limits,
                                               settings_.strictness, *settings_.kernel);
     if (result.verdict == Verdict::kNeedMore) return p + step;
     if (result.verdict == Verdict::kRejected) {
-        refuse(c, result.reason, x.parser.head().method == Method::kHead, result.offset);
+        refuse(c, result.reason, x.parser.head().method, result.offset);
         return end;
     }
     CHECK(result.offset > known);
@@ -416,7 +424,7 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
         reason = Reason::kFieldRepeated;
     }
     if (reason != Reason::kNone && !error_row(reason).connection_lives) {
-        refuse(c, reason, head.method == Method::kHead);
+        refuse(c, reason, head.method);
         return end;
     }
     const Framing framing = framing_of(head);
@@ -425,13 +433,11 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     const Route& route = head.method == Method::kTrace
                              ? trace_route()
                              : find_route(request.target.path, settings_.routes);
-    if (framing.kind == BodyKind::kLength) {
-        const bool total = head_size + framing.length > limits.request_max;
-        if (total || framing.length > route.body_max) {
-            refuse(c, total ? Reason::kRequestTooLarge : Reason::kContentTooLarge,
-                   head.method == Method::kHead);
-            return end;
-        }
+    // Of chunked content the length is not known yet; without content it is 0.
+    const bool total = head_size + framing.length > limits.request_max;
+    if (total || framing.length > route.body_max) {
+        refuse(c, total ? Reason::kRequestTooLarge : Reason::kContentTooLarge, head.method);
+        return end;
     }
     if (reason == Reason::kNone) reason = judge_route(route, request, framing);
     const bool here =
@@ -468,14 +474,14 @@ const char* Connections::head_done(Connection& c, const RequestHead& head, const
     const bool was_here = c.exchange != nullptr;
     Exchange* const x = ensure_exchange(c);
     if (x == nullptr) {
-        refuse(c, Reason::kNoMemory);
+        refuse(c, Reason::kNoMemory, head.method);
         return end;
     }
     if (!was_here) {
         x->parser = parser_;
         const bool keeps_head = route.wants_head || observer_ != nullptr;
         if (keeps_head && !x->head.append(arena_, {data, head_size})) {
-            refuse(c, Reason::kNoMemory);
+            refuse(c, Reason::kNoMemory, head.method);
             return end;
         }
     }
@@ -514,11 +520,11 @@ bool Connections::gather(Connection& c, std::string_view piece) {
     if (x.content.capacity == 0 && x.framing.kind == BodyKind::kLength &&
         !x.content.reserve(arena_, static_cast<std::size_t>(std::min<std::uint64_t>(
                                        x.framing.length, kReceiveBufferSize)))) {
-        refuse(c, Reason::kNoMemory);
+        refuse(c, Reason::kNoMemory, x.parser.head().method);
         return false;
     }
     if (x.content.append(arena_, piece)) return true;
-    refuse(c, Reason::kNoMemory);
+    refuse(c, Reason::kNoMemory, x.parser.head().method);
     return false;
 }
 
@@ -545,7 +551,7 @@ const char* Connections::more_body(Connection& c, const char* p, const char* end
                 break;
             case ChunkedDecoder::Status::kTrailer:
                 if (!x.answered && x.route->wants_content && !x.trailers.append(arena_, piece)) {
-                    refuse(c, Reason::kNoMemory);
+                    refuse(c, Reason::kNoMemory, x.parser.head().method);
                     return end;
                 }
                 break;
@@ -554,7 +560,7 @@ const char* Connections::more_body(Connection& c, const char* p, const char* end
                     c.set(Connection::kClosing);
                     release_exchange(c);
                 } else {
-                    refuse(c, x.chunked.reason(), x.parser.head().method == Method::kHead,
+                    refuse(c, x.chunked.reason(), x.parser.head().method,
                            x.head_size + x.chunked.offset());
                 }
                 return end;
@@ -679,12 +685,13 @@ void Connections::tell_answer(Connection&, const Request& request, const Respons
     observer_->on_answer(event);
 }
 
-// The stream is of no further use: one answer, then the staged close.
-void Connections::refuse(Connection& c, Reason reason, bool head_request, std::uint64_t offset) {
+// The stream is of no further use: one answer, then the staged close. `method` is what is known of
+// the request's, which decides whether the answer has content (RFC 9110 9.3.2).
+void Connections::refuse(Connection& c, Reason reason, Method method, std::uint64_t offset) {
     Counters::add(counters_.refused);
     CHECK(!error_row(reason).connection_lives);
     RequestHead head;
-    head.method = head_request ? Method::kHead : Method::kGet;
+    head.method = method;
     head.version_minor = 1;
     write_error(c, reason, {head, nullptr, 0, {}, {}, {}, c.requests}, {}, offset);
     if (c.exchange != nullptr) release_exchange(c);
@@ -984,6 +991,12 @@ void Connections::set_interest(std::uint32_t id, bool octets, bool room) {
     transport_.set_interest(id, octets, room);
 }
 
+// No request is under way; empty lines before one are none (RFC 9112 2.2).
+bool Connections::is_between_requests(const Connection& c) {
+    return c.exchange == nullptr ||
+           (c.exchange->stage == Exchange::Stage::kHead && !c.exchange->parser.begun());
+}
+
 void Connections::settle(std::uint32_t id) {
     Connection& c = slot(id);
     const Limits& limits = settings_.limits;
@@ -1008,6 +1021,9 @@ void Connections::settle(std::uint32_t id) {
         begin_linger(id);
         return;
     }
+    if ((c.has(Connection::kPeerClosed) || draining_) && is_between_requests(c)) {
+        release_exchange(c);
+    }
     const Exchange* const x = c.exchange;
     if (c.has(Connection::kPeerClosed) && x != nullptr && x->stage < Exchange::Stage::kWaiting) {
         // RFC 9112 8: the rest of this request will never come.
@@ -1015,7 +1031,7 @@ void Connections::settle(std::uint32_t id) {
             c.set(Connection::kClosing);
             release_exchange(c);
         } else {
-            refuse(c, Reason::kIncomplete);
+            refuse(c, Reason::kIncomplete, x->parser.head().method);
         }
         flush();
         settle(id);
@@ -1041,7 +1057,9 @@ void Connections::settle(std::uint32_t id) {
     switch (x->stage) {
         case Exchange::Stage::kHead:
             set_interest(id, true, false);
-            if (c.wait != Connection::Wait::kHead) {
+            if (is_between_requests(c)) {
+                set_wait(id, Connection::Wait::kIdle, limits.idle_timeout_ms);
+            } else if (c.wait != Connection::Wait::kHead) {
                 set_wait(id, Connection::Wait::kHead, limits.head_timeout_ms);
             }
             break;
@@ -1140,10 +1158,18 @@ void Connections::on_timer(std::uint32_t id) {
     current_ = &c;
     current_id_ = id;
     switch (c.wait) {
-        case Connection::Wait::kHead:
+        case Connection::Wait::kHead: {
+            // The wait may have begun with a request before this one.
+            const Exchange& x = *c.exchange;
+            const std::uint64_t until = x.started_ms + limits.head_timeout_ms;
+            if (until > now_ms_) {
+                set_wait(id, Connection::Wait::kHead, until - now_ms_);
+                return;
+            }
             Counters::add(counters_.timeouts);
-            refuse(c, Reason::kHeadTimeout);
+            refuse(c, Reason::kHeadTimeout, x.parser.head().method);
             break;
+        }
         case Connection::Wait::kBody: {
             const Exchange& x = *c.exchange;
             const std::uint64_t taken = x.framing.kind == BodyKind::kChunked
@@ -1161,7 +1187,7 @@ void Connections::on_timer(std::uint32_t id) {
                 c.set(Connection::kClosing);
                 release_exchange(c);
             } else {
-                refuse(c, Reason::kBodyTimeout);
+                refuse(c, Reason::kBodyTimeout, x.parser.head().method);
             }
             break;
         }
@@ -1171,7 +1197,7 @@ void Connections::on_timer(std::uint32_t id) {
             const Request request{head, x.head.data, x.head_size, {}, {}, {}, c.requests};
             c.wait = Connection::Wait::kNothing;
             if (limits.handler_timeout_ms != 0 && limits.handler_timeout_ms < kSlowAnswerMs) {
-                refuse(c, Reason::kHandlerTimeout, head.method == Method::kHead);
+                refuse(c, Reason::kHandlerTimeout, head.method);
                 break;
             }
             respond(c, *x.route, request);
@@ -1188,9 +1214,10 @@ void Connections::on_timer(std::uint32_t id) {
             // Said in TLS by an alert, and staged, so that a request under way to us is no RST.
             Counters::add(counters_.timeouts);
             if (settings_.choices.answer_idle) {
-                refuse(c, Reason::kIdleTimeout);
+                refuse(c, Reason::kIdleTimeout, Method::kUnknown);
                 break;
             }
+            release_exchange(c);
             begin_linger(id);
             return;
         case Connection::Wait::kWrite:
@@ -1210,9 +1237,9 @@ void Connections::drain() {
     judge_hello();
     for (std::uint32_t id = 0; id < capacity_; ++id) {
         Connection& c = slot(id);
-        if (c.state == Connection::State::kOpen && c.exchange == nullptr && c.output == nullptr) {
-            begin_linger(id);
-        }
+        if (c.state != Connection::State::kOpen || c.output != nullptr) continue;
+        if (is_between_requests(c)) release_exchange(c);
+        if (c.exchange == nullptr) begin_linger(id);
     }
 }
 

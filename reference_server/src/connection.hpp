@@ -131,6 +131,7 @@ struct Connection {
         kReadingOff = 8,
         kTls = 16,
         kRoomAwaited = 32,
+        kUncounted = 64,  // refused for want of room: holds none while its close is under way
     };
 
     TimerNode timer;
@@ -212,7 +213,7 @@ class Connections final : private TimerNodes, private Sink {
     void respond(Connection& c, const Route& route, const Request& request);
     void respond_later(Connection& c);
     void answer_metrics(ResponseWriter& writer);
-    void refuse(Connection& c, Reason reason, bool head_request = false,
+    void refuse(Connection& c, Reason reason, Method method,
                 std::uint64_t offset = ErrorEvent::kNoOffset);
     void write_error(Connection& c, Reason reason, const Request& request, std::string_view allow,
                      std::uint64_t offset);
@@ -237,6 +238,7 @@ class Connections final : private TimerNodes, private Sink {
     void release_output(Connection& c);
     Exchange* ensure_exchange(Connection& c);
     void release_exchange(Connection& c);
+    static bool is_between_requests(const Connection& c);
     void settle(std::uint32_t id);
     void resume(std::uint32_t id);
     void begin_linger(std::uint32_t id);

@@ -87,7 +87,9 @@ class EpollLoop final : public Loop {
         epoll_event event{};
         event.events = (octets ? EPOLLIN : 0U) | (room ? EPOLLOUT : 0U);
         event.data.u64 = token;
-        CHECK(epoll_ctl(epoll_, EPOLL_CTL_MOD, handle, &event) == 0);
+        if (epoll_ctl(epoll_, EPOLL_CTL_MOD, handle, &event) == 0) return;
+        // Refused as it was accepted, and its answer did not go out whole.
+        CHECK(errno == ENOENT && watch(handle, token, event.events));
     }
 
     void shutdown_write(std::int32_t handle, LoopToken) override { shutdown(handle, SHUT_WR); }
@@ -138,7 +140,8 @@ class EpollLoop final : public Loop {
             const LoopToken token = events_->on_accept(fd, listener);
             if (token == LoopEvents::kRefused) {
                 ::close(fd);
-            } else if (events_->handle_of(token) >= 0 && !watch(fd, token, EPOLLIN)) {
+            } else if (events_->handle_of(token) >= 0 && !watch(fd, token, EPOLLIN) &&
+                       errno != EEXIST) {
                 events_->on_broken(token);
             }
         }

@@ -136,7 +136,9 @@ class HeadParser {
     static ParseResult parse_with(HeadParser& parser, const char* data, std::size_t size,
                                   const Limits& limits, Strictness strictness);
     void reset() { *this = HeadParser(); }
-    bool idle() const { return scan_ == 0; }
+    // Whether an octet of the request itself has come: empty lines before it are none (RFC 9112
+    // 2.2).
+    bool begun() const { return phase_ > Phase::kLeadLf; }
     const RequestHead& head() const { return head_; }
 
   private:

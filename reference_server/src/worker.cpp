@@ -150,6 +150,8 @@ LoopToken Worker::on_accept(std::int32_t handle, std::uint32_t listener) {
     if (settings_.wait_over_connections) {
         if (is_over_ceiling() && !accepting_paused_) pause_accepting(true);
     } else if (settings_.limits.connections_max != 0 && open > settings_.limits.connections_max) {
+        connections_.slot(id).set(Connection::kUncounted);
+        shared_.open_connections.fetch_sub(1, std::memory_order_relaxed);
         connections_.refuse_open(id);
     }
     return token;
@@ -184,8 +186,11 @@ void Worker::shutdown_write(std::uint32_t id) {
     loop_->shutdown_write(connections_.slot(id).handle, token_of(id));
 }
 void Worker::close(std::uint32_t id) {
-    shared_.open_connections.fetch_sub(1, std::memory_order_relaxed);
-    loop_->close(connections_.slot(id).handle, token_of(id));
+    const Connection& c = connections_.slot(id);
+    if (!c.has(Connection::kUncounted)) {
+        shared_.open_connections.fetch_sub(1, std::memory_order_relaxed);
+    }
+    loop_->close(c.handle, token_of(id));
 }
 
 }  // namespace httpmark

@@ -84,6 +84,26 @@ TEST(Connection, every_refusal_is_one_answer_that_says_close_and_closes) {
     LAW(statuses(once(kGet + "@\r\n\r\n").sent) == (Statuses{200, 400}));
 }
 
+// RFC 9110 9.3.2, whatever the answer says and whenever it is known that there will be one.
+TEST(Connection, no_answer_to_a_head_has_content) {
+    const std::string head = "HEAD /body HTTP/1.1\r\nHost: h\r\n";
+    for (const std::string& octets :
+         {std::string("HEAD /body HTTP/1.1\r\nHost:"), head + "Content-Length: 5\r\n\r\na",
+          head + "Transfer-Encoding: chunked\r\n\r\n5\r\na", head + "Host : h\r\n\r\n",
+          head + "Transfer-Encoding: chunked\r\n\r\nx", head + "Content-Length: x\r\n\r\n",
+          head + "Content-Length: 99999999999\r\n\r\n"}) {
+        for (const bool ends : {false, true}) {
+            Wire wire;
+            const std::uint32_t id = wire.connect();
+            wire.feed(id, octets);
+            if (ends) wire.end(id);
+            wire.pass(40000);
+            const std::string& sent = wire.sent(id);
+            LAW(statuses(sent).size() == 1 && sent.ends_with("\r\n\r\n"), << visible(sent));
+        }
+    }
+}
+
 TEST(Connection, refusals_after_which_the_stream_is_still_good) {
     for (const auto& [line, status] :
          std::vector<std::pair<std::string, int>>{{"GET /404 HTTP/1.1", 404},
@@ -377,6 +397,49 @@ TEST(Connection, a_handler_has_its_own_limit) {
     LAW(statuses(wire.sent(id)) == (Statuses{200, 200}));
 }
 
+TEST(Connection, the_head_timeout_is_of_the_request_under_way) {
+    Wire wire;
+    const std::uint32_t id = wire.connect();
+    wire.feed(id, kGet.substr(0, 8));
+    for (unsigned i = 0; i < 20; ++i) {  // each read ends within the next head
+        wire.pass(3000);
+        wire.feed(id, kGet.substr(8) + kGet.substr(0, 8));
+    }
+    LAW(statuses(wire.sent(id)) == Statuses(20, 200) && !wire.shut(id));
+    expect_timeout(wire, id, 10000, 408);
+}
+
+// RFC 9112 2.2: an empty line before a request is ignored, so it begins none.
+TEST(Connection, an_empty_line_is_no_request_under_way) {
+    const std::string before = request("POST /body HTTP/1.1", "Content-Length: 2\r\n", "ab");
+    for (const std::string line : {"\r\n", "\r"}) {
+        for (const bool apart : {false, true}) {
+            Wire wire;
+            const std::uint32_t ended = wire.connect();
+            const std::uint32_t idle = wire.connect();
+            const std::uint32_t goes_on = wire.connect();
+            for (const std::uint32_t id : {ended, idle, goes_on}) {
+                wire.feed(id, apart ? before : before + line);
+                if (apart) wire.feed(id, line);
+            }
+            wire.end(ended);
+            LAW(statuses(wire.sent(ended)) == Statuses{200} && !wire.alive(ended));
+            wire.pass(50000);
+            wire.feed(goes_on, line == "\r" ? "\nG" : "G");
+            expect_timeout(wire, goes_on, 10000, 408);  // from its first octet on
+            LAW(wire.shut(idle) && statuses(wire.sent(idle)) == Statuses{200});
+            wire.pass(60000);
+            LAW(wire.connections().open_count() == 0);
+            LAW(wire.connections().arena().bytes_in_use() == 0);
+        }
+    }
+    Wire wire;
+    const std::uint32_t id = wire.connect();
+    wire.feed(id, "\r\n");
+    wire.connections().drain();
+    LAW(wire.shut(id) && wire.sent(id).empty());
+}
+
 TEST(Connection, the_rate_that_extends_the_body_timeout) {
     struct Row {
         std::uint64_t rate;
@@ -662,6 +725,19 @@ TEST(Connection, the_clock_may_jump) {
     LAW(wire.shut(id));
     wire.pass(1000000000);
     LAW(!wire.alive(id));
+}
+
+TEST(Connection, a_request_is_measured_whole_whatever_it_is_made_of) {
+    ServerSettings settings;
+    settings.limits.request_max = 1024;
+    const std::string fields = "X: " + std::string(1000, 'a') + "\r\n";
+    for (const std::string& octets :
+         {request("GET /hello HTTP/1.1", fields), request("GET /body HTTP/1.1", fields),
+          request("POST /body HTTP/1.1", fields + "Content-Length: 1\r\n", "a"),
+          request("POST /body HTTP/1.1", fields + "Transfer-Encoding: chunked\r\n", "0\r\n\r\n")}) {
+        LAW(statuses(once(octets, settings).sent) == Statuses{413}, << visible(octets));
+    }
+    LAW(statuses(once(kGet, settings).sent) == Statuses{200});
 }
 
 TEST(Connection, over_the_memory_ceiling_the_newest_gets_503) {

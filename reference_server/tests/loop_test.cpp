@@ -273,7 +273,13 @@ TEST_P(EveryEngine, over_the_connection_ceiling_there_is_503) {
     LAW(statuses(read_some(second, 114).octets) == Statuses{200});
     const int third = server_->connect();
     LAW(statuses(read_some(third, kToTheEnd).octets) == Statuses{503});
-    for (const int fd : {first, second, third}) close(fd);
+    // What was refused holds no room, though its close is still under way.
+    close(first);
+    for (unsigned i = 0; i < 250 && server_->counters().closed < 1; ++i) usleep(20000);
+    const int fourth = server_->connect();
+    write_all(fourth, kGet);
+    LAW(statuses(read_some(fourth, 114).octets) == Statuses{200});
+    for (const int fd : {second, third, fourth}) close(fd);
 }
 
 TEST_P(EveryEngine, over_the_connection_ceiling_they_may_wait_their_turn) {

@@ -388,7 +388,8 @@ def _of_suite(
         found.append(msgspec.structs.replace(one, family=""))
     if suite.deliveries is not None:
         found += _of_deliveries(server.name, name, suite.deliveries, known)
-    if suite.score_percent is None and (suite.reason or not single):
+    only_good = controls is not None and not controls.failed and not suite.families
+    if suite.score_percent is None and (suite.reason or not (single or only_good)):
         blocked = controls is not None and controls.failed
         void = sum(counts.void for counts in suite.families.values())
         add(

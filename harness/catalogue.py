@@ -288,6 +288,15 @@ class Catalogue(msgspec.Struct, frozen=True):
             raise NothingSelected("nothing selected: every case is excluded")
         return chosen
 
+    def with_controls(self, chosen: frozenset[str]) -> frozenset[str]:
+        """The same families, and the controls without which their figures mean nothing."""
+        suites = {self.families[name].suite for name in chosen}
+        return chosen | {
+            family.id
+            for family in self.families.values()
+            if family.suite in suites and ("*" in family.gates or chosen.intersection(family.gates))
+        }
+
     def _named(self, selector: str) -> frozenset[str]:
         found = {
             family.id

@@ -149,8 +149,9 @@ class Checker:
         wanted = options.cases
         if options.rerun is not None:
             wanted = (*wanted, *failures(options.rerun, self.catalogue))
-        self.selected = self.catalogue.select(wanted, options.exclude)
-        suites = {self.catalogue.families[name].suite for name in self.selected}
+        chosen = self.catalogue.select(wanted, options.exclude)
+        self.selected = self.catalogue.with_controls(chosen)
+        suites = {self.catalogue.families[name].suite for name in chosen}
         self.suites = tuple(suite for suite in options.suites if suite in suites)
         if not self.suites:
             raise NothingSelected("nothing selected: no such case in these suites")

@@ -209,6 +209,8 @@ def fire(
         for family in catalogue.of_suite(suite)
         if catalogue.inapplicable(family.id, facts) is None and selected(family)
     ]
+    # What is asked for is known from evidence alone, though it may be cut short.
+    evidence.plan((slug, family.id) for family in families for slug in catalogue.slugs(family.id))
     controls = [family for family in families if family.level is Level.CTRL]
     # The gate of the whole suite goes alone: a server that is mute costs one deadline.
     first = [family for family in controls if "*" in family.gates]
@@ -326,9 +328,6 @@ class _Shooter:
             for family in families:
                 yield from self._catalogue.cases(family, self._target.facts())
 
-        self._evidence.plan(
-            (slug, family) for family in families for slug in self._catalogue.slugs(family)
-        )
         silent = {
             exchange.case: exchange.machine_dropped
             for exchange in self.play(cases(), in_flight=IN_FLIGHT, attempt=1)
@@ -855,7 +854,7 @@ def _unscored(families: list[Family], cases: dict[str, Verdict]) -> str | None:
 
 
 def _score_seed(catalogue: Catalogue, server: str, evidence: Evidence) -> SuiteResult:
-    families = catalogue.of_suite("seed")
+    families = [family for family in catalogue.of_suite("seed") if evidence.planned(family.id)]
     controls = [family for family in families if family.level is Level.CTRL]
     stored = set(evidence.families(server))
     failed = _failed(catalogue, controls, evidence, server)

@@ -205,8 +205,10 @@ def seed_suite(
 ) -> SuiteResult:
     """The suite's score, or the reason why there is none.
 
-    A score stands only when every control passed, every family was fired whole and no request is
-    void: a percentage of part of the requests is not comparable.
+    A score stands only when every control passed, every family that was asked for was fired whole
+    and no request is void: a percentage of part of the requests is not comparable.
+
+    :param families: those that were asked for.
     """
     summary = controls(control_verdicts)
     wanted = {family.id: family.count for family in families if family.level is not Level.CTRL}

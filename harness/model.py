@@ -482,6 +482,9 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     started: str | None = None  # when this sample was taken; UTC, ISO 8601
     instructions_per_request: Cost | None = None  # where the machine has hardware counters
     null_cpu_ns_per_request: float | None = None  # what null cost in the same block
+    steal_ratio: float | None = None  # of all CPUs' time, what the hypervisor took meanwhile
+    retransmit_ratio: float | None = None  # of this machine's TCP segments, sent again meanwhile
+    machine_dropped: dict[str, int] = {}  # what the kernel lost meanwhile, whoever's it was
 
 
 class LoadResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -101,6 +101,30 @@ def _lowered(ladder: tuple[int, ...], most: int) -> tuple[int, ...]:
     return tuple(max(1, rung * most // ladder[-1]) for rung in ladder)
 
 
+class _Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What the machine itself did during a window."""
+
+    steal_ratio: float | None
+    retransmit_ratio: float | None
+    dropped: dict[str, int]
+
+
+class _Clocks:
+    """Read the machine's counters now, and what they grew by when called."""
+
+    def __init__(self) -> None:
+        self._cpu = resources.cpu_clock()
+        self._segments = resources.segments_sent()
+        self._dropped = resources.dropped_packets()
+
+    def __call__(self) -> _Machine:
+        return _Machine(
+            steal_ratio=resources.steal_ratio(self._cpu, resources.cpu_clock()),
+            retransmit_ratio=resources.retransmit_ratio(self._segments, resources.segments_sent()),
+            dropped=resources.grown(self._dropped, resources.dropped_packets()),
+        )
+
+
 class Started(Protocol):
     """A server that answers."""
 
@@ -177,21 +201,21 @@ class Race:
             block = self.blocks
             names = [c for c in self.contestants if c.name not in self.died | self.failed]
             self._order.shuffle(names)
-            taken: list[tuple[Contestant, int, Measured, float | None, bool, str]] = []
+            taken: list[tuple[Contestant, int, Measured, _Machine, bool, str]] = []
             for position, contestant in enumerate(names):
                 redone = self.redone[contestant.name]
                 started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
                 plan = msgspec.structs.replace(
                     self.plan, rate=self._rates.get(contestant.name, self.plan.rate)
                 )
-                measured, steal = self._sample(contestant, plan, self.engine)
-                if measured is not None:
+                found = self._sample(contestant, plan, self.engine)
+                if found is not None:
                     redo = self.redone[contestant.name] > redone
-                    taken.append((contestant, position, measured, steal, redo, started))
+                    taken.append((contestant, position, *found, redo, started))
                 yield contestant.name, block
             null = next((m for c, _, m, *_ in taken if c.is_null), None)
-            for contestant, position, measured, steal, redo, started in taken:
-                sample = self._judged(contestant, measured, steal, null, block, position)
+            for contestant, position, measured, machine, redo, started in taken:
+                sample = self._judged(contestant, measured, machine, null, block, position)
                 self.samples[contestant.name].append(
                     msgspec.structs.replace(sample, redo=redo, started=started)
                 )
@@ -202,30 +226,29 @@ class Race:
             self.plan, mode=LoadMode.CLOSED, rate_of_capacity=None, rate=None
         )
         for contestant in self.contestants:
-            measured, _ = self._sample(contestant, closed, Native())
-            if measured is not None and measured.requests:
-                self._rates[contestant.name] = share * measured.requests / measured.seconds
-            elif measured is not None:
+            found = self._sample(contestant, closed, Native())
+            if found is not None and found[0].requests:
+                self._rates[contestant.name] = share * found[0].requests / found[0].seconds
+            elif found is not None:
                 self.failed[contestant.name] = "no capacity to take a share of: nothing answered"
             yield contestant.name, 0
 
     def _sample(
         self, contestant: Contestant, plan: LoadPlan, engine: Engine
-    ) -> tuple[Measured | None, float | None]:
+    ) -> tuple[Measured, _Machine] | None:
         """One window, taken again while it starves, at most :data:`REDOS_MAX` times more.
 
         Of what was taken again only the last is kept, and it starved itself where all did.
         """
         place = placement(self.plan)
-        measured: Measured | None = None
-        steal: float | None = None
+        found: tuple[Measured, _Machine] | None = None
         for attempt in range(1 + REDOS_MAX):
             if attempt:
                 self.redone[contestant.name] += 1
             try:
                 with contestant.start(plan, place) as server:
                     pids = tuple(server.pids())
-                    clock = resources.cpu_clock()
+                    clocks = _Clocks()
                     target = Target(
                         server.address, server.port, pids, contestant.tls_port, contestant.path
                     )
@@ -237,8 +260,8 @@ class Race:
                         if not server.alive():
                             raise Unusable(server.exit_reason()) from None
                         self.failed[contestant.name] = str(error)
-                        return None, None
-                    steal = resources.steal_ratio(clock, resources.cpu_clock())
+                        return None
+                    found = measured, clocks()
                     if not server.alive():
                         raise Unusable(server.exit_reason())
                     memory = resources.memory(server.pids(), cgroup=server.cgroup)
@@ -249,16 +272,16 @@ class Race:
                         self.memory[contestant.name].append(held)
             except Unusable as error:
                 self.died[contestant.name] = str(error)
-                return None, None
-            if not _starved(measured, steal):
+                return None
+            if not _starved(*found):
                 break
-        return measured, steal
+        return found
 
     def _judged(
         self,
         contestant: Contestant,
         measured: Measured,
-        steal: float | None,
+        machine: _Machine,
         null: Measured | None,
         block: int,
         position: int,
@@ -274,7 +297,10 @@ class Race:
                 server_on_cpu_ratio=measured.server_on_cpu_ratio,
                 client_on_cpu_ratio=measured.client_on_cpu_ratio,
                 run_delay_ratio=measured.run_delay_ratio,
-                steal_ratio=steal,
+                steal_ratio=machine.steal_ratio,
+                retransmit_ratio=machine.retransmit_ratio,
+                # Only where connections are opened in the window is a lost one in its figures.
+                lost_connects=machine.dropped if self.plan.mode is LoadMode.CHURN else {},
                 littles_law_ratio=measured.littles_law_ratio,
                 server_cpu_demand=self._demand(measured, rate),
                 is_null=contestant.is_null,
@@ -315,6 +341,9 @@ class Race:
             instructions_per_request=Cost(
                 measured.server_instructions_per_request, measured.client_instructions_per_request
             ),
+            steal_ratio=machine.steal_ratio,
+            retransmit_ratio=machine.retransmit_ratio,
+            machine_dropped=machine.dropped,
         )
 
     def _demand(self, measured: Measured, rate: float) -> float | None:
@@ -343,10 +372,11 @@ class Race:
         }
 
 
-def _starved(measured: Measured, steal: float | None) -> bool:
-    return (
-        measured.run_delay_ratio is not None and measured.run_delay_ratio > statistics.RUN_DELAY_MAX
-    ) or (steal is not None and steal > statistics.STEAL_MAX)
+def _starved(measured: Measured, machine: _Machine) -> bool:
+    delay, steal = measured.run_delay_ratio, machine.steal_ratio
+    return (delay is not None and delay > statistics.RUN_DELAY_MAX) or (
+        steal is not None and steal > statistics.STEAL_MAX
+    )
 
 
 def _median_of(values: Sequence[float | None]) -> float | None:

@@ -30,6 +30,7 @@ _CGROUP_PARTS = frozenset(
 )
 _STRANGERS_MAX = 0.10
 _DESCRIPTORS_KEPT = 256
+_SEGMENTS_MIN = 10_000
 _CONNTRACK_KEPT = 16_384
 # A connection with both ends: the kernel's 8 KiB, and what greedy servers keep for one.
 _CONNECTION_KB = 40
@@ -354,6 +355,29 @@ def dropped_packets() -> dict[str, int]:
             column = names.index(name)
             counters[f"conntrack_{name}"] = sum(int(row.split()[column], 16) for row in lines[1:])
     return counters
+
+
+def segments_sent() -> tuple[int, int] | None:
+    """(sent again, sent) TCP segments of this machine since boot; None where it is not told."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        names, values = [
+            line.split()[1:]
+            for line in (_PROC / "net/snmp").read_text().splitlines()
+            if line.startswith("Tcp:")
+        ][:2]
+        table = dict(zip(names, map(int, values), strict=True))
+        return table["RetransSegs"], table["OutSegs"]
+    return None
+
+
+def retransmit_ratio(before: tuple[int, int] | None, after: tuple[int, int] | None) -> float | None:
+    """The share of the segments between two :func:`segments_sent` that were sent again.
+
+    None below 10,000 of them: one that was lost would be a thousandth of nothing much.
+    """
+    if before is None or after is None or after[1] - before[1] < _SEGMENTS_MIN:
+        return None
+    return (after[0] - before[0]) / (after[1] - before[1])
 
 
 def grown(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:

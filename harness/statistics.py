@@ -37,6 +37,7 @@ CONCURRENCY_MIN = 0.90
 LAW_TOLERANCE = 0.10
 RUN_DELAY_MAX = 0.05
 STEAL_MAX = 0.02
+RETRANSMIT_MAX = 0.001
 
 
 def median(values: Sequence[float]) -> float:
@@ -378,6 +379,8 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     server_cpu_demand: float | None = None  # cost x requests/s over the CPUs it was given
     is_null: bool = False
     saturated: bool | None = None  # open loops only: not all went out when they were due
+    retransmit_ratio: float | None = None  # of the segments this machine sent meanwhile
+    lost_connects: dict[str, int] = {}  # where connections are opened: what the kernel dropped
 
 
 def bottleneck(signs: Signs) -> tuple[Bottleneck, str]:
@@ -394,6 +397,9 @@ def bottleneck(signs: Signs) -> tuple[Bottleneck, str]:
             Bottleneck.BROKEN,
             f"{established} of {signs.connections_wanted} connections",
         )
+    if signs.lost_connects:
+        told = ", ".join(f"{name} {count}" for name, count in sorted(signs.lost_connects.items()))
+        return Bottleneck.BROKEN, f"the kernel dropped what was to be connected: {told}"
     if signs.server_cpu_demand is not None and signs.server_cpu_demand > 1 + LAW_TOLERANCE:
         return (
             Bottleneck.BROKEN,
@@ -407,6 +413,8 @@ def bottleneck(signs: Signs) -> tuple[Bottleneck, str]:
             Bottleneck.STARVED,
             f"{signs.run_delay_ratio:.0%} of the time waiting for a CPU",
         )
+    if signs.retransmit_ratio is not None and signs.retransmit_ratio > RETRANSMIT_MAX:
+        return Bottleneck.NETWORK, f"{signs.retransmit_ratio:.1%} of all segments sent again"
     if signs.saturated is not None:
         return _of_open_loop(signs)
     if signs.server_on_cpu_ratio is None or signs.client_on_cpu_ratio is None:

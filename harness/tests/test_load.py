@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from httpmark.harness import engines, figures, load
+from httpmark.harness import engines, figures, load, resources
 from httpmark.harness.model import Bottleneck, LoadMode, LoadPlan, LoadResult, Unusable
 
 PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
@@ -166,6 +166,67 @@ def test_a_starved_sample_is_taken_again_and_counted() -> None:
     assert result.rounds == 3
 
 
+def machine(
+    monkeypatch: pytest.MonkeyPatch, *, dropped: int = 0, again: int = 0, stolen: int = 0
+) -> None:
+    """A machine whose counters grow by so much in every window, of 1000 ticks and 100,000 segments.
+
+    One look in two is at a window's end.
+    """
+    looks = {"cpu": 0, "segments": 0, "dropped": 0}
+
+    def so_far(name: str, each: int) -> int:
+        looks[name] += 1
+        return (looks[name] // 2) * each
+
+    monkeypatch.setattr(
+        resources, "cpu_clock", lambda: (so_far("cpu", stolen), looks["cpu"] // 2 * 1000)
+    )
+    monkeypatch.setattr(
+        resources, "segments_sent",
+        lambda: (so_far("segments", again), looks["segments"] // 2 * 100_000),
+    )  # fmt: skip
+    monkeypatch.setattr(
+        resources, "dropped_packets", lambda: {"ListenDrops": so_far("dropped", dropped)}
+    )
+
+
+def test_what_the_machine_did_meanwhile_is_in_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, stolen=10, dropped=3, again=50)
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3})
+    sample = run(made)["a"].samples[0]
+    assert sample.steal_ratio == pytest.approx(0.01)
+    assert sample.retransmit_ratio == pytest.approx(0.0005)
+    assert sample.machine_dropped == {"ListenDrops": 3}
+    assert sample.bottleneck is Bottleneck.SERVER, "kept connections lost nothing by it"
+
+
+def test_a_stolen_window_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, stolen=30)
+    made, engine = race({"a": [80.0] * 9, "null": [35.0] * 9})
+    assert run(made)["a"].bottleneck is Bottleneck.STARVED
+    assert engine.order.count("a") == 3 * (1 + load.REDOS_MAX)
+
+
+def test_segments_that_are_sent_again_are_the_networks_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine(monkeypatch, again=200)
+    result = fold_of({"a": [80.0] * 3, "null": [35.0] * 3})["a"]
+    assert result.bottleneck is Bottleneck.NETWORK
+    assert not result.ranked
+    assert "0.2% of all segments sent again" in result.bottleneck_why
+
+
+def test_connects_that_the_kernel_dropped_break_a_churn(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, dropped=7)
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3})
+    made.plan = msgspec.structs.replace(made.plan, mode=LoadMode.CHURN)
+    result = run(made)["a"]
+    assert result.bottleneck is Bottleneck.BROKEN
+    assert "ListenDrops 7" in result.bottleneck_why
+
+
 def test_samples_with_errors_give_no_cost() -> None:
     made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, a={"errors": {"body": 2}})
     result = run(made)["a"]
@@ -285,7 +346,7 @@ def test_only_the_sample_that_was_taken_again_is_called_so() -> None:
     made, _ = race({"a": [80.0] * 5, "null": [35.0] * 3})
     starving = iter([True, False, False, False])
     real = load._starved
-    load._starved = lambda measured, steal: (
+    load._starved = lambda measured, machine: (
         measured.server_ns_per_request == 80.0 and next(starving)
     )
     try:

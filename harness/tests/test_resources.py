@@ -155,6 +155,15 @@ def test_what_a_cgroup_consists_of_is_read_in_both_versions(tmp_path: Path) -> N
     assert memory.cgroup_parts_kb == {"cache": 4, "rss": 1024, "kmem": 64, "kmem_tcp": 16}
 
 
+def test_segments_that_were_sent_again_are_a_share_of_all() -> None:
+    told = resources.segments_sent()
+    assert told is not None
+    assert told[1] > told[0] >= 0
+    assert resources.retransmit_ratio((5, 1_000), (25, 21_000)) == 0.001
+    assert resources.retransmit_ratio((5, 1_000), (6, 10_999)) is None, "too few to tell"
+    assert resources.retransmit_ratio(None, told) is None
+
+
 def test_the_kernels_buffers_are_those_of_tcp(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,15 @@ def test_errors_and_starvation_come_before_all_else() -> None:
     assert verdict(errors=1, run_delay_ratio=0.5) is Bottleneck.BROKEN
 
 
+def test_a_machine_that_loses_packets_ranks_nothing() -> None:
+    assert verdict(retransmit_ratio=0.001) is Bottleneck.SERVER
+    assert verdict(retransmit_ratio=0.002) is Bottleneck.NETWORK
+    assert verdict(retransmit_ratio=0.002, run_delay_ratio=0.5) is Bottleneck.STARVED
+    assert verdict(lost_connects={"ListenOverflows": 1}) is Bottleneck.BROKEN
+    # An offered rate that is served is no excuse for a network that is not.
+    assert verdict(retransmit_ratio=0.002, saturated=False) is Bottleneck.NETWORK
+
+
 def test_requests_that_were_not_in_flight_are_the_clients_fault() -> None:
     assert verdict(server_on_cpu_ratio=0.5, littles_law_ratio=0.42) is Bottleneck.CLIENT
 

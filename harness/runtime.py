@@ -851,6 +851,27 @@ def docker_trouble() -> str | None:
     return None
 
 
+def docker_facts() -> dict[str, Any] | None:
+    """What of the daemon decides a container's figures; None where none answers (load.md 4.8)."""
+    if docker_trouble() is not None:
+        return None
+    try:
+        with _daemon("the daemon does not tell of itself") as client:
+            told = client.info()
+    except Unusable:
+        return None
+    return {
+        "version": told.get("ServerVersion"),
+        "containerd": (told.get("ContainerdCommit") or {}).get("ID"),
+        "runc": (told.get("RuncCommit") or {}).get("ID"),
+        "runtime": told.get("DefaultRuntime"),
+        "storage_driver": told.get("Driver"),
+        "cgroup_driver": told.get("CgroupDriver"),
+        "cgroup_version": told.get("CgroupVersion"),
+        "security": sorted(told.get("SecurityOptions") or []),
+    }
+
+
 def _no_permission(path: str) -> str:
     import grp
 

@@ -445,6 +445,26 @@ def test_an_unknown_runtime_is_the_users_mistake(tmp_path: Path) -> None:
     assert runtime.choose("process") == "process"
 
 
+def test_what_a_daemon_is_like_is_told_or_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "docker_trouble", lambda: "no daemon")
+    assert runtime.docker_facts() is None
+    monkeypatch.setattr(runtime, "docker_trouble", lambda: None)
+
+    class Client:
+        def info(self) -> dict[str, object]:
+            return {
+                "ServerVersion": "20.10", "Driver": "overlay2", "CgroupVersion": "1",
+                "RuncCommit": {"ID": "1.1.5"}, "SecurityOptions": ["b", "a"], "Name": "a-host",
+            }  # fmt: skip
+
+    monkeypatch.setattr(runtime, "_docker", Client)
+    facts = runtime.docker_facts()
+    assert facts is not None
+    assert (facts["version"], facts["runc"], facts["security"]) == ("20.10", "1.1.5", ["a", "b"])
+    assert facts["containerd"] is None
+    assert "a-host" not in str(facts), "host names stay at home"
+
+
 def test_auto_takes_what_the_user_brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "docker_trouble", lambda: None)
     monkeypatch.setattr(runtime, "_image_trouble", lambda server: "no image: docker tag it")

@@ -170,7 +170,7 @@ def folders(options: Options) -> Comparison:
     :raises HarnessError: their environments differ, and it is not forced.
     """
     base, head = run.read(Path(options.base)), run.read(Path(options.head))
-    differences = environment.differences(base.environment, head.environment)
+    differences = _differences(base, head)
     if differences and not options.force:
         raise HarnessError(
             f"the environments differ ({'; '.join(differences[:3])}"
@@ -201,6 +201,21 @@ def folders(options: Options) -> Comparison:
         differences=tuple(differences),
         seed=seed,
     )
+
+
+def _differences(base: Run, head: Run) -> list[str]:
+    """What makes figures of two runs incomparable: the machines, and how servers ran on them."""
+    heads = {server.name: server.runtime for server in head.servers if server.runtime}
+    both = [s for s in base.servers if s.runtime and s.name in heads]
+    found = environment.differences(base.environment, head.environment)
+    found += [
+        f"{server.name} ran as: {server.runtime}, {heads[server.name]}"
+        for server in both
+        if server.runtime != heads[server.name]
+    ]
+    if any(server.runtime == heads[server.name] == "docker" for server in both):
+        found += environment.docker_differences(base.environment, head.environment)
+    return found
 
 
 def _key(result: LoadResult) -> tuple[object, ...]:
@@ -640,13 +655,15 @@ def lines(found: Comparison | Sequence[AgainstItself]) -> list[str]:
     """A comparison, or A/A runs, as text."""
     if not isinstance(found, Comparison):
         return [line for one in found for line in _itself_lines(one)]
-    out = [f"{found.how}: {found.base} -> {found.head}", ""]
+    out = [f"{found.how}: {found.base} -> {found.head}"]
+    # Above the figures: whoever forced a comparison reads first what it is worth.
+    out += [f"  differs: {difference}" for difference in found.differences]
+    out.append("")
     for line in found.lines:
         name = " ".join(word for word in (line.server, line.profile, line.metric) if word)
         word = line.verdict.value if line.verdict else "-"
         out.append(f"{word:<13} {name}: {figures(line.judged)}{line.why}")
     out += [f"  {note}" for note in found.notes]
-    out += [f"  differs: {difference}" for difference in found.differences]
     return [*out, "", f"verdict: {found.verdict}"]
 
 

@@ -192,7 +192,8 @@ def _digest(path: str | None) -> str | None:
 def capture() -> dict[str, Any]:
     """The environment of a run; ``fingerprint`` is equal where figures may be compared.
 
-    The fingerprint covers machine, kernel and limits, not the time or what else ran.
+    The fingerprint covers machine, kernel and limits, not the time or what else ran. Docker is
+    apart (:func:`docker_differences`): it decides nothing where servers run as processes.
     """
     memory = re.search(r"^MemTotal:\s+(\d+) kB", _read("/proc/meminfo") or "", re.MULTILINE)
     stable: dict[str, Any] = {
@@ -216,6 +217,7 @@ def capture() -> dict[str, Any]:
     return {
         "fingerprint": fingerprint[:16],
         **stable,
+        "docker": runtime.docker_facts(),
         "httpmark": version(),
         "python": platform.python_version(),
         "binaries_sha256": {name: _digest(binaries.find(name)) for name in binaries.NAMES},
@@ -235,7 +237,7 @@ def _pressure() -> float | None:
 _VOLATILE = frozenset(
     (
         "fingerprint", "load_average", "pressure_cpu", "dropped_packets", "binaries_sha256",
-        "httpmark", "python", "source",
+        "httpmark", "python", "source", "docker",
     )
 )  # fmt: skip
 
@@ -254,6 +256,21 @@ def differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
         if key.split(".")[0] not in _VOLATILE and flat_a.get(key) != flat_b.get(key)
     ]
     return found or ["fingerprint: made by different versions of httpmark"]
+
+
+def docker_differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    """The same of the Docker daemons, for servers that ran in containers both times.
+
+    Runs of versions of httpmark that did not ask differ in nothing.
+    """
+    if "docker" not in a or "docker" not in b:
+        return []
+    flat_a, flat_b = dict(_flat(a["docker"] or {})), dict(_flat(b["docker"] or {}))
+    return [
+        f"docker.{key}: {flat_a.get(key)}, {flat_b.get(key)}"
+        for key in sorted(flat_a.keys() | flat_b.keys())
+        if flat_a.get(key) != flat_b.get(key)
+    ]
 
 
 def _flat(value: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from httpmark.harness import compare, load, run, statistics
@@ -341,7 +342,36 @@ def test_different_environments_are_refused_unless_forced(tmp_path: Path) -> Non
         of_folders(base, head)
     forced = compare.folders(compare.Options(base=base, head=head, force=True))
     assert forced.differences == ("kernel: one, other",)
-    assert "it was forced" in "\n".join(compare.lines(forced))
+    shown = compare.lines(forced)
+    assert "it was forced" in "\n".join(shown)
+    assert shown.index("  differs: kernel: one, other") < next(
+        number for number, line in enumerate(shown) if compare.COST in line
+    ), "what it is worth stands above the figures"
+
+
+def test_a_container_is_not_compared_with_a_process(tmp_path: Path) -> None:
+    base = stored(tmp_path / "base", cost=90, seed=1)
+    head = stored(tmp_path / "head", cost=90, seed=2)
+    as_docker(tmp_path / "head", {"version": "20.10", "runc": "1.1"})
+    with pytest.raises(HarnessError, match="a ran as: process, docker"):
+        of_folders(base, head)
+    as_docker(tmp_path / "base", {"version": "20.10", "runc": "1.0"})
+    with pytest.raises(HarnessError, match=r"docker\.runc: 1\.0, 1\.1"):
+        of_folders(base, head)
+    as_docker(tmp_path / "base", {"version": "20.10", "runc": "1.1"})
+    assert of_folders(base, head)[compare.COST].verdict is Gate.PASS
+
+
+def as_docker(folder: Path, facts: dict[str, str]) -> None:
+    """Let a stored run have had its server in a container of this daemon."""
+    made = run.read(folder)
+    server = msgspec.structs.replace(made.servers[0], runtime="docker")
+    run.write(
+        msgspec.structs.replace(
+            made, servers=(server,), environment={**made.environment, "docker": facts}
+        ),
+        folder,
+    )
 
 
 def test_a_head_with_errors_fails(tmp_path: Path) -> None:

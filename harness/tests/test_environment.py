@@ -8,7 +8,7 @@ import platform
 import msgspec
 import pytest
 
-from httpmark.harness import binaries, environment
+from httpmark.harness import binaries, environment, runtime
 
 
 def test_the_fingerprint_repeats() -> None:
@@ -63,6 +63,24 @@ def test_differences_are_named_by_their_key() -> None:
     ]  # fmt: skip
     only = environment.differences(one, {**one, "fingerprint": "other"})
     assert only == ["fingerprint: made by different versions of httpmark"]
+
+
+def test_the_daemon_is_no_part_of_the_fingerprint_and_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    facts = {"version": "20.10", "runc": "1.1", "security": ["name=seccomp,profile=default"]}
+    monkeypatch.setattr(runtime, "docker_facts", lambda: None)
+    without = environment.capture()
+    monkeypatch.setattr(runtime, "docker_facts", lambda: facts)
+    one = environment.capture()
+    assert one["docker"] == facts
+    assert without["docker"] is None
+    assert one["fingerprint"] == without["fingerprint"]
+    assert environment.differences(one, without) == []
+    other = {**one, "docker": {**facts, "runc": "1.2"}}
+    assert environment.docker_differences(one, other) == ["docker.runc: 1.1, 1.2"]
+    assert environment.docker_differences(one, one) == []
+    assert environment.docker_differences(one, {}) == []
 
 
 def test_doctor_tells_what_can_be_measured() -> None:

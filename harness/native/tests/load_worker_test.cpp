@@ -247,6 +247,21 @@ TEST(OpenLoop, sends_what_is_due_and_accounts_for_all_of_it) {
   EXPECT_EQ(counts.unsent + counts.dropped, 0u);
 }
 
+TEST(OpenLoop, a_trickle_asks_on_every_connection_in_turn) {
+  LoadPlan plan = open_plan(100, Arrivals::kConstant);
+  plan.connections = 20;  // each is asked once in 0.2 s
+  plan.depth = 1;
+  plan.warmup_s = 0;
+  plan.duration_s = 0.4;
+  const LoadCounts counts = load_plan(plan, [](int, const std::string&) { return reply(); });
+  EXPECT_EQ(counts.errors.sum(), 0u);
+  EXPECT_EQ(counts.unsent + counts.dropped, 0u);
+  EXPECT_EQ(counts.balance.connections, 20u);
+  EXPECT_GE(counts.balance.least, 1u);  // not the same few again and again
+  EXPECT_LE(counts.balance.most, 3u);
+  EXPECT_NEAR(static_cast<double>(counts.responses), 40, 1);
+}
+
 TEST(OpenLoop, poisson_arrivals_have_the_rate_and_no_metronome) {
   const LoadCounts counts = load_plan(open_plan(2000, Arrivals::kPoisson),
                                       [](int, const std::string&) { return reply(); });

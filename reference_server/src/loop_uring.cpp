@@ -24,7 +24,8 @@ namespace {
 
 constexpr unsigned kQueueSize = 1024;
 constexpr unsigned kCompletionsSize = 8192;
-constexpr unsigned kReceiveBuffers = 16;  // a power of two; small enough to stay in the cache
+// A power of two, and more than one wait hands out: a receive that finds none has to be armed anew.
+constexpr unsigned kReceiveBuffers = 64;
 constexpr std::size_t kReceiveSize = 16 * 1024;
 constexpr unsigned kSendBuffers = 32;
 constexpr std::size_t kSendSize = 64 * 1024;

@@ -131,12 +131,14 @@ def row(figure: str, aim: str, measured: str, met: bool | None) -> None:
     say(f"{figure:<52} {aim:<26} {measured:<58} {verdict}")
 
 
-def ratio_row(figure: str, aim: str, a: Sequence[float], b: Sequence[float], bound: float) -> None:
+def ratio_row(
+    figure: str, aim: str, a: Sequence[float], b: Sequence[float], bound: float | None
+) -> None:
     """The ratio of two interleaved series; met when the whole interval is at or under the bound."""
     ratios = [x / y for x, y in zip(a, b, strict=True)]
     low, high = interval(ratios)
     text = f"{statistics.median(ratios):.3f} ({low:.3f}-{high:.3f}), {len(ratios)} pairs"
-    row(figure, aim, text, high <= bound)
+    row(figure, aim, text, None if bound is None else high <= bound)
 
 
 def cost_row(figure: str, aim: str, costs: Sequence[float], bound: float | None) -> None:
@@ -187,6 +189,7 @@ def plain_rows(build: Path, pairs: int, seconds: float) -> None:
     with (
         Server("epoll", [server, *own], 0) as epoll,
         Server("uring", [server, *own, "--engine", "uring"], 0) as uring,
+        Server("direct", [server, *own, "--engine", "uring-direct"], 0) as direct,
         Server("null", [build / "harness/native/httpmark-null", *own], 0) as null,
     ):
         deep = ["--connections", "512", "--depth", "256"]
@@ -195,13 +198,15 @@ def plain_rows(build: Path, pairs: int, seconds: float) -> None:
         cost_row("  io_uring", "", b, None)
         cost_row("  null server", "", c, None)
         ratio_row("  epoll over null", "at most 2.0", a, c, 2.0)
+        ratio_row("  io_uring over epoll", "", b, a, None)
         flat = ["--connections", "256", "--depth", "1"]
-        a, b, c = sample([epoll, uring, null], load, pairs, seconds, flat)
+        a, b, c, d = sample([epoll, uring, null, direct], load, pairs, seconds, flat)
         cost_row("depth 1, epoll", "", a, None)
         cost_row("  io_uring", "", b, None)
         cost_row("  null server", "", c, None)
         ratio_row("  epoll over null", "at most 1.10", a, c, 1.10)
         ratio_row("  io_uring over epoll", "below 1", b, a, 1.0)
+        ratio_row("  direct descriptors over epoll", "below 1", d, a, 1.0)
 
 
 def tls_rows(build: Path, folder: Path, seconds: float) -> None:

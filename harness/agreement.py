@@ -16,6 +16,7 @@ from httpmark.harness.maps import READINGS, Seen
 from httpmark.harness.model import Family
 
 CONTESTED_MAX = 12
+_OF_ONE_GROUP_MAX = 2  # of one question asked in many ways
 _UNKNOWN = "void"  # proves nothing, on either side
 
 
@@ -110,4 +111,10 @@ def contested(
         apart = parties.total() - max(parties.values(), default=0)
         if apart:
             rated.append((-apart, -len(parties), at, Contested(family, readings)))
-    return tuple(found for *_, found in sorted(rated, key=lambda one: one[:3])[:CONTESTED_MAX])
+    told: Counter[str] = Counter()
+    first: list[Contested] = []
+    for *_, found in sorted(rated, key=lambda one: one[:3]):
+        told[found.family.group] += 1
+        if told[found.family.group] <= _OF_ONE_GROUP_MAX:
+            first.append(found)
+    return tuple(first[:CONTESTED_MAX])

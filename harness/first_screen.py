@@ -200,7 +200,7 @@ def rows(run: Run) -> tuple[Row, ...]:
 
     def place(row: Row) -> tuple[object, ...]:
         group = ("scored", "control", "absent").index(row.state)
-        suite = row.suite or row.server.compliance.suites.get("rfc")
+        suite = row.server.compliance.suites.get("rfc") or row.suite
         score = suite.score_percent if suite else None
         costs = [
             load.cpu_ns_per_request.server

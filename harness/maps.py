@@ -38,9 +38,14 @@ class Evidence(Protocol):
     """What ``evidence.Evidence`` offers to a reader of exchanges."""
 
     def exchanges(
-        self, server: str, *, family: str | None = None, case: str | None = None
+        self,
+        server: str,
+        *,
+        family: str | None = None,
+        case: str | None = None,
+        delivery: str | None = "whole",
     ) -> Iterator[Exchange]:
-        """Every exchange with a server, in case order."""
+        """Every exchange with a server, in case order: of a family, a case, a delivery."""
         ...  # pragma: no cover
 
 
@@ -312,7 +317,7 @@ def look(server: ServerResult, evidence: Evidence, known: Sequence[Place]) -> Se
         place = place_of.get(exchange.family)
         if place is None:
             if exchange.case == exchange.family:
-                readings[exchange.case] = judge.seed_reading(exchange)[1]
+                readings[exchange.case] = judge.seed_reading(_first_alone(exchange))[1]
             continue
         found = octets_of(exchange.case, exchange.family)
         if found is None or len(found) != 1 + place.pair:
@@ -339,6 +344,12 @@ def look(server: ServerResult, evidence: Evidence, known: Sequence[Place]) -> Se
         },
         readings,
     )
+
+
+def _first_alone(exchange: Exchange) -> Exchange:
+    """The exchange, its answer read as one without content where the first method asks for none."""
+    without = exchange.sent.lstrip(b"\r\n").startswith((b"HEAD ", b"CONNECT "))
+    return msgspec.structs.replace(exchange, head_only=True) if without else exchange
 
 
 def _picks(best: Mapping[tuple[str, str], tuple[int, Exchange, bool]]) -> dict[

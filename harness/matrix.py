@@ -7,15 +7,14 @@ Nothing is judged here: words come from the run, octets from its evidence, rules
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from httpmark.harness import score
 from httpmark.harness.catalogue import Catalogue
+from httpmark.harness.maps import Evidence
 from httpmark.harness.model import (
-    Exchange,
     Family,
     Level,
     Requirement,
@@ -35,16 +34,6 @@ _NUMBERS = re.compile(r"RFC ([0-9]+)(?: ([0-9]+(?:\.[0-9]+)*))?")
 _TOLD = (Word.FAIL, Word.UNSTABLE, Word.WARN, Word.VOID)
 _SHOWN = (Word.FAIL, Word.UNSTABLE)
 _BINDING_FIRST = (Level.MUST, Level.CTRL, Level.SHOULD, Level.SEC, Level.MAY, Level.INFO)
-
-
-class Evidence(Protocol):
-    """What ``evidence.Evidence`` offers to a reader of single exchanges."""
-
-    def exchanges(
-        self, server: str, *, family: str | None = None, case: str | None = None
-    ) -> Iterator[Exchange]:
-        """The exchanges of one case."""
-        ...  # pragma: no cover
 
 
 class Log(msgspec.Struct, frozen=True):

@@ -139,6 +139,17 @@ def in_flight(slots: int, sample: LoadSample) -> str:
     return f"{slots * sample.littles_law_ratio:,.0f} ({sample.littles_law_ratio * 100:.1f} %)"
 
 
+def microseconds(number: float | None) -> str:
+    """A time with three digits, in the unit that suits it."""
+    if number is None:
+        return "—"
+    for limit, unit in ((1e6, "s"), (1e3, "ms"), (1.0, "µs")):
+        if number >= limit * 0.9995 or unit == "µs":
+            scaled = number / limit
+            break
+    return f"{scaled:.3g} {unit}" if scaled < 999.5 else f"{scaled:,.0f} {unit}"
+
+
 def share(ratio: float | None) -> str:
     """A ratio as a whole percentage."""
     return "—" if ratio is None else f"{ratio * 100:.0f} %"

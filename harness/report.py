@@ -23,10 +23,12 @@ from markupsafe import Markup
 from httpmark.harness import (
     agreement,
     catalogue,
+    cuts,
     first_screen,
     maps,
     matrix,
     octets,
+    plots,
     quantities,
 )
 from httpmark.harness.model import Run, Word
@@ -39,8 +41,8 @@ PRINCIPLE = (
     "we print that instead of ranking it."
 )
 _STRINGS_MAX = 300  # of one environment value, in characters
-# What stays in result.json; the verdict on each requirement stands in the page's matrix.
-_BULKY = frozenset({"histogram", "cases", "generated", "answers", "requirements"})
+# What stays in result.json: it is bulky, or stands in a table of the page.
+_BULKY = frozenset({"histogram", "cases", "generated", "answers", "requirements", "samples"})
 
 
 def flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
@@ -73,7 +75,7 @@ def _cut(text: str) -> str:
 def embedded(run: Run) -> Markup:
     """The run as JSON for a script block: nothing in it can end the block.
 
-    Histograms and the verdicts on single cases stay in result.json: they are what is bulky.
+    Histograms, samples and the verdicts on single cases stay in result.json: they are bulky.
     """
 
     def slim(value: object) -> object:
@@ -113,6 +115,7 @@ def _templates() -> jinja2.Environment:
         ns=quantities.nanoseconds,
         times=quantities.times,
         memory=quantities.memory,
+        us=quantities.microseconds,
         share=quantities.share,
         parts=first_screen.parts,
         octets=lambda value, limit: octets.wire(value, limit=limit),
@@ -204,6 +207,10 @@ def render(run: Run, evidence: maps.Evidence | None) -> str:
                 known,
                 controls=frozenset(row.server.name for row in rows if row.server.control),
             ),
+            cuts=cuts.cuts(run, known, evidence),
+            forests=plots.forests(run),
+            spectra=plots.spectra(run),
+            ladder=plots.ladder(run),
             has_evidence=evidence is not None,
             environment=tuple(flat(run.environment)),
             data=embedded(run),

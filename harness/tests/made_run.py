@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
+from hdrh.histogram import HdrHistogram
 
-from httpmark.harness import corpus, grammar, score
+from httpmark.harness import catalogue, corpus, grammar, score
 from httpmark.harness.model import (
     Bottleneck,
+    BytesPerConnection,
     Compliance,
     Controls,
     Cost,
+    Deliveries,
+    Disagreement,
     End,
     Exchange,
     Facts,
+    Family,
+    Level,
+    LoadMode,
     LoadResult,
     LoadSample,
     Memory,
     Outcome,
+    PairedRatio,
     Run,
+    Rung,
     SeedFamily,
     ServerResult,
     SuiteResult,
+    Verdict,
+    Word,
 )
 
 _ANY = frozenset(range(256))
@@ -127,7 +138,12 @@ class MadeEvidence:
     only: tuple[str, ...] = tuple(RULES)
 
     def exchanges(
-        self, server: str, *, family: str | None = None, case: str | None = None
+        self,
+        server: str,
+        *,
+        family: str | None = None,
+        case: str | None = None,
+        delivery: str | None = "whole",
     ) -> Iterator[Exchange]:
         assert case is None, "the made run has no designed cases"
         manner = self.manners.get(server)
@@ -349,3 +365,164 @@ FEW = ("reference", "null", "go_net_http", "rust_hyper")
 def small_run() -> Run:
     """Four servers, and of the suite the octets alone."""
     return made_run(FEW, only=OCTET_FAMILIES)
+
+
+# --- a run with something in every section ------------------------------------------------------
+
+_RFC_OCTETS = ("path_octet_last", "path_octet_good")
+HOSTILE = (
+    b"HTTP/1.1 200 OK\r\nX: </pre></script><script>window.hacked=1</script>"
+    b"<img src=x onerror=window.hacked=1>\r\nContent-Length: 0\r\n\r\n"
+)
+_FIRM = ("reference", "nginx", "kourier")  # who refuses what is malformed
+
+
+def designed() -> tuple[Family, ...]:
+    """Some designed cases of the catalogue, by their numbers."""
+    known = catalogue.load()
+    wanted = ("CL-12", "CL-13", "CL-14", "CL-15", "TE-03", "TE-04")
+    return tuple(
+        next(f for f in known.families.values() if ref in f.refs and f.suite == "rfc")
+        for ref in wanted
+    )
+
+
+class CompleteEvidence(MadeEvidence):
+    """The same, with designed cases, the octets of a path, and one message in two cuts."""
+
+    def exchanges(
+        self,
+        server: str,
+        *,
+        family: str | None = None,
+        case: str | None = None,
+        delivery: str | None = "whole",
+    ) -> Iterator[Exchange]:
+        if delivery != "whole":
+            answer = HOSTILE if delivery != "one" else BAD
+            assert case is not None
+            yield _exchange(case, case, b"POST / HTTP/1.1\r\n\r\n", answer)
+            return
+        ids = {one.id for one in designed()}
+        if case is None and family is None:
+            yield from super().exchanges(server)
+            rules = catalogue.load().rules
+            for name in _RFC_OCTETS:
+                for made in corpus.cases(name, rules[name], Facts(host="127.0.0.1:18080")):
+                    good = name.endswith("good") or server not in _FIRM
+                    yield _exchange(made.id, name, made.sent, OK if good else BAD)
+        for id in sorted(ids):
+            if case in (None, id) and family in (None, id):
+                sent = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nhello"
+                yield _exchange(id, id, sent, BAD if server in _FIRM else HOSTILE)
+
+
+def _exchange(slug: str, family: str, sent: bytes, received: bytes) -> Exchange:
+    return Exchange(
+        slug, family, sent, received, Outcome.ANSWERED, End.CLOSED, 180, 240, len(sent)
+    )  # fmt: skip
+
+
+def rfc_suite(server: str) -> SuiteResult:
+    """Designed cases that only a firm server passes, judged as the score module does."""
+    known = catalogue.load()
+    word = Word.PASS if server in _FIRM else Word.FAIL
+    cases = designed()
+    verdicts = {
+        one.id: Verdict(one.id, word, "R400C", "400; closed" if server in _FIRM else "200; closed",
+                        None, one.level)
+        for one in cases
+    }  # fmt: skip
+    tallies = {id: score.tally([verdict]) for id, verdict in verdicts.items()}
+    rows = score.requirements(known.requirements, cases, tallies, {})
+    divided = Disagreement(
+        case=cases[0].id, level=Level.MUST, count=3, deliveries=("two@17", "two@18", "byte"),
+        what="another answer",
+    )  # fmt: skip
+    return SuiteResult(
+        score_percent=score.percent(score.must(rows)),
+        must=score.must(rows),
+        cases=verdicts,
+        requirements={id: found for id, (_, found, _) in rows.items()},
+        deliveries=Deliveries(
+            messages=31,
+            fired={"byte": 31, "two": 2204},
+            disagreements=() if server in _FIRM else (divided,),
+        ),
+        controls=Controls(passed=80, failed=0),
+    )
+
+
+def stored_histogram(values_us: Iterable[float]) -> str:
+    """As the load generator stores one: nanoseconds, three digits."""
+    made = HdrHistogram(1, 3_600_000_000_000, 3)
+    for value in values_us:
+        made.record_value(round(value * 1000))
+    return str(made.encode(), "ascii")
+
+
+def open_result(scale: float) -> LoadResult:
+    """An open loop whose latencies have a long tail."""
+    values = [scale * (40 + at % 97 + (at % 100 == 0) * 900) for at in range(3000)]
+    text = stored_histogram(values)
+    base = load_result(900 * scale, profile="open_10k")
+    latency = {"mean": 98 * scale, "p50": 90 * scale, "p90": 130 * scale, "p99": 940 * scale,
+               "p99_9": 1030 * scale, "max": 1036 * scale}  # fmt: skip
+    return msgspec.structs.replace(
+        base,
+        mode=LoadMode.OPEN,
+        rate_offered=10_000.0,
+        latency_us=latency,
+        lag_us={"p99": 31.0},
+        histogram=text,
+        samples=tuple(
+            msgspec.structs.replace(one, histogram=text, latency_us=latency) for one in base.samples
+        ),
+    )
+
+
+def held(octets: int) -> Memory:
+    """A ladder on which each connection costs so many octets."""
+    return Memory(
+        vmpeak_kb=74_108,
+        vmhwm_kb=31_204,
+        pss_kb=28_711,
+        connections_held=2000,
+        bytes_per_connection=BytesPerConnection(virtual=0.0, resident=float(octets), kernel=3800.0),
+        ladder=tuple(
+            Rung(
+                connections=height, held=height, vmpeak_kb=74_108,
+                pss_kb=1500 + octets * height // 1024, kernel_kb=4 * height,
+            )
+            for height in (500, 1000, 2000)
+        ),
+        after_close_pss_kb=1600,
+    )  # fmt: skip
+
+
+@functools.cache
+def complete_run(names: tuple[str, ...] = tuple(MANNERS), **changes: object) -> Run:
+    """A run with all suites, an open loop, ratios, ladders and deliveries."""
+    run = made_run(names, **changes)  # type: ignore[arg-type]
+    for at, name in enumerate(names):
+        server = next(one for one in run.servers if one.name == name)
+        run = with_server(
+            run,
+            name,
+            compliance=Compliance({**server.compliance.suites, "rfc": rfc_suite(name)}),
+            load=(*server.load, open_result(1 + at / 3)),
+            memory=held(600 + 900 * at),
+        )
+    pairs = tuple(
+        PairedRatio(
+            profile=profile, engine="native", metric=metric, base=names[0], head=name,
+            ratio=None if at == 3 else 0.7 + at / 2,
+            interval_95=None if at == 3 else (0.6 + at / 2, 0.9 + at / 2),
+            pairs=5, detectable=1.06, reason="too few pairs" if at == 3 else None,
+        )
+        for profile in ("pipelined", "keepalive")
+        for metric in ("cpu_ns_per_request", "requests_per_second")
+        for at, name in enumerate(names[1:])
+    )  # fmt: skip
+    profiles = (*run.profiles, "open_10k")
+    return msgspec.structs.replace(run, paired=pairs, suites=("seed", "rfc"), profiles=profiles)

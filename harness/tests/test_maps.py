@@ -152,15 +152,22 @@ class Stored:
     """Answers of one server to two octets and a control of one place."""
 
     def exchanges(
-        self, server: str, *, family: str | None = None, case: str | None = None
+        self,
+        server: str,
+        *,
+        family: str | None = None,
+        case: str | None = None,
+        delivery: str | None = "whole",
     ) -> Iterator[Exchange]:
         for id, slug, received in (
             ("method_octet", "method_octet-00", BAD),
             ("method_octet", "method_octet-22", OK),
             ("method_octet_good", "method_octet_good-21", BAD),
             ("bare-cr", "bare-cr", BAD),
+            ("head-alone", "head-alone", OK[:-12]),
         ):
-            yield Exchange(slug, id, b"", received, Outcome.ANSWERED, End.CLOSED, 1, 2, 0)
+            sent = b"HEAD / HTTP/1.1\r\n\r\n" if id == "head-alone" else b""
+            yield Exchange(slug, id, sent, received, Outcome.ANSWERED, End.CLOSED, 1, 2, 0)
 
 
 def test_octets_that_may_stand_there_are_drawn_and_marked_but_not_counted() -> None:
@@ -178,5 +185,5 @@ def test_octets_that_may_stand_there_are_drawn_and_marked_but_not_counted() -> N
     assert dict(drawn.paths)["rejected"] == "M0 0h1v1H0M1 2h1v1H1"
     assert drawn.failed == 1
     assert seen.cells["method_octet"][0x21] == 0
-    assert seen.readings == {"bare-cr": "rejected"}
+    assert seen.readings == {"bare-cr": "rejected", "head-alone": "accepted"}
     assert maps.dots(drawn.place).startswith("M1.4 2.5h1M3.4 2.5h5")

@@ -46,6 +46,7 @@ enum class Operation : std::uint8_t {
     kWake,
     kGiveUp,
     kShutdown,
+    kSendAtOnce,
     kIgnored,
 };
 
@@ -161,13 +162,8 @@ class UringLoop final : public Loop {
                         std::size_t size) override {
         Peer& peer = peer_of(handle);
         if (peer.send_buffer != kNoBuffer) return 0;
-        if (free_send_.empty()) {
-            if (settings_.direct_descriptors) return 0;
-            // Slow readers hold the whole pool: the others are not to wait for them.
-            const ssize_t taken = ::send(handle, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-            if (taken >= 0) return taken;
-            return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 0 : kBroken;
-        }
+        // Slow readers hold the whole pool: the others are not to wait for them.
+        if (free_send_.empty()) return send_at_once(handle, data, size);
         peer.send_buffer = free_send_.back();
         free_send_.pop_back();
         peer.send_begin = 0;
@@ -376,6 +372,49 @@ class UringLoop final : public Loop {
         io_uring_sqe_set_data64(sqe, pack(Operation::kSend, peer.generation, handle));
     }
 
+    // What the socket has room for, without a buffer of the pool: the octets have been copied, or
+    // refused, when the call returns.
+    std::ptrdiff_t send_at_once(std::int32_t handle, const char* data, std::size_t size) {
+        std::ptrdiff_t taken = 0;
+        if (settings_.direct_descriptors) {
+            taken = send_by_ring(handle, data, size);
+        } else {
+            taken = ::send(handle, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+            if (taken < 0) taken = -errno;
+        }
+        if (taken >= 0) return taken;
+        return taken == -EAGAIN || taken == -EINTR || taken == -ENOBUFS ? 0 : kBroken;
+    }
+
+    // A descriptor of the ring's table is out of reach of send(). With MSG_DONTWAIT the ring tries
+    // once, while it is handed the entry, and completes it there and then: the result stands in the
+    // queue behind what is still to be looked at. Octets taken or a negative error.
+    std::ptrdiff_t send_by_ring(std::int32_t handle, const char* data, std::size_t size) {
+        // Where completions have run over, the next is not to be had before they are fetched.
+        if (io_uring_cq_has_overflow(&ring_) ||
+            io_uring_cq_ready(&ring_) + io_uring_sq_ready(&ring_) + 1 >= ring_.cq.ring_entries) {
+            return -EAGAIN;
+        }
+        io_uring_sqe* const sqe = next_entry();
+        io_uring_prep_send(sqe, handle, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        mark_direct(sqe);
+        const std::uint64_t mine = pack(Operation::kSendAtOnce, ++sends_at_once_, handle);
+        io_uring_sqe_set_data64(sqe, mine);
+        while (io_uring_sq_ready(&ring_) != 0) {
+            if (io_uring_submit(&ring_) > 0) continue;
+            io_uring_prep_nop(
+                sqe);  // refused for now: `data` is not ours for longer than this call
+            io_uring_sqe_set_data64(sqe, pack(Operation::kIgnored, 0, 0));
+            return -EAGAIN;
+        }
+        const unsigned head = *ring_.cq.khead;
+        for (unsigned i = io_uring_smp_load_acquire(ring_.cq.ktail); i-- != head;) {
+            const io_uring_cqe& cqe = ring_.cq.cqes[i & ring_.cq.ring_mask];
+            if (cqe.user_data == mine) return cqe.res;
+        }
+        return -EPIPE;  // what went out is not known
+    }
+
     void arm_room(std::int32_t handle, Peer& peer) {
         io_uring_sqe* const sqe = next_entry();
         io_uring_prep_poll_add(sqe, handle, POLLOUT);
@@ -444,6 +483,7 @@ class UringLoop final : public Loop {
                 events_->on_wake();
                 return;
             }
+            case Operation::kSendAtOnce:
             case Operation::kIgnored:
                 return;
             default:
@@ -607,6 +647,7 @@ class UringLoop final : public Loop {
     std::vector<std::unique_ptr<Peer[]>> peers_;
     std::vector<std::int32_t> receivers_;
     std::uint64_t look_again_ms_ = 0;
+    std::uint32_t sends_at_once_ = 0;
     __kernel_timespec last_send_timeout_{kLastSendSeconds, 0};
 };
 

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,8 +47,11 @@ class Server {
 
     int connect() const {
         const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        CHECK(::connect(fd, reinterpret_cast<const sockaddr*>(&address_), sizeof address_) == 0);
+        connect(fd);
         return fd;
+    }
+    void connect(int fd) const {
+        CHECK(::connect(fd, reinterpret_cast<const sockaddr*>(&address_), sizeof address_) == 0);
     }
 
   private:
@@ -185,6 +189,50 @@ TEST_P(EveryEngine, a_reader_that_is_slow_gets_everything) {
     LAW(all.size() == 40000U * 114, << all.size());
     LAW(statuses(all) == Statuses(40000, 200));
     close(fd);
+}
+
+double cpu_seconds() {
+    timespec used{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
+}
+
+TEST_P(EveryEngine, readers_that_never_read_hold_nobody_up) {
+    START();
+    std::vector<int> fds;
+    for (unsigned i = 0; i < 40; ++i) {
+        fds.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        const int little = 4096;
+        setsockopt(fds.back(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
+        server_->connect(fds.back());
+        std::string batch;
+        for (unsigned j = 0; j < 8; ++j) batch += "GET /big HTTP/1.1\r\nHost: h\r\n\r\n";
+        write_all(fds.back(), batch);
+    }
+    // Until no more of it finds room.
+    std::uint64_t sent = 0;
+    for (unsigned i = 0, same = 0; i < 1000 && same < 10; ++i) {
+        usleep(20000);
+        const std::uint64_t now = server_->counters().bytes_out;
+        same = now == sent && now != 0 ? same + 1 : 0;
+        sent = now;
+    }
+    const int fd = server_->connect();
+    for (unsigned i = 0; i < 100; ++i) {
+        write_all(fd, kGet);
+        LAW(statuses(read_some(fd, 114).octets) == Statuses{200}, << i);
+        if (HasFailure()) break;
+    }
+    // All of a large answer too, in more pieces than one.
+    write_all(fd, "GET /big HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    const Received big = read_some(fd, kToTheEnd);
+    LAW(statuses(big.octets) == Statuses{200} && big.ended, << big.octets.size());
+    close(fd);
+    // And waiting for room costs nothing.
+    const double before = cpu_seconds();
+    usleep(500000);
+    LAW(cpu_seconds() - before < 0.1, << cpu_seconds() - before);
+    for (const int slow : fds) close(slow);
 }
 
 TEST_P(EveryEngine, half_close_is_answered) {

@@ -122,9 +122,7 @@ class UringLoop final : public Loop {
         for (unsigned i = kSendBuffers; i-- > 0;) {
             free_send_.push_back(static_cast<std::uint16_t>(i));
         }
-        io_uring_sqe* const sqe = next_entry();
-        io_uring_prep_poll_multishot(sqe, wake_, POLLIN);
-        io_uring_sqe_set_data64(sqe, pack(Operation::kWake, 0, 0));
+        arm_wake();
         return true;
     }
 
@@ -301,6 +299,12 @@ class UringLoop final : public Loop {
 
     void mark_direct(io_uring_sqe* sqe) const {
         if (settings_.direct_descriptors) sqe->flags |= IOSQE_FIXED_FILE;
+    }
+
+    void arm_wake() {
+        io_uring_sqe* const sqe = next_entry();
+        io_uring_prep_poll_multishot(sqe, wake_, POLLIN);
+        io_uring_sqe_set_data64(sqe, pack(Operation::kWake, 0, 0));
     }
 
     void arm_accept(std::uint32_t listener) {
@@ -480,6 +484,8 @@ class UringLoop final : public Loop {
             case Operation::kWake: {
                 std::uint64_t drained = 0;
                 (void)!read(wake_, &drained, sizeof drained);
+                // It ends, as every multishot, where its completion finds the queue full.
+                if ((flags & IORING_CQE_F_MORE) == 0) arm_wake();
                 events_->on_wake();
                 return;
             }

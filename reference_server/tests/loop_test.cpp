@@ -391,6 +391,33 @@ TEST_P(EveryEngine, many_connections_at_once) {
     for (const int fd : fds) close(fd);
 }
 
+#if defined(HTTPMARK_HAS_URING)
+TEST(UringLoop, wakes_again_after_its_queue_ran_over) {
+    struct Count final : LoopEvents {
+        LoopToken on_accept(std::int32_t, std::uint32_t) override { return kRefused; }
+        std::int32_t handle_of(LoopToken) override { return -1; }
+        void on_data(LoopToken, const char*, std::size_t) override {}
+        void on_end(LoopToken) override {}
+        void on_broken(LoopToken) override {}
+        void on_sendable(LoopToken) override {}
+        void on_wake() override { ++wakes; }
+        void on_turn() override {}
+        unsigned wakes = 0;
+    } events;
+    const auto loop = make_uring_loop({kReceiveBufferSize, 64});
+    std::string error;
+    if (!loop->start(events, error)) GTEST_SKIP() << error;
+    loop->turn(0);
+    // Each leaves a completion: more of them than there are places.
+    for (unsigned i = 0; i < 20000; ++i) loop->pause_listener(0, true);
+    for (unsigned wanted = 1; wanted <= 3; ++wanted) {
+        loop->wake();
+        for (unsigned i = 0; i < 10 && events.wakes < wanted; ++i) loop->turn(200);
+        LAW(events.wakes == wanted, << wanted << ": " << events.wakes);
+    }
+}
+#endif
+
 std::vector<Engine> engines() {
     std::vector<Engine> out{Engine::kEpoll};
     if (engine_is_built(Engine::kUring)) {

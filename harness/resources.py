@@ -246,6 +246,25 @@ def listeners(port: int) -> list[int]:
                 words = row.split()
                 if words[3] == "0A" and words[1].endswith(f":{port:04X}"):
                     inodes.add(f"socket:[{words[9]}]")
+    return _holders(inodes)
+
+
+_ACCEPTS = 0x10000  # __SO_ACCEPTCON in the flags of /proc/net/unix
+
+
+def unix_listeners(path: str) -> list[int]:
+    """The processes of this machine that listen on a Unix socket, as far as we may see them."""
+    inodes = set()
+    with contextlib.suppress(OSError):
+        for row in (_PROC / "net" / "unix").read_text().splitlines()[1:]:
+            words = row.split(maxsplit=7)
+            if words[7:] == [path] and int(words[3], 16) & _ACCEPTS:
+                inodes.add(f"socket:[{words[6]}]")
+    return _holders(inodes)
+
+
+def _holders(inodes: set[str]) -> list[int]:
+    """The processes that hold one of these sockets."""
     found = []
     for entry in _PROC.iterdir():
         if inodes and entry.name.isdigit():

@@ -109,6 +109,18 @@ def test_listeners_are_found_by_port() -> None:
     assert resources.listeners(1) == []
 
 
+def test_listeners_are_found_by_the_path_of_a_unix_socket(tmp_path: Path) -> None:
+    path = str(tmp_path / "a socket")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        assert resources.unix_listeners(path) == [], "bound, and not listening yet"
+        listener.listen()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+            assert resources.unix_listeners(path) == [os.getpid()]
+    assert resources.unix_listeners(path) == []
+
+
 def test_sockets_cost_the_kernel_something() -> None:
     slabs = resources.socket_slabs()
     assert (slabs is None) is not os.access("/proc/slabinfo", os.R_OK)

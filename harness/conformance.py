@@ -127,7 +127,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     def pids(self) -> list[int]:
         """Its processes on this machine, as far as we may see them."""
-        return [] if self.unix else resources.tree(resources.listeners(self.port))
+        listening = (
+            resources.unix_listeners(self.unix) if self.unix else resources.listeners(self.port)
+        )
+        return resources.tree(listening)
 
     @property
     def place(self) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from httpmark.harness import check, gates
+from httpmark.harness import binaries, certificates, check, gates
 from httpmark.harness.model import Run, Word
 
 from . import peers
@@ -72,3 +75,74 @@ def test_controls_alone_are_judged(tmp_path: Path, handler: peers.Handler) -> No
         result = check.Checker(options, Said()).check()
     code = gates.exit_code(result, gates.findings(result), gate=gates.Gate())
     assert code == (0 if handler is peers.naive else 3)
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The reference server over each transport: how it is addressed, by the transport's name."""
+    folder = tmp_path_factory.mktemp("places")
+    pair = certificates.make(folder, address="127.0.0.1")
+    with subprocess.Popen(
+        [
+            binaries.need("server"), "--workers", "1", "--address", "127.0.0.1", "--address", "::1",
+            "--port", "0", "--tls-port", "0", "--unix", str(folder / "socket"),
+            "--tls-cert", pair.certificate, "--tls-key", pair.key,
+        ],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as server:  # fmt: skip
+        try:
+            assert server.stdout is not None
+            lines = [server.stdout.readline() for _ in range(5)]
+            found: dict[str, str] = {"cacert": pair.certificate}
+            for line in lines:
+                where = line.removeprefix("listening on ").strip()
+                if where.startswith("unix:"):
+                    found["unix"] = where
+                elif where.endswith("(tls)") and where.startswith("127."):
+                    found["tls"] = "https://" + where.partition(" ")[0]
+                elif re.fullmatch(r"127[0-9.]+:[0-9]+", where):
+                    found["tcp"] = where
+                elif re.fullmatch(r"\[::1\]:[0-9]+", where):
+                    found["ipv6"] = f"http://{where}/"
+            yield found
+        finally:
+            server.terminate()
+
+
+SaidOf = dict[str, tuple[Word, str]]
+
+
+def said_over(places: dict[str, str], transport: str, folder: Path) -> SaidOf:
+    """What a good part of two suites says over a transport, by case."""
+    options = check.Options(
+        target=places[transport], suites=("rfc", "smuggling"), out=folder / transport,
+        cases=("realistic", "smuggling", "CONN-2*", "EOF", "absolute-form"),
+        cacert=Path(places["cacert"]) if transport == "tls" else None,
+    )  # fmt: skip
+    result = check.Checker(options, Said()).check()
+    suites = result.servers[0].compliance.suites.values()
+    assert [suite.score_percent for suite in suites] == [100, 100]
+    return {
+        id: (verdict.word, verdict.actual)
+        for suite in suites
+        for id, verdict in suite.cases.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def over_tcp(places: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> SaidOf:
+    return said_over(places, "tcp", tmp_path_factory.mktemp("tcp"))
+
+
+# The closure alert can be seen over TLS alone.
+OTHERWISE = {"ipv6": set(), "unix": set(), "tls": {"connection-close-notify"}}
+
+
+@pytest.mark.parametrize("transport", OTHERWISE)
+def test_a_suite_says_the_same_over_every_transport(
+    transport: str, places: dict[str, str], over_tcp: SaidOf, tmp_path: Path
+) -> None:
+    found = said_over(places, transport, tmp_path)
+    assert len(over_tcp) > 100
+    assert found.keys() == over_tcp.keys()
+    assert {id for id in found if found[id] != over_tcp[id]} == OTHERWISE[transport]

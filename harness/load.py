@@ -347,9 +347,13 @@ class Race:
         )
 
     def _demand(self, measured: Measured, rate: float) -> float | None:
-        """Cost times throughput as a share of the server's processors; None where it has all."""
+        """Cost times throughput as a share of the server's processors; None where it has all.
+
+        An open loop counts what was due in the window, and the cost of answering it after: there
+        the product says nothing.
+        """
         cost = measured.server_ns_per_request
-        if cost is None or placement(self.plan).server is None:
+        if cost is None or self.plan.mode is LoadMode.OPEN or placement(self.plan).server is None:
             return None
         return cost * rate / 1e9 / self.plan.workers
 

@@ -310,6 +310,17 @@ def test_an_open_loop_offers_each_server_its_share(monkeypatch: pytest.MonkeyPat
     assert made.steps == 8
 
 
+def test_an_open_loop_that_is_answered_late_still_adds_up() -> None:
+    if load.placement(PLAN).server is None:
+        pytest.skip("with one processor nothing is said of shares")
+    # 150 us each and 10,000 a second due: the server worked half as long again after the window.
+    late = {"requests": 10_000, "server_ns_per_request": 150_000.0, "saturated": True}
+    for mode, wanted in ((LoadMode.OPEN, Bottleneck.SERVER), (LoadMode.CLOSED, Bottleneck.BROKEN)):
+        made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, a=late)
+        made.plan = msgspec.structs.replace(made.plan, mode=mode)
+        assert run(made)["a"].bottleneck is wanted
+
+
 def test_a_generator_that_is_late_says_so() -> None:
     times = {"mean": 1.0, "p50": 1.0, "p99": 250.0}
     made, _ = race(

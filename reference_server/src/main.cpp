@@ -524,23 +524,55 @@ struct Place {
     bool tls;
 };
 
+// Whether a connection could be meant for either, as both would take what is sent to the port.
+bool overlap(const Place& one, const Place& other) {
+    Address a;
+    Address b;
+    if (one.port != other.port || !parse_address(one.address, one.port, a) ||
+        !parse_address(other.address, other.port, b)) {
+        return false;
+    }
+    const auto is_any = [](const Address& address) {
+        const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
+        return address.storage.ss_family == AF_INET6
+                   ? IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr) != 0
+                   : reinterpret_cast<const sockaddr_in&>(address.storage).sin_addr.s_addr == 0;
+    };
+    return a.storage.ss_family == b.storage.ss_family &&
+           (is_any(a) || is_any(b) || std::memcmp(&a.storage, &b.storage, a.size) == 0);
+}
+
 // SO_REUSEPORT would let another process of this user share the port in silence: the first socket
-// is bound without it to find out, and to learn which port 0 has become.
-bool find_places(const Options& options, std::vector<Place>& places) {
+// is bound without it to find out, and to learn which port 0 has become. 0, or the exit code with
+// the complaint made.
+int find_places(const Options& options, std::vector<Place>& places) {
     int free_ports[2] = {-1, -1};
+    struct Trials {
+        std::vector<int> sockets;
+        ~Trials() {
+            for (const int fd : sockets) close(fd);
+        }
+    } trials;  // open until all are found: port 0 never becomes the same port twice
     for (const std::string& address : options.addresses) {
         for (const bool tls : {false, true}) {
             int port = tls ? options.tls_port : options.port;
             if (port < 0) continue;
             if (port == 0 && free_ports[tls] > 0) port = free_ports[tls];
+            for (const Place& place : places) {
+                if (!overlap(place, {address, port, tls})) continue;
+                complain("%s port %d%s and %s port %d%s are one place: give each a port of its own",
+                         place.address.c_str(), port, place.tls ? " (tls)" : "", address.c_str(),
+                         port, tls ? " (tls)" : "");
+                return kExitUsage;
+            }
             const int trial = listen_on(address, port, false, options.settings.limits.backlog);
-            if (trial < 0) return false;
+            if (trial < 0) return kExitEnvironment;
+            trials.sockets.push_back(trial);
             port = free_ports[tls] = bound_port(trial);
-            close(trial);
             places.push_back({address, port, tls});
         }
     }
-    return true;
+    return 0;
 }
 
 void* run_worker(void* worker) {
@@ -607,7 +639,7 @@ int serve(Options& options) {
         }
     }
     std::vector<Place> places;
-    if (!find_places(options, places)) return kExitEnvironment;
+    if (const int fault = find_places(options, places); fault != 0) return fault;
     std::vector<int> unix_sockets;
     for (const std::string& path : options.unix_paths) {
         unix_sockets.push_back(listen_on_unix(path, options.settings.limits.backlog));

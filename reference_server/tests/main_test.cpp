@@ -2,6 +2,10 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,6 +16,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -334,6 +339,78 @@ TEST(Main, a_port_that_is_taken_is_exit_3) {
     LAW(second.wait() == 3);
     LAW(text.find("Address already in use") != std::string::npos, << text);
     LAW(std::count(text.begin(), text.end(), '\n') == 1);
+}
+
+// A certificate and its key, in a file each.
+struct Pair {
+    std::string certificate = testing::TempDir() + "httpmark-main-" + std::to_string(getpid());
+    std::string key = certificate + ".key";
+
+    Pair() {
+        EVP_PKEY* const pair = EVP_EC_gen("P-256");
+        X509* const x509 = X509_new();
+        X509_set_version(x509, 2);
+        ASN1_INTEGER_set(X509_get_serialNumber(x509), 1);
+        X509_gmtime_adj(X509_getm_notBefore(x509), -3600);
+        X509_gmtime_adj(X509_getm_notAfter(x509), 86400);
+        X509_set_pubkey(x509, pair);
+        CHECK(X509_sign(x509, pair, EVP_sha256()) != 0);
+        std::FILE* file = std::fopen(certificate.c_str(), "w");
+        CHECK(file != nullptr && PEM_write_X509(file, x509) == 1);
+        std::fclose(file);
+        file = std::fopen(key.c_str(), "w");
+        CHECK(file != nullptr &&
+              PEM_write_PrivateKey(file, pair, nullptr, nullptr, 0, nullptr, nullptr) == 1);
+        std::fclose(file);
+        X509_free(x509);
+        EVP_PKEY_free(pair);
+    }
+    ~Pair() {
+        unlink(certificate.c_str());
+        unlink(key.c_str());
+    }
+    std::vector<std::string> words() const { return {"--tls-cert", certificate, "--tls-key", key}; }
+};
+
+// A port that was free a moment ago.
+std::string free_port() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+          getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    close(fd);
+    return std::to_string(ntohs(address.sin_port));
+}
+
+TEST(Main, one_place_named_twice_is_exit_2) {
+    const Pair pair;
+    const std::string port = free_port();
+    std::vector<std::string> both{"--tls-port", port};
+    for (const std::string& word : pair.words()) both.push_back(word);
+    for (std::vector<std::string> words : {both,
+                                           {"--address", "127.0.0.1", "--address", "127.0.0.1"},
+                                           {"--address", "127.0.0.1", "--address", "0.0.0.0"},
+                                           {"--address", "::1", "--address", "0:0:0::1"},
+                                           {"--address", "::", "--address", "::1"}}) {
+        words.insert(words.end(), {"--port", port, "--workers", "1"});
+        Child child(words);
+        const std::string text = child.line();
+        if (text.find("cannot listen on ::") != std::string::npos) continue;  // no IPv6 here
+        LAW(text.find(" are one place") != std::string::npos, << words[1] << ": " << text);
+        kill(child.pid, SIGTERM);
+        LAW(child.rest().empty() && child.wait() == 2, << words[1]);
+    }
+    std::vector<std::string> apart{
+        "--address", "0.0.0.0", "--address", "::", "--tls-port", "0", "--port", "0"};
+    for (const std::string& word : pair.words()) apart.push_back(word);
+    Child child(apart);
+    const std::string text = child.line();
+    LAW(text.starts_with("listening on 0.0.0.0:") ||
+            text.find("cannot listen on ::") != std::string::npos,
+        << text);
 }
 
 TEST(Main, it_serves_with_every_kernel_and_leaves_on_a_signal) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
@@ -723,12 +724,13 @@ int serve(Options& options) {
     std::fflush(stdout);
 
     bool stopping = false;
+    std::atomic<bool> joined = false;
     std::thread joiner;
     while (true) {
         int signal = 0;
         sigwait(&signals, &signal);
         if (signal == SIGUSR1) {
-            if (stopping) break;  // sent by the joiner below: all workers have left
+            if (joined) break;  // sent by the joiner below: all workers have left
             print_counters(workers, logs);
         } else if (signal == SIGHUP) {
             if (log_writer != nullptr) log_writer->reopen();
@@ -747,8 +749,9 @@ int serve(Options& options) {
             for (const auto& worker : workers) worker->request_stop(stopping);
             if (stopping) continue;
             stopping = true;
-            joiner = std::thread([&threads, main = pthread_self()] {
+            joiner = std::thread([&threads, &joined, main = pthread_self()] {
                 for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+                joined = true;
                 pthread_kill(main, SIGUSR1);
             });
         }

@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -91,21 +92,29 @@ struct Child {
     }
 };
 
-std::string ask(int port, const std::string& request) {
+// To the port of this machine; -1 when it is refused.
+int connect_to(int port) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+std::string ask(int port, const std::string& request) {
+    const int fd = connect_to(port);
     std::string out;
-    if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    if (fd >= 0) {
         (void)!write(fd, request.data(), request.size());
         char buffer[4096];
         ssize_t got = 0;
         while ((got = read(fd, buffer, sizeof buffer)) > 0)
             out.append(buffer, static_cast<std::size_t>(got));
+        close(fd);
     }
-    close(fd);
     return out;
 }
 const std::string kLastGet = "GET /hello HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
@@ -432,6 +441,37 @@ TEST(Main, it_serves_with_every_kernel_and_leaves_on_a_signal) {
             LAW(child.wait() == 0);
         }
     }
+}
+
+TEST(Main, a_drain_prints_counters_and_a_second_signal_ends_it) {
+    Child child(
+        {"--port", "0", "--workers", "1", "--head-timeout-ms", "0", "--drain-timeout-ms", "20000"});
+    const int port = child.port();
+    const int open = connect_to(port);
+    CHECK(open >= 0 && write(open, "GET /", 5) == 5);
+    const auto accepted = [&] {
+        kill(child.pid, SIGUSR1);
+        return child.line().starts_with("accepted 1 ");
+    };
+    for (unsigned i = 0; i < 1000 && !accepted(); ++i) usleep(10000);
+    kill(child.pid, SIGTERM);
+    for (unsigned i = 0; i < 1000; ++i) {
+        const int other = connect_to(port);
+        if (other < 0) break;  // the drain has begun
+        close(other);
+        usleep(10000);
+    }
+    kill(child.pid, SIGUSR1);
+    const std::string counters = child.line();
+    LAW(counters.starts_with("accepted "), << counters);
+    timespec before{};
+    timespec after{};
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    kill(child.pid, SIGTERM);
+    LAW(child.wait() == 0);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    LAW(after.tv_sec - before.tv_sec < 10, << after.tv_sec - before.tv_sec);
+    close(open);
 }
 
 TEST(Main, without_descriptors_the_surplus_is_closed_and_service_goes_on) {

@@ -509,14 +509,24 @@ int listen_on_unix(const std::string& path, std::uint64_t backlog) {
     }
     std::memcpy(address.sun_path, path.data(), path.size());
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
-        listen(fd, static_cast<int>(backlog)) == 0) {
-        return fd;
-    }
+    const bool bound =
+        fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    if (bound && listen(fd, static_cast<int>(backlog)) == 0) return fd;
     complain("cannot listen on %s: %s", path.c_str(), std::strerror(errno));
+    if (bound) unlink(path.c_str());
     if (fd >= 0) close(fd);
     return -1;
 }
+
+// The files of the Unix sockets that are ours: gone when we are.
+struct UnixSockets {
+    std::vector<std::string> paths;
+    void remove() {
+        for (const std::string& path : paths) unlink(path.c_str());
+        paths.clear();
+    }
+    ~UnixSockets() { remove(); }
+};
 
 // Where to listen: found out once, then done by each worker.
 struct Place {
@@ -642,9 +652,11 @@ int serve(Options& options) {
     std::vector<Place> places;
     if (const int fault = find_places(options, places); fault != 0) return fault;
     std::vector<int> unix_sockets;
+    UnixSockets ours;
     for (const std::string& path : options.unix_paths) {
         unix_sockets.push_back(listen_on_unix(path, options.settings.limits.backlog));
         if (unix_sockets.back() < 0) return kExitEnvironment;
+        ours.paths.push_back(path);
     }
 
     options.settings.server_name = options.server_name;
@@ -708,6 +720,7 @@ int serve(Options& options) {
         const int fault = pthread_create(&thread, &attributes, run_worker, workers[i].get());
         if (fault != 0) {
             complain("cannot start a thread: %s", std::strerror(fault));
+            ours.remove();
             std::_Exit(kExitEnvironment);
         }
         threads.push_back(thread);
@@ -757,7 +770,7 @@ int serve(Options& options) {
         }
     }
     joiner.join();
-    for (const std::string& path : options.unix_paths) unlink(path.c_str());
+    ours.remove();
     log_writer = nullptr;  // the last lines first
     if (options.stats) print_counters(workers, logs);
     return 0;

@@ -543,5 +543,25 @@ TEST(Main, listens_on_several_addresses_and_a_unix_socket) {
     LAW(access(path.c_str(), F_OK) != 0);
 }
 
+TEST(Main, a_start_that_fails_leaves_no_unix_socket_behind_and_takes_none_away) {
+    const std::string path = testing::TempDir() + "httpmark-main-" + std::to_string(getpid());
+    const auto leave = [&](std::vector<std::string> words) {
+        words.insert(words.end(), {"--port", "0", "--workers", "1", "--unix", path});
+        Child child(words);
+        const std::string text = child.rest();
+        LAW(child.wait() == 3, << text);
+    };
+    leave({"--access-log", "/nowhere/log"});
+    LAW(access(path.c_str(), F_OK) != 0);
+    leave({"--unix", path});
+    LAW(access(path.c_str(), F_OK) != 0);
+    Child first({"--port", "0", "--workers", "1", "--unix", path});
+    first.port();
+    leave({});
+    LAW(access(path.c_str(), F_OK) == 0);
+    kill(first.pid, SIGTERM);
+    LAW(first.wait() == 0 && access(path.c_str(), F_OK) != 0);
+}
+
 }  // namespace
 }  // namespace httpmark

@@ -52,6 +52,7 @@ MARGINS = {COST: 0.03, RATE: 0.05, MEMORY: 0.02}
 LOOKS = ((1.0, 0.99), (5 / 3, 0.99), (2.5, 0.95))
 PAIRS_MIN = 12
 _CONFIRMED_LEVEL = 0.95
+_QUICK_WARMUP_S = 0.2
 _ADDRESS = "127.0.0.1"
 
 
@@ -428,7 +429,7 @@ class SideBySide:
 
         return decide(
             plan.name, race, more, pairs=self.options.pairs, margins=self.options.margins,
-            seed=self.seed,
+            seed=self.seed, quick=self.options.quick,
         )  # fmt: skip
 
 
@@ -459,7 +460,11 @@ def plans(options: Options, engine: engines.Engine) -> list[LoadPlan]:
         if cannot := engine.cannot(plan):
             raise HarnessError(f"{engine.name} cannot lay on {name}: {cannot}")
         if options.quick:
-            plan = msgspec.structs.replace(plan, duration_s=plan.quick_duration_s)
+            # 30 pairs with null beside them and 12 to confirm have to fit into three minutes.
+            warmup_s = min(plan.warmup_s, _QUICK_WARMUP_S)
+            plan = msgspec.structs.replace(
+                plan, duration_s=plan.quick_duration_s, warmup_s=warmup_s
+            )
         found.append(plan)
     return found
 
@@ -472,13 +477,15 @@ def decide(
     pairs: int,
     margins: dict[str, float],
     seed: int,
+    quick: bool = False,
 ) -> list[Line]:
     """Add pairs until every gated metric is decided, at most to the last look; then confirm.
 
     :param race: makes a race of base, head and null from a seed.
     :param more: takes samples until the race has so many blocks.
 
-    A *fail* has to be found twice: a second race of as many pairs must say so, too.
+    A *fail* has to be found twice: a second race of as many pairs must say so, too; of as many as
+    the first look where it has to be ``quick``.
     """
     first = race(seed)
     judged: dict[str, Judged] = {}
@@ -494,7 +501,7 @@ def decide(
             break
     if any(one.verdict is Gate.FAIL for one in judged.values()):
         again = race(seed + 1)
-        more(again, first.blocks)
+        more(again, round(pairs * LOOKS[0][0]) if quick else first.blocks)
         second = _judge(again, again.results(), margins, _CONFIRMED_LEVEL, seed)
         judged = {name: _confirmed(one, second.get(name)) for name, one in judged.items()}
     lines = [

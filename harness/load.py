@@ -33,6 +33,8 @@ from httpmark.harness.model import (
 )
 
 REDOS_MAX = 2
+# So many samples one behind the other that starved to the end: taking again does not help here.
+FUTILE_MAX = 3
 # Above it an open loop's latencies hold too much of the generator's own (reference-server.md 4).
 LAG_P99_US_MAX = 100.0
 
@@ -182,6 +184,7 @@ class Race:
         self.blocks = 0
         self._order = random.Random(f"{seed}/{plan.name}")
         self._rates: dict[str, float] = {}
+        self._futile = 0
 
     @property
     def steps(self) -> int:
@@ -238,11 +241,12 @@ class Race:
     ) -> tuple[Measured, _Machine] | None:
         """One window, taken again while it starves, at most :data:`REDOS_MAX` times more.
 
-        Of what was taken again only the last is kept, and it starved itself where all did.
+        Of what was taken again only the last is kept, and it starved itself where all did. A
+        machine on which :data:`FUTILE_MAX` in a row did is not asked again until one does not.
         """
         place = placement(self.plan)
         found: tuple[Measured, _Machine] | None = None
-        for attempt in range(1 + REDOS_MAX):
+        for attempt in range(1 + (REDOS_MAX if self._futile < FUTILE_MAX else 0)):
             if attempt:
                 self.redone[contestant.name] += 1
             try:
@@ -274,7 +278,9 @@ class Race:
                 self.died[contestant.name] = str(error)
                 return None
             if not _starved(*found):
-                break
+                self._futile = 0
+                return found
+        self._futile += 1
         return found
 
     def _judged(

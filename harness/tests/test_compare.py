@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from httpmark.harness import compare, load, run, statistics
+from httpmark.harness import compare, engines, load, run, statistics
 from httpmark.harness.model import (
     BytesPerConnection,
     HarnessError,
@@ -64,7 +64,7 @@ def noisy(mean: float, sd: float, seed: int) -> Cost:
 
 
 def decided(
-    base: Cost, head: Cost, changes: dict[str, object] | None = None
+    base: Cost, head: Cost, changes: dict[str, object] | None = None, *, quick: bool = False
 ) -> tuple[dict[str, compare.Line], list[int]]:
     machine = Machine({"base": base, "head": head, "null": noisy(30, 0.01, 9)}, **(changes or {}))
     racers = contestants(machine, "base", "head", "null")
@@ -78,7 +78,7 @@ def decided(
         one.rounds = count - one.blocks
         list(one.run())
 
-    lines = compare.decide("p", race, more, pairs=12, margins=compare.MARGINS, seed=1)
+    lines = compare.decide("p", race, more, pairs=12, margins=compare.MARGINS, seed=1, quick=quick)
     return {line.metric: line for line in lines}, looks
 
 
@@ -94,6 +94,19 @@ def test_what_is_worse_fails_and_is_found_twice() -> None:
     assert lines[compare.COST].verdict is Gate.FAIL
     assert lines[compare.RATE].verdict is Gate.FAIL
     assert looks == [12, 12], "a fail is confirmed by a race of its own"
+
+
+def test_a_quick_gate_never_takes_more_than_its_three_minutes() -> None:
+    # Worse, and so noisy that the third look finds it: the longest way there is.
+    lines, looks = decided(noisy(100, 0.06, 1), noisy(109, 0.06, 2), quick=True)
+    assert looks == [12, 20, 30, 12]
+    assert lines[compare.COST].verdict in (Gate.FAIL, Gate.INCONCLUSIVE)
+    samples = 3 * (30 + 12)
+    plan = compare.plans(compare.Options(base="a", head="b", quick=True), engines.engine("native"))[
+        0
+    ]
+    start_and_stop_s = 0.2  # of a server, as measured on two busy cores
+    assert samples * (plan.duration_s + plan.warmup_s + start_and_stop_s) < 180
 
 
 def test_what_is_better_passes() -> None:

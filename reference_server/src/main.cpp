@@ -47,6 +47,8 @@ struct Options {
     std::vector<std::string> unix_paths;
     int port = 8080;
     int tls_port = -1;
+    std::string tls_flag;  // the first of those that only a --tls-port gives a meaning
+    bool client_verify_said = false;
     bool pin = false;
     bool steer = false;
     bool metrics = false;
@@ -296,6 +298,9 @@ bool parse_options(int argc, char** argv, Options& options) {
         } else {
             return complain("--%s needs a value", flag.c_str());
         }
+        if (flag.starts_with("tls-") && flag != "tls-port" && options.tls_flag.empty()) {
+            options.tls_flag = flag;
+        }
         std::uint64_t number = 0;
         if (flag == "address") {
             options.addresses.emplace_back(value);
@@ -328,6 +333,7 @@ bool parse_options(int argc, char** argv, Options& options) {
         } else if (flag == "tls-client-ca") {
             options.tls.client_ca = value;
         } else if (flag == "tls-client-verify") {
+            options.client_verify_said = true;
             if (value == "off") {
                 options.tls.client_verify = ClientVerify::kOff;
             } else if (value == "optional") {
@@ -414,6 +420,15 @@ bool parse_options(int argc, char** argv, Options& options) {
     }
     if (options.tls.client_verify != ClientVerify::kOff && options.tls.client_ca.empty()) {
         return complain("--tls-client-verify needs --tls-client-ca");
+    }
+    if (!options.tls.client_ca.empty() && !options.client_verify_said) {
+        return complain("--tls-client-ca does nothing without --tls-client-verify");
+    }
+    if (options.tls.version_min > options.tls.version_max) {
+        return complain("--tls-min must not be above --tls-max");
+    }
+    if (options.tls_port < 0 && !options.tls_flag.empty()) {
+        return complain("--%s does nothing without --tls-port", options.tls_flag.c_str());
     }
     if (options.settings.limits.head_max < options.settings.limits.target_max) {
         return complain("--head-max must not be less than --target-max");

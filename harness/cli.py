@@ -147,7 +147,22 @@ def httpmark() -> None:
 _quick = click.option("--quick", is_flag=True, help="Shorter windows, fewer rounds.")
 _full = click.option("--full", is_flag=True, help="Everything, in full length.")
 _out = click.option("--out", type=click.Path(path_type=Path), help="The run folder to make.")
-_profile = click.option("--profile", "profiles", multiple=True, help="A load profile; repeatable.")
+
+
+def _every_profile(
+    _: click.Context, __: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The word ``all`` stands for every profile there is."""
+    return tuple(catalogue.load().plans) if "all" in names else names
+
+
+_profile = click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    callback=_every_profile,
+    help="A load profile, or all; repeatable.",
+)
 _json_flag = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 _seed = click.option("--seed", type=int, help="Of the order of samples and of intervals.")
 _runtime = click.option(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import os
 import secrets
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -39,6 +40,7 @@ from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     SCHEMA_VERSION,
     Compliance,
+    Deliveries,
     HarnessError,
     LoadPlan,
     LoadResult,
@@ -79,6 +81,28 @@ class Events(Protocol):
     def advance(self, name: str, by: int) -> None: ...
 
     def done(self, name: str, result: str) -> None: ...
+
+
+class Cutting:
+    """The cuts of a suite's messages, as a task of their own."""
+
+    def __init__(self, events: Events, suite: str) -> None:
+        self._events = events
+        self._task = f"{suite}, cut"
+        self._begun = False
+
+    def begin(self, total: int) -> Callable[[int], None]:
+        """So many cuts will go out; gives what is told of each."""
+        self._begun = True
+        self._events.task(self._task, total)
+        return functools.partial(self._events.advance, self._task)
+
+    def done(self, told: Deliveries | None) -> None:
+        """Say what came of them, where any went out."""
+        if self._begun and told is not None:
+            cuts, differing = sum(told.fired.values()), len(told.disagreements)
+            shown = f"{differing} of {told.messages} messages differ in some of {cuts} cuts"
+            self._events.done(self._task, shown)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,7 +270,7 @@ class Runner:
         for suite in options.suites:
             self.catalogue.suite(suite)
         self.engine = engines.engine(options.engine, wrk2=options.wrk2)
-        self.plans, self.scaled = self._plans()
+        self.plans, self.scaled, self.beyond = self._plans()
         if not options.suites and not options.profiles:
             raise NothingSelected("nothing selected: name a suite or a profile")
         known = servers.servers()
@@ -269,13 +293,13 @@ class Runner:
         self.folder = folder(options.out)
         self.environment = environment.capture()
 
-    def _plans(self) -> tuple[list[LoadPlan], dict[str, str]]:
-        """The plans as this machine can carry them, and what was cut of which.
+    def _plans(self) -> tuple[list[LoadPlan], dict[str, str], list[str]]:
+        """The plans as this machine can carry them, what was cut of which, what the engine cannot.
 
-        :raises HarnessError: the engine cannot do what a plan asks.
+        :raises HarnessError: the engine can do none of them.
         """
         room, cpus = resources.connection_room(), len(os.sched_getaffinity(0))
-        plans, cuts = [], {}
+        plans, cuts, beyond = [], {}, []
         for name in self.options.profiles:
             plan, cut = load.scaled(self.catalogue.plan(name), room, cpus=cpus)
             if cut:
@@ -289,12 +313,12 @@ class Runner:
                 )
             cannot = None if plan.mode in ladder.MODES else self.engine.cannot(plan)
             if cannot:
-                raise HarnessError(
-                    f"{self.engine.name} cannot lay on {name}: {cannot}; "
-                    "choose another --engine or --profile"
-                )
-            plans.append(plan)
-        return plans, cuts
+                beyond.append(f"{self.engine.name} cannot lay on {name}: {cannot}")
+            else:
+                plans.append(plan)
+        if beyond and not plans:
+            raise HarnessError(f"{beyond[0]}; choose another --engine or --profile")
+        return plans, cuts, beyond
 
     # -- the steps -----------------------------------------------------------------------------
 
@@ -328,6 +352,8 @@ class Runner:
         removed = runtime.sweep()
         if removed:
             self.say(f"removed what a dead run left behind: {', '.join(removed)}")
+        for told in self.beyond:
+            self._note(told)
         self._choose_port()
         if any(plan.tls for plan in self.plans):
             certificate, key = certificates.make(private, address=_ADDRESS)
@@ -421,7 +447,7 @@ class Runner:
     def _suite(self, entry: _Entry, suite: str, evidence: Evidence) -> None:
         name = entry.server.name
         task = f"{suite}: {name}"
-        fired = conformance.Fired()
+        fired, cutting = conformance.Fired(), Cutting(self.events, task)
         total = sum(family.count for family in self.catalogue.of_suite(suite))
         self.events.task(task, total)
         cpu: int | None = None
@@ -453,6 +479,7 @@ class Runner:
                         progress=lambda by: self.events.advance(task, by),
                         quick=self.options.quick,
                         deliveries=delivery.MODES if self.options.full else (),
+                        cutting=cutting.begin,
                     )
                 finally:
                     after = resources.cpu_ns(running.pids())
@@ -470,6 +497,7 @@ class Runner:
                 score_percent=None if entry.died else result.score_percent,
             )
         shown = entry.suites[suite]
+        cutting.done(shown.deliveries)
         self._done(
             task,
             f"{shown.score_percent:.1f} % in {shown.wall_seconds:.1f} s"

@@ -7,9 +7,10 @@ import os
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
-from httpmark.harness import binaries, standing
+from httpmark.harness import binaries, catalogue, cli, standing
 from httpmark.harness.model import HarnessError
 
 from . import peers
@@ -118,11 +119,33 @@ def test_bench_of_a_target_that_is_not_there(tmp_path: Path) -> None:
     assert "is the server running?" in errors.strip().splitlines()[-1]
 
 
+def test_all_is_every_profile_that_is_not_told_in_vain(tmp_path: Path) -> None:
+    # wrk2 has no binary here, which is said before anything starts: the names were understood.
+    code, _, errors = command("bench", "null", "--profile", "all", "--engine", "wrk2", cwd=tmp_path)
+    assert (code, "--wrk2 PATH" in errors) == (3, True), errors
+    every = cli._every_profile(click.Context(cli.bench_command), cli.bench_command.params[0], ())
+    assert every == ()
+    every = cli._every_profile(
+        click.Context(cli.bench_command), cli.bench_command.params[0], ("churn", "all")
+    )
+    assert set(every) == set(catalogue.load().plans)
+
+
+@pytest.mark.needs("wrk")
 def test_bench_says_what_an_engine_cannot_do(tmp_path: Path) -> None:
     words = ("bench", "null", "--profile", "open_10k", "--engine", "wrk")
     code, _, errors = command(*words, cwd=tmp_path)
     assert code == 2
     assert "wrk cannot lay on open_10k: it knows no rate" in errors
+    # Of several profiles it does those it can, and the others are told.
+    code, out, errors = command(
+        *words, "--profile", "keepalive", "--rounds", "1", "--quick", "--runtime", "process",
+        "--json", cwd=tmp_path, timeout=200,
+    )  # fmt: skip
+    assert code == 0, errors
+    found = json.loads(out)
+    assert [load["profile"] for one in found["servers"] for load in one["load"]] == ["keepalive"]
+    assert "wrk cannot lay on open_10k: it knows no rate" in found["notes"]
     code, _, errors = command("bench", "null", "--engine", "wrk2", cwd=tmp_path)
     assert code == 3
     assert "--wrk2 PATH" in errors

@@ -108,7 +108,7 @@ inline constexpr std::array<LimitRow, 30> kLimitTable = {{
     {"head-timeout-ms", &Limits::head_timeout_ms, 0, kMilliseconds, "408",
      "from the first octet of a request to the end of its head"},
     {"body-timeout-ms", &Limits::body_timeout_ms, 0, kMilliseconds, "408",
-     "for the content, plus one second for each body-rate-min octets received"},
+     "for the content, plus one second for each body-rate-min octets; 0: no rate either"},
     {"body-rate-min", &Limits::body_rate_min, 0, 1ULL << 30, "408",
      "octets a second that extend body-timeout-ms"},
     {"handler-timeout-ms", &Limits::handler_timeout_ms, 0, kMilliseconds, "503",
@@ -120,7 +120,7 @@ inline constexpr std::array<LimitRow, 30> kLimitTable = {{
     {"handshake-timeout-ms", &Limits::handshake_timeout_ms, 0, kMilliseconds, "close",
      "for a TLS handshake"},
     {"drain-timeout-ms", &Limits::drain_timeout_ms, 0, kMilliseconds, "close",
-     "for open requests after SIGTERM"},
+     "for open requests after SIGTERM; 0: they are cut off at once"},
 }};
 
 // Sizes that are not knobs.

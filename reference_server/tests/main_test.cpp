@@ -196,7 +196,8 @@ TEST(Main, help_version_and_limits) {
     Child help({"--help"});
     const std::string words = help.rest();
     LAW(help.wait() == 0);
-    for (const char* part : {"--strictness", "only epoll counts them"}) {
+    for (const char* part : {"--strictness", "only epoll counts them", "0: no rate either",
+                             "0: they are cut off at once"}) {
         LAW(words.find(part) != std::string::npos, << part);
     }
     Child version({"--version"});
@@ -505,6 +506,18 @@ TEST(Main, a_drain_prints_counters_and_a_second_signal_ends_it) {
     LAW(child.wait() == 0);
     clock_gettime(CLOCK_MONOTONIC, &after);
     LAW(after.tv_sec - before.tv_sec < 10, << after.tv_sec - before.tv_sec);
+    close(open);
+}
+
+TEST(Main, without_time_to_drain_open_requests_are_cut_off) {
+    Child child(
+        {"--port", "0", "--workers", "1", "--head-timeout-ms", "0", "--drain-timeout-ms", "0"});
+    const int open = connect_to(child.port());
+    CHECK(open >= 0 && write(open, "GET /", 5) == 5);
+    kill(child.pid, SIGTERM);
+    LAW(child.wait() == 0);
+    char octet = 0;
+    LAW(read(open, &octet, 1) <= 0);
     close(open);
 }
 

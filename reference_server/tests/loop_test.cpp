@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "needs.hpp"
 #include "wire.hpp"
 #include "worker.hpp"
 
@@ -103,9 +104,12 @@ class EveryEngine : public testing::TestWithParam<Engine> {
     std::unique_ptr<Server> server_;
 };
 
-#define START(...)                                                 \
-    do {                                                           \
-        if (!start(__VA_ARGS__)) GTEST_SKIP() << server_->error(); \
+#define START(...)                                                                   \
+    do {                                                                             \
+        if (start(__VA_ARGS__)) break;                                               \
+        const char* const engine = GetParam() == Engine::kEpoll ? "epoll" : "uring"; \
+        ASSERT_TRUE(lacks_uring(engine, server_->error())) << server_->error();      \
+        GTEST_SKIP() << server_->error();                                            \
     } while (false)
 
 TEST_P(EveryEngine, answers_what_it_is_asked) {
@@ -391,6 +395,10 @@ TEST_P(EveryEngine, many_connections_at_once) {
     for (const int fd : fds) close(fd);
 }
 
+TEST(Loop, io_uring_is_built_where_it_is_required) {
+    LAW(engine_is_built(Engine::kUring) || !is_required("uring"));
+}
+
 #if defined(HTTPMARK_HAS_URING)
 TEST(UringLoop, wakes_again_after_its_queue_ran_over) {
     struct Count final : LoopEvents {
@@ -406,7 +414,10 @@ TEST(UringLoop, wakes_again_after_its_queue_ran_over) {
     } events;
     const auto loop = make_uring_loop({kReceiveBufferSize, 64});
     std::string error;
-    if (!loop->start(events, error)) GTEST_SKIP() << error;
+    if (!loop->start(events, error)) {
+        ASSERT_TRUE(lacks_uring("uring", error)) << error;
+        GTEST_SKIP() << error;
+    }
     loop->turn(0);
     // Each leaves a completion: more of them than there are places.
     for (unsigned i = 0; i < 20000; ++i) loop->pause_listener(0, true);

@@ -216,6 +216,7 @@ class Checker:
             for suite in self.suites:
                 fired = conformance.Fired()
                 task = f"{suite}: {self.options.target}"
+                cutting = run.Cutting(self.events, task)
                 total = sum(
                     family.count
                     for family in self.catalogue.of_suite(suite)
@@ -234,6 +235,7 @@ class Checker:
                             selected=lambda family: family.id in self.selected,
                             quick=self.options.quick,
                             deliveries=delivery.MODES if self.options.full else (),
+                            cutting=cutting.begin,
                         )
                     except Unusable as error:
                         died = str(error)
@@ -250,6 +252,7 @@ class Checker:
                             if died
                             else scored
                         )
+                cutting.done(scored.deliveries)
                 percent = scored.score_percent
                 shown = "no requirement of level MUST" if percent is None else f"{percent:.1f} %"
                 self.events.done(task, scored.reason or shown)

@@ -174,10 +174,12 @@ def fire(
     selected: Callable[[Family], bool] = lambda _: True,
     quick: bool = False,
     deliveries: Iterable[str] = (),
+    cutting: Callable[[int], Progress] = lambda total: lambda by: None,
 ) -> None:
     """Fire a suite; ``fired`` grows as it goes, so an interrupted call leaves what it knows.
 
     :param deliveries: modes of ``delivery.MODES`` that its delivery corpus goes out in, too.
+    :param cutting: is told how many cuts these are, and gives what is told of each.
 
     Families whose controls fail are not fired: their counts would mean nothing, and a server that
     never answers would take hours to say so.
@@ -200,7 +202,7 @@ def fire(
             _run(catalogue, suite, target, evidence, fired, selected=selected)
             segmentation.fire(
                 catalogue, suite, facts, evidence, target.name,
-                modes=deliveries, chosen=selected,
+                modes=deliveries, chosen=selected, begin=cutting,
                 play=_Shooter(catalogue, target, evidence, fired, lambda _: None).play,
             )  # fmt: skip
         finally:
@@ -343,9 +345,17 @@ class _Shooter:
             for _ in self.play(patient, in_flight=_CONFIRM_IN_FLIGHT, attempt=2):
                 pass
 
-    def play(self, cases: Iterable[Case], *, in_flight: int, attempt: int) -> Iterator[Exchange]:
+    def play(
+        self,
+        cases: Iterable[Case],
+        *,
+        in_flight: int,
+        attempt: int,
+        keep: Callable[[Exchange], bool] = lambda exchange: True,
+    ) -> Iterator[Exchange]:
         """Play cases into evidence; yields the silent exchanges.
 
+        :param keep: whether an exchange goes into evidence.
         :raises ServerDied: connections are refused and the server is gone.
         """
         before = resources.dropped_packets()
@@ -359,7 +369,7 @@ class _Shooter:
                         if resources.grown(before, resources.dropped_packets()):
                             batch = [_dropped(exchange) for exchange in batch]
                             quiet = [e for e in batch if e.outcome in _SILENT]
-                    self._evidence.add(target.name, batch)
+                    self._evidence.add(target.name, filter(keep, batch))
                     self._fired.exchanges += len(batch)
                     if attempt == 1:
                         self._progress(len(batch))

@@ -3,14 +3,15 @@
 Tables: ``server(id, name)``, ``item(id, slug, family)`` (the cases, in their families' order),
 ``octets(id, value)`` and ``exchange``, whose ``sent`` and ``received`` are rows of ``octets``;
 ``facts(server, value)`` is what scenario texts needed to know of a server, ``observed`` what a
-runner saw that no single exchange shows.
+runner saw that no single exchange shows, ``agreed`` how many cuts of a case, by mode of delivery,
+drew what one write drew: these are counted and not kept, they would be most of the file.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -48,6 +49,9 @@ CREATE TABLE IF NOT EXISTS exchange (
 CREATE TABLE IF NOT EXISTS facts (server INTEGER PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS observed (
   server INTEGER NOT NULL, slug TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (server, slug));
+CREATE TABLE IF NOT EXISTS agreed (
+  server INTEGER NOT NULL, slug TEXT NOT NULL, mode TEXT NOT NULL, cuts INTEGER NOT NULL,
+  PRIMARY KEY (server, slug, mode)) WITHOUT ROWID;
 """
 
 
@@ -226,6 +230,25 @@ class Evidence:
             (server,),
         )
         return {slug: msgspec.json.decode(value, type=Verdict) for slug, value in rows}
+
+    def agree(self, server: str, cuts: Mapping[tuple[str, str], int]) -> None:
+        """Count cuts that are not kept, by case and mode: they drew what one write drew."""
+        server_id = self._server_id(server)
+        self._base.executemany(
+            "INSERT INTO agreed VALUES (?,?,?,?)"
+            " ON CONFLICT DO UPDATE SET cuts = cuts + excluded.cuts",
+            [(server_id, slug, mode, number) for (slug, mode), number in cuts.items()],
+        )
+
+    def agreed(self, server: str, case: str) -> dict[str, int]:
+        """How many cuts of a case agreed, by mode."""
+        return dict(
+            self._base.execute(
+                "SELECT mode, cuts FROM agreed"
+                " WHERE server = (SELECT id FROM server WHERE name = ?) AND slug = ?",
+                (server, case),
+            )
+        )
 
     def holds(self, server: str, delivery: str) -> bool:
         """Whether a server has exchanges of a delivery."""

@@ -1,7 +1,8 @@
 """Deliveries fired and compared: a server whose answer depends on where TCP cuts is found out.
 
 Each message of the delivery corpus goes out twice in one write, then in every cut of the modes
-asked for; what differs is asked twice more, and counts when it differs every time.
+asked for; what differs is asked twice more, and counts when it differs every time. What agrees is
+counted and not kept.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from httpmark.harness.model import (
 )
 
 Play = Callable[..., Iterator[Exchange]]
+Progress = Callable[[int], None]
 
 # Few at a time: a server that is behind with its work reads two pieces at once, and sees no cut.
 _IN_FLIGHT = 32
@@ -84,11 +86,14 @@ def fire(
     *,
     modes: Iterable[str],
     play: Play,
+    begin: Callable[[int], Progress] = lambda total: lambda by: None,
     chosen: Callable[[Family], bool] = lambda _: True,
 ) -> None:
-    """Fire a suite's delivery corpus in every cut of the modes; exchanges go into evidence.
+    """Fire a suite's delivery corpus in every cut of the modes; what differs goes into evidence.
 
-    :param play: plays cases into evidence: ``play(cases, in_flight=, attempt=)``.
+    :param play: plays cases into evidence: ``play(cases, in_flight=, attempt=)``, and where there
+        is ``keep=``, those exchanges only for which it says so.
+    :param begin: is told how many cuts there are, and gives what is told of each that is done.
     """
     modes = tuple(modes)
     base = list(corpus_of(catalogue, suite, facts, chosen))
@@ -115,7 +120,29 @@ def fire(
                 if mode != "join" or joins:
                     yield from delivery.deliveries(case, mode, told)
 
-    _exhaust(play(cut(), in_flight=_IN_FLIGHT, attempt=1))
+    progress = begin(sum(1 for _ in cut()))
+    under_way: dict[tuple[str, str], Case] = {}
+    agreed: Counter[tuple[str, str]] = Counter()
+
+    def noted() -> Iterator[Case]:
+        for made in cut():
+            under_way[made.id, made.delivery] = made
+            yield made
+
+    families = {planned.case.id: family for family, planned in base}
+
+    def differs(exchange: Exchange) -> bool:
+        made = under_way.pop((exchange.case, exchange.delivery))
+        progress(1)
+        if exchange.machine_dropped or found.difference(families[made.id], made, exchange):
+            return True
+        agreed[made.id, delivery.mode_of(made.delivery)] += 1
+        return False
+
+    try:
+        _exhaust(play(noted(), in_flight=_IN_FLIGHT, attempt=1, keep=differs))
+    finally:
+        evidence.agree(server, agreed)
     evidence.flush()
     doubtful = (
         (planned.case.id, name)
@@ -210,8 +237,21 @@ class _Comparison:
         """Whether a second copy says anything: not behind silence or an octet that is left over."""
         return bool(self.alone(case)[0].answers) and not _FIRST_ONLY.intersection(family.refs)
 
+    def difference(self, family: Family, cut: Case, exchange: Exchange) -> str:
+        """How what a cut drew differs from what one write drew; nothing where it does not."""
+        return delivery.difference(
+            self.alone(cut)[0],
+            delivery.drawn(cut, exchange),
+            cut.delivery,
+            first_only=bool(_FIRST_ONLY.intersection(family.refs)),
+        )
+
+    def agreed(self, case: Case) -> Counter[str]:
+        """How many cuts drew what one write drew, by mode."""
+        return Counter(self._evidence.agreed(self._server, case.id))
+
     def cuts(self, family: Family, case: Case) -> Iterator[tuple[Case, list[str]]]:
-        """Each cut that was fired, with how each attempt at it differs from one write."""
+        """Each cut that was kept, with how each attempt at it differs from one write."""
         known = self.known(case)
         if known is None:
             return
@@ -220,20 +260,13 @@ class _Comparison:
             for mode in delivery.MODES
             for cut in delivery.deliveries(case, mode, known)
         }
-        alone = self.alone(case)[0]
-        first_only = bool(_FIRST_ONLY.intersection(family.refs))
         for attempts in self._evidence.attempts(self._server, case=case.id, delivery=None):
             cut = made.get(attempts[0].delivery)
             if cut is not None:
                 yield (
                     cut,
                     [
-                        delivery.difference(
-                            alone,
-                            delivery.drawn(cut, exchange),
-                            cut.delivery,
-                            first_only=first_only,
-                        )
+                        self.difference(family, cut, exchange)
                         for exchange in attempts
                         if not exchange.machine_dropped
                     ],
@@ -278,6 +311,7 @@ def compare(
             unstable.append(case.id)
             continue
         told: list[tuple[str, str]] = []
+        fired += found.agreed(case)
         for cut, differences in found.cuts(family, case):
             fired[delivery.mode_of(cut.delivery)] += 1
             if len(differences) >= _ATTEMPTS and all(differences):

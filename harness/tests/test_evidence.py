@@ -73,6 +73,15 @@ def test_it_is_known_which_deliveries_a_server_was_asked_in(tmp_path: Path) -> N
         assert list(evidence.exchanges("one", case="b")) == []
 
 
+def test_cuts_that_agreed_are_counted_and_add_up(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.agree("one", {("a", "two"): 3, ("a", "buf"): 1})
+        evidence.agree("one", {("a", "two"): 4, ("b", "two"): 9})
+    with Evidence(tmp_path / "e.sqlite") as evidence:
+        assert evidence.agreed("one", "a") == {"two": 7, "buf": 1}
+        assert evidence.agreed("two", "a") == {}
+
+
 def test_evidence_may_be_continued(tmp_path: Path) -> None:
     path = tmp_path / "e.sqlite"
     with Evidence(path, create=True) as evidence:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from httpmark.harness import run
-from httpmark.harness.model import HarnessError, Run
+from httpmark.harness.model import Deliveries, HarnessError, Run
 
 from .test_manners import own_port
 from .test_manners import run as command
@@ -118,3 +118,32 @@ def test_another_schema_is_said(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(json.dumps(result))
     with pytest.raises(HarnessError, match=r"schema 9\.0"):
         run.read(tmp_path)
+
+
+def test_cuts_are_a_task_of_their_own_where_any_go_out() -> None:
+    said: list[tuple[object, ...]] = []
+
+    class Heard:
+        def say(self, line: str) -> None: ...
+
+        def task(self, name: str, total: int) -> None:
+            said.append((name, total))
+
+        def advance(self, name: str, by: int) -> None:
+            said.append((name, by))
+
+        def done(self, name: str, result: str) -> None:
+            said.append((name, result))
+
+    told = Deliveries(messages=2, fired={"two": 5, "byte": 2})
+    cutting = run.Cutting(Heard(), "rfc: one")
+    cutting.done(told)
+    assert said == [], "nothing was cut"
+    cutting.begin(7)(1)
+    cutting.done(told)
+    name = "rfc: one, cut"
+    assert said == [
+        (name, 7),
+        (name, 1),
+        (name, "0 of 2 messages differ in some of 7 cuts"),
+    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from httpmark.harness import catalogue, gates, segmentation
+from httpmark.harness import catalogue, delivery, gates, segmentation
 from httpmark.harness.catalogue import Catalogue
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
@@ -146,17 +146,36 @@ def told(known: Catalogue, folder: Path, rule: Rule, *modes: str) -> tuple[Deliv
     folder.mkdir(exist_ok=True)
     with Evidence(folder / "evidence.sqlite", create=True) as evidence:
 
-        def play(cases: Iterable[Case], *, in_flight: int, attempt: int) -> Iterator[Exchange]:
+        def play(
+            cases: Iterable[Case],
+            *,
+            in_flight: int,
+            attempt: int,
+            keep: Callable[[Exchange], bool] = lambda _: True,
+        ) -> Iterator[Exchange]:
             assert in_flight > 0
             for case in cases:
                 if attempt > 1 and case.delivery != "one":
                     again.append(case.delivery)
-                evidence.add("s", [played(case, attempt, rule)])
+                evidence.add("s", filter(keep, [played(case, attempt, rule)]))
             yield from ()
 
-        segmentation.fire(known, "rfc", FACTS, evidence, "s", modes=modes, play=play)
+        totals: list[int] = []
+        done: list[int] = []
+
+        def begin(total: int) -> Callable[[int], None]:
+            totals.append(total)
+            return done.append
+
+        segmentation.fire(known, "rfc", FACTS, evidence, "s", modes=modes, play=play, begin=begin)
+        assert totals == [sum(done)], "as many as were said to come"
         found = segmentation.compare(known, "rfc", FACTS, evidence, "s")
         assert found is not None
+        kept = [one.delivery for one in evidence.exchanges("s", case="plain", delivery=None)]
+        cuts = {name for one in found.disagreements for name in one.deliveries}
+        assert {name for name in kept if name != "one" and "room" not in name} >= cuts
+        if not cuts:
+            assert set(kept) <= {"one", *(f"room@{count}" for count in delivery.BUFFERS)}
         return found, again
 
 
@@ -213,6 +232,7 @@ def test_an_answer_before_the_header_section_is_whole_is_found(
     known: Catalogue, tmp_path: Path
 ) -> None:
     found, _ = told(known, tmp_path, eager, "tail")
+    assert found.fired == {"tail": 1}
     (one,) = found.disagreements
     assert "before the header section" in one.what
     assert found.early == ("plain",)

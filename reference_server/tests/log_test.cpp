@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -81,6 +82,9 @@ TEST(Log, every_line_reaches_the_file_also_over_a_rotation) {
         text << file.rdbuf();
         return text.str();
     };
+    const auto lines_of = [](const std::string& text) {
+        return std::count(text.begin(), text.end(), '\n');
+    };
     AccessLog first(0);
     AccessLog second(1);
     std::string error;
@@ -92,15 +96,13 @@ TEST(Log, every_line_reaches_the_file_also_over_a_rotation) {
             for (unsigned i = 0; i < 500; ++i) second.on_answer(event_of("/second"));
         });
         other.join();
-        for (unsigned i = 0; i < 200 && text_of(path).size() < 1000 * 60; ++i) usleep(10000);
+        for (unsigned i = 0; i < 2000 && lines_of(text_of(path)) < 1000; ++i) usleep(10000);
         std::rename(path.c_str(), (path + ".1").c_str());
         writer->reopen();
-        for (unsigned i = 0; i < 200 && access(path.c_str(), F_OK) != 0; ++i) usleep(10000);
+        for (unsigned i = 0; i < 2000 && access(path.c_str(), F_OK) != 0; ++i) usleep(10000);
         first.on_answer(event_of("/third"));
     }
-    const std::string before = text_of(path + ".1");
-    std::size_t lines = 0;
-    for (std::size_t at = 0; (at = before.find('\n', at)) != std::string::npos; ++at) ++lines;
+    const auto lines = lines_of(text_of(path + ".1"));
     LAW(lines == 1000 && first.lost() + second.lost() == 0, << lines);
     LAW(text_of(path).find("GET /third ") != std::string::npos);
     unlink(path.c_str());

@@ -73,7 +73,7 @@ void write_all(int fd, std::string_view octets) {
     }
 }
 
-// Reads until `size` octets have come, or the end, or nothing for two seconds.
+// Reads until `size` octets have come, or the end, or nothing for twenty seconds.
 struct Received {
     std::string octets;
     bool ended = false;
@@ -84,7 +84,7 @@ Received read_some(int fd, std::size_t size) {
     char buffer[65536];
     while (out.octets.size() < size) {
         pollfd waiting{fd, POLLIN, 0};
-        if (poll(&waiting, 1, 2000) <= 0) break;
+        if (poll(&waiting, 1, 20000) <= 0) break;
         const ssize_t got = recv(fd, buffer, sizeof buffer, 0);
         if (got < 0) out.reset = true;
         if (got == 0) out.ended = true;

@@ -570,7 +570,7 @@ TEST(Main, without_descriptors_the_surplus_is_closed_and_service_goes_on) {
 }
 
 TEST(Main, listens_on_several_addresses_and_a_unix_socket) {
-    const std::string path = "/tmp/httpmark-main-test-" + std::to_string(getpid());
+    const std::string path = testing::TempDir() + "httpmark-main-" + std::to_string(getpid());
     Child child({"--address", "127.0.0.1", "--address", "::1", "--port", "0", "--unix", path,
                  "--workers", "1"});
     const std::string first = child.line();

@@ -59,8 +59,8 @@ class Certificate {
   private:
     template <class Fill>
     static std::string write(const Fill& fill) {
-        char path[] = "/tmp/httpmark-tls-XXXXXX";
-        const int fd = mkstemp(path);
+        std::string path = testing::TempDir() + "httpmark-tls-XXXXXX";
+        const int fd = mkstemp(path.data());
         CHECK(fd >= 0);
         std::FILE* const file = fdopen(fd, "w");
         fill(file);

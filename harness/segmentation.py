@@ -36,7 +36,6 @@ Progress = Callable[[int], None]
 _IN_FLIGHT = 32
 _AGAIN_IN_FLIGHT = 4
 _ATTEMPTS = 3
-_ROOM = "room@"  # the control of ``buf``: does the server take so much of a header section
 _BEHIND_OCTETS = 1024  # what may stand behind the octet that is moved to the end of a buffer
 _FRAMED = re.compile(rb"(?i)\n(?:content-length|transfer-encoding)[ \t]*:")
 # Its last octet is left over: what follows the first answer is not the message's alone.
@@ -102,9 +101,9 @@ def fire(
     cases = [planned.case for _, planned in base]
     for attempt in (1, 2):
         _exhaust(play(map(delivery.one, cases), in_flight=_IN_FLIGHT, attempt=attempt))
-    if "buf" in modes:
-        rooms = _rooms(catalogue, facts)
-        _exhaust(play(rooms, in_flight=1, attempt=1))
+    if "buf" in modes and not evidence.holds(server, _room(delivery.BUFFERS[0])):
+        # Another suite may have asked it already.
+        _exhaust(play(_rooms(catalogue, facts), in_flight=1, attempt=1))
     evidence.flush()
     found = _Comparison(catalogue, facts, evidence, server)
     # Read here: the probe takes cases on a thread of its own, evidence stays on this one.
@@ -182,8 +181,13 @@ def _rooms(catalogue: Catalogue, facts: Facts) -> list[Case]:
         size = count * delivery.BUFFER_OCTETS + _BEHIND_OCTETS
         moved = delivery.padded(octets, size, len(octets) - 1)
         if moved is not None:
-            made.append(delivery.one_of(case, moved, f"{_ROOM}{count}"))
+            made.append(delivery.one_of(case, moved, _room(count)))
     return made
+
+
+def _room(count: int) -> str:
+    """The name of the control of ``buf``: does the server take so much of a header section."""
+    return f"room@{count}"
 
 
 def _plain(catalogue: Catalogue, facts: Facts) -> Case | None:
@@ -206,7 +210,7 @@ class _Comparison:
             count
             for count in delivery.BUFFERS
             if plain is not None
-            for exchange in evidence.exchanges(server, case=plain.id, delivery=f"{_ROOM}{count}")
+            for exchange in evidence.exchanges(server, case=plain.id, delivery=_room(count))
             if exchange.received.startswith((b"HTTP/1.1 2", b"HTTP/1.0 2"))
         )
 

@@ -203,6 +203,22 @@ def test_padding_beyond_what_the_server_takes_is_not_fired(
     assert found.disagreements == ()
 
 
+def test_the_room_for_padding_is_asked_for_once(known: Catalogue, tmp_path: Path) -> None:
+    asked: list[str] = []
+    with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+
+        def play(cases: Iterable[Case], *, attempt: int, **_: object) -> Iterator[Exchange]:
+            for case in cases:
+                asked.append(case.delivery)
+                if case.delivery.startswith("room@"):
+                    evidence.add("s", [played(case, attempt, strict)])
+            yield from ()
+
+        for _ in ("rfc", "smuggling"):
+            segmentation.fire(known, "rfc", FACTS, evidence, "s", modes=("buf",), play=play)
+    assert sum(name.startswith("room@") for name in asked) == len(delivery.BUFFERS)
+
+
 def test_a_line_end_that_may_not_be_cut_is_found_and_asked_three_times(
     known: Catalogue, tmp_path: Path
 ) -> None:

@@ -249,6 +249,16 @@ class Catalogue(msgspec.Struct, frozen=True):
                 expected = _expected(rule, case, known)
             yield Planned(case, expected, level)
 
+    def offers_choice(self, family: str) -> bool:
+        """Whether some case of a family may be accepted as well as refused."""
+        rule = self.rules[family]
+        passes = [rule.passes, *(one.passes for one in rule.classes)]
+        return any(
+            expectation.expectation(words, values=_AnyValue()).offers_choice
+            for words in passes
+            if words
+        )
+
     def inapplicable(self, family: str, facts: Facts) -> str | None:
         """Why a family cannot be played against a target; None where it can."""
         entry = self.families[family]

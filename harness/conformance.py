@@ -49,6 +49,7 @@ _CONFIRMED_MAX = 256
 _CONFIRM_IN_FLIGHT = 4
 _LAST_WORDS_S = 2.0
 _CASES_IN_FLIGHT = 256
+_TWICE_IN_FLIGHT = 64
 # What fails is asked three times and once alone (cases.md); of a large family the first few.
 _AGAIN_IN_FLIGHT = 16
 _AGAIN_MAX = 32
@@ -431,8 +432,8 @@ def _fire_cases(
     )
     shooter = _Shooter(catalogue, target, evidence, fired, progress)
     gate = [name for name in families if _PLAIN in catalogue.families[name].refs]
-    for attempt in (1, 5):
-        patient = map(_patient, cases(gate)) if attempt > 1 else cases(gate)
+    for attempt in (judge.FIRST, judge.ALONE):
+        patient = map(_patient, cases(gate)) if attempt == judge.ALONE else cases(gate)
         for _ in shooter.play(patient, in_flight=1, attempt=attempt):
             pass
         evidence.flush()
@@ -441,7 +442,15 @@ def _fire_cases(
     else:
         return
     families = [name for name in families if name not in gate]
-    for _ in shooter.play(cases(families), in_flight=_CASES_IN_FLIGHT, attempt=1):
+    for _ in shooter.play(cases(families), in_flight=_CASES_IN_FLIGHT, attempt=judge.FIRST):
+        pass
+    # What a server may do either way it does the same way twice.
+    twice = [
+        name
+        for name in families
+        if catalogue.offers_choice(name) and not (quick and catalogue.families[name].generated)
+    ]
+    for _ in shooter.play(cases(twice), in_flight=_TWICE_IN_FLIGHT, attempt=judge.REPEAT):
         pass
     evidence.flush()
     late = [
@@ -453,7 +462,9 @@ def _fire_cases(
     for begin in range(0, len(late), _LATE_LOT):
         lot = late[begin : begin + _LATE_LOT]
         once_more = _only(cases({name: None for name, _ in lot}), set(lot))
-        quiet = sum(1 for _ in shooter.play(once_more, in_flight=_AGAIN_IN_FLIGHT, attempt=2))
+        quiet = sum(
+            1 for _ in shooter.play(once_more, in_flight=_AGAIN_IN_FLIGHT, attempt=judge.LATE)
+        )
         if 2 * quiet > len(lot):
             break
     evidence.flush()
@@ -462,14 +473,14 @@ def _fire_cases(
     )
     doubtful = {name: None for name, _ in again}
 
-    for attempt in (3, 4):
+    for attempt in judge.AGAIN:
         chosen = _only(cases(doubtful), again)
         for _ in shooter.play(chosen, in_flight=_AGAIN_IN_FLIGHT, attempt=attempt):
             pass
     # Alone: nothing else is on the server, so load cannot be why. Silent cases share the wait.
     for wanted, in_flight in ((alone, 1), (silent, _AGAIN_IN_FLIGHT)):
         patient = map(_patient, _only(cases(doubtful), wanted))
-        for _ in shooter.play(patient, in_flight=in_flight, attempt=5):
+        for _ in shooter.play(patient, in_flight=in_flight, attempt=judge.ALONE):
             pass
 
 
@@ -593,6 +604,9 @@ def _step(family: Family, *, quick: bool) -> int:
     return _QUICK_STEP if quick and family.count > _QUICK_ABOVE else 1
 
 
+_DOUBTED = (Word.FAIL, Word.VOID, Word.UNSTABLE)
+
+
 def _doubtful(
     catalogue: Catalogue,
     families: list[str],
@@ -616,7 +630,7 @@ def _doubtful(
         def look(
             verdict: Verdict, exchanges: list[Exchange], kept: list[tuple[str, bool]] = doubted
         ) -> None:
-            if verdict.word in (Word.FAIL, Word.VOID) and len(kept) < _AGAIN_MAX:
+            if verdict.word in _DOUBTED and len(kept) < _AGAIN_MAX:
                 kept.append((verdict.case, judge.ran_out(exchanges[-1])))
 
         found = _fold(catalogue, name, facts, evidence, server, quick=quick, look=look)
@@ -691,7 +705,8 @@ def judged(
         verdicts = [judging.judge(one, exchange) for exchange in attempts]
         if answers is not None:
             answers.add(one.case, attempts[-1])
-        yield judge.settled(verdicts, attempts), attempts
+        has_choice = one.expectation is not None and one.expectation.offers_choice
+        yield judge.settled(verdicts, attempts, has_choice=has_choice), attempts
         attempts = next(stored, None)
 
 

@@ -74,6 +74,14 @@ class Expectation(msgspec.Struct, frozen=True):
         )
 
     @property
+    def offers_choice(self) -> bool:
+        """Whether the first message may be accepted as well as refused."""
+        words = [alternative.answers[0].word for alternative in self.passes]
+        taken = any(word in ("ACC", "PARSED") or word.startswith("2") for word in words)
+        refused = any(word.startswith(("REJ", "R400", "CLOSE", "4", "5")) for word in words)
+        return "EITHER" in words or (taken and refused)
+
+    @property
     def answers(self) -> int:
         """How many final answers are worth waiting for."""
         return max(len(alternative.answers) for alternative in self.passes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 from httpmark.harness import checks, matching, observation
 from httpmark.harness.catalogue import Planned
@@ -107,23 +108,41 @@ def _expected(expectation: Expectation, hardened: bool) -> str:
     return expectation.text
 
 
-def settled(verdicts: list[Verdict], attempts: list[Exchange]) -> Verdict:
+# Attempts at one case, in order. The first two are made among many others in flight.
+FIRST, REPEAT, LATE, ALONE = 1, 2, 3, 6
+AGAIN = (4, 5)
+
+_FIRST_FINAL = re.compile(rb"(?:HTTP/1\.[01] 1[0-9]{2} (?s:.*?)\r\n\r\n)*HTTP/1\.[01] ([2-5])")
+
+
+def settled(
+    verdicts: list[Verdict], attempts: list[Exchange], *, has_choice: bool = False
+) -> Verdict:
     """One verdict from all attempts at a case: *unstable* where they differ.
 
-    Silence at the first attempt, among many others in flight, is only believed where a later and
-    more patient attempt was silent too; so is a reset, which a full accept queue makes as well.
+    Silence among many others in flight is only believed where a later and more patient attempt was
+    silent too; so is a reset, which a full accept queue makes as well.
+
+    :param has_choice: accepting and refusing are both right, and not one time this, then that.
     """
     counted = [
-        verdict
+        (verdict, exchange)
         for verdict, exchange in zip(verdicts, attempts, strict=True)
-        if not (len(attempts) > 1 and exchange.attempt == 1 and _hurried(exchange))
-    ]
-    last = counted[-1]
-    words = {verdict.word for verdict in counted}
-    if len(words) == 1 or Word.VOID in words:
+        if not (len(attempts) > 1 and exchange.attempt <= REPEAT and _hurried(exchange))
+    ] or [(verdicts[-1], attempts[-1])]
+    last = counted[-1][0]
+    words = {verdict.word for verdict, _ in counted}
+    taken = {_taken(exchange) for _, exchange in counted} if has_choice else set[bool]()
+    if Word.VOID in words or (len(words) == 1 and len(taken) < 2):
         return last
-    told = ", ".join(f"{verdict.word}: {verdict.actual}" for verdict in counted[:4])
+    told = ", ".join(f"{verdict.word}: {verdict.actual}" for verdict, _ in counted[:4])
     return Verdict(last.case, Word.UNSTABLE, last.expected, told, last.span, last.level)
+
+
+def _taken(exchange: Exchange) -> bool:
+    """Whether the message was accepted, rather than refused or met with a close."""
+    found = _FIRST_FINAL.match(exchange.received)
+    return found is not None and found[1] == b"2"
 
 
 def _hurried(exchange: Exchange) -> bool:

@@ -273,3 +273,28 @@ def test_what_was_judged_in_firing_is_what_evidence_says(tmp_path: Path) -> None
     assert live.must["passed"] > 0
     wall = {"wall_seconds": live.wall_seconds, "probe_cpu_seconds": live.probe_cpu_seconds}
     assert msgspec.structs.replace(again, **wall) == live
+
+
+def test_a_server_that_chooses_otherwise_the_second_time_is_unstable(tmp_path: Path) -> None:
+    seen: list[bytes] = []
+
+    def fickle(connection: socket.socket) -> None:
+        while octets := peers.head(connection):
+            if b"Host:\r\n" in octets:
+                seen.append(octets)
+                if len(seen) % 2 == 0:
+                    connection.sendall(peers.BAD)
+                    return
+            connection.sendall(peers.OK)
+
+    with peers.peer(fickle) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, conformance.Fired(),
+                progress=lambda _: None, selected=lambda family: family.id == "host-empty",
+            )  # fmt: skip
+            found = conformance.score_suite(KNOWN, "rfc", "peer", evidence).cases["host-empty"]
+    assert found.word is Word.UNSTABLE
+    assert "200" in found.actual
+    assert "400" in found.actual

@@ -42,7 +42,7 @@ def test_both_readings_of_a_seed_exchange() -> None:
 @pytest.mark.parametrize("flags", [2, 4, 6])
 def test_a_first_attempt_that_ran_out_of_time_does_not_count_beside_others(flags: int) -> None:
     late = msgspec.structs.replace(EXCHANGE, flags=flags)
-    again = msgspec.structs.replace(EXCHANGE, attempt=2)
+    again = msgspec.structs.replace(EXCHANGE, attempt=judge.LATE)
     fail, passed = (Verdict("c", word, "", "") for word in (Word.FAIL, Word.PASS))
     assert judge.settled([fail, passed], [late, again]).word is Word.PASS
     assert judge.settled([fail], [late]).word is Word.FAIL
@@ -50,3 +50,39 @@ def test_a_first_attempt_that_ran_out_of_time_does_not_count_beside_others(flags
     assert judge.settled([fail, passed], [reset, again]).word is Word.PASS
     assert judge.settled([fail, fail], [reset, again]).word is Word.FAIL
     assert judge.settled([fail, passed], [EXCHANGE, again]).word is Word.UNSTABLE
+    repeat = msgspec.structs.replace(late, attempt=judge.REPEAT)
+    assert judge.settled([passed, fail], [EXCHANGE, repeat]).word is Word.PASS
+    assert judge.settled([fail, fail], [late, repeat]).word is Word.FAIL
+
+
+def test_what_a_server_may_choose_it_chooses_the_same_each_time() -> None:
+    interim = b"HTTP/1.1 100 Continue\r\n\r\n"
+    taken, refused, closed = (
+        msgspec.structs.replace(EXCHANGE, received=octets, attempt=attempt)
+        for octets, attempt in (
+            (interim + ANSWER, judge.FIRST),
+            (b"HTTP/1.1 400 Bad Request\r\n\r\n", judge.REPEAT),
+            (b"", judge.AGAIN[0]),
+        )
+    )
+    both = [Verdict("c", Word.PASS, "EITHER", actual) for actual in ("200", "400")]
+    found = judge.settled(both, [taken, refused], has_choice=True)
+    assert (found.word, found.actual) == (Word.UNSTABLE, "pass: 200, pass: 400")
+    assert judge.settled(both, [taken, refused]).word is Word.PASS
+    assert judge.settled(both, [refused, closed], has_choice=True).word is Word.PASS
+    assert judge.settled(both, [taken, EXCHANGE], has_choice=True).word is Word.PASS
+
+
+@pytest.mark.parametrize(
+    ("case", "offered"),
+    [
+        ("content-length-get", True),
+        ("lf-between-fields", True),
+        ("get-plain", False),
+        ("pipeline-slow-get", False),
+        ("path_octet_good", False),
+        ("field_name_octet_only", True),
+    ],
+)
+def test_a_case_that_may_be_taken_or_refused_offers_a_choice(case: str, offered: bool) -> None:
+    assert KNOWN.offers_choice(case) is offered

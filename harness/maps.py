@@ -26,6 +26,7 @@ READINGS = ("rejected", "closed", "accepted", "mute", "malformed", "void")
 
 LIGHT = ("", "1f6796", "a9cfe5", "dd5a12", "3b1238", "c79a00", "8c8c8c")
 DARK = ("", "3d84b8", "234256", "f2894e", "e9cbe4", "d9b43a", "7a7a7a")
+_TOLD_FIRST = ("accepted", "mute", "malformed", "closed", "void", "rejected")
 _SENT_OCTETS_MAX = 240
 
 # Octets that say most to a reader when one request must stand for a family.
@@ -292,6 +293,57 @@ def _failed(server: ServerResult, place: Place) -> int:
     )
 
 
+class Alike(msgspec.Struct, frozen=True):
+    """Servers that did the same at a place, and the map of the first of them."""
+
+    map: Map
+    servers: tuple[ServerResult, ...]
+
+
+def alike(
+    shown: Iterable[Place], servers: Iterable[ServerResult], seen: Mapping[str, Seen]
+) -> dict[str, tuple[Alike, ...]]:
+    """By the key of a place: equal maps once, in the order of the servers."""
+    known = [server for server in servers if server.name in seen]
+    found: dict[str, tuple[Alike, ...]] = {}
+    for place in shown:
+        groups: dict[tuple[object, ...], list[ServerResult]] = {}
+        for server in known:
+            if (drawn := seen[server.name].maps.get(place.key)) is not None:
+                key = (drawn.light, drawn.paths, drawn.listed, drawn.failed, server.control)
+                groups.setdefault(key, []).append(server)
+        found[place.key] = tuple(
+            Alike(seen[same[0].name].maps[place.key], tuple(same)) for same in groups.values()
+        )
+    return found
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """One way a published family was taken: by whom, and the request that shows it best."""
+
+    family: FamilyText
+    reading: str
+    servers: tuple[ServerResult, ...]
+    pick: Picked
+    of: ServerResult  # whose answer it is
+
+
+def taken(servers: Iterable[ServerResult], seen: Mapping[str, Seen]) -> tuple[Taken, ...]:
+    """Each way a published family was taken, by family, what was let through first."""
+    found: dict[tuple[str, str], list[tuple[ServerResult, Picked]]] = {}
+    for server in servers:
+        if server.name in seen:
+            for family, picks in seen[server.name].picked.items():
+                for pick in picks:
+                    found.setdefault((family, pick.reading), []).append((server, pick))
+    return tuple(
+        Taken(family, reading, tuple(server for server, _ in same), same[0][1], same[0][0])
+        for family in FAMILIES
+        for reading in _TOLD_FIRST
+        if (same := found.get((family.id, reading)))
+    )
+
+
 def _telling(found: tuple[int, ...]) -> int:
     """How little a request says to a reader: the smallest stands for its family."""
     return sum(
@@ -357,14 +409,8 @@ def _picks(best: Mapping[tuple[str, str], tuple[int, Exchange, bool]]) -> dict[
 ]:  # fmt: skip
     """For each published family a request per reading, what was let through first."""
     picked: dict[str, tuple[Picked, ...]] = {}
-    a_rejection_shown = False
     for family in FAMILIES:
-        reads = [
-            read
-            for read in ("accepted", "mute", "malformed", "closed", "void", "rejected")
-            if (family.id, read) in best and not (read == "rejected" and a_rejection_shown)
-        ]
-        a_rejection_shown = a_rejection_shown or "rejected" in reads
+        reads = [read for read in _TOLD_FIRST if (family.id, read) in best]
         if reads:
             picked[family.id] = tuple(_pick(best[family.id, read], read) for read in reads)
     return picked

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
+from markupsafe import escape
 
 from httpmark.harness import score
 from httpmark.harness.catalogue import Catalogue
@@ -24,11 +25,13 @@ from httpmark.harness.model import (
     Verdict,
     Word,
 )
+from httpmark.harness.octets import reproducer, wire
 
 SENT_OCTETS_MAX = 300
 RECEIVED_OCTETS_MAX = 200
-# All wire logs of a page together; what is over it is told with the command that shows it.
-LOGS_OCTETS_MAX = 45_000
+# All wire logs of a page together, as they stand in it; the command for the others is told.
+LOGS_OCTETS_MAX = 90_000
+_AROUND_OCTETS = 160  # of markup, around each side of the wire
 
 _NUMBERS = re.compile(r"RFC ([0-9]+)(?: ([0-9]+(?:\.[0-9]+)*))?")
 _TOLD = (Word.FAIL, Word.UNSTABLE, Word.WARN, Word.VOID)
@@ -62,9 +65,15 @@ class CaseRow(msgspec.Struct, frozen=True):
     told: tuple[Told, ...]
     expected: str
     drawn_in: str | None = None  # the requirement under which it stands already
+    shown: tuple[tuple[str, str], ...] = ()  # server, and the case that shows its failure
     sent: bytes = b""
     sent_octets: int = 0
     logs: tuple[Log, ...] = ()
+
+    @property
+    def fails(self) -> bool:
+        """Whether it is more than permitted."""
+        return any(told.word in _SHOWN for told in self.told)
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -75,6 +84,17 @@ class Row(msgspec.Struct, frozen=True):
     cases: tuple[CaseRow, ...]
     known: int  # how many entries show it
 
+    @property
+    def groups(self) -> tuple[tuple[CaseRow, ...], ...]:
+        """The cases that are told here, those together that every server took alike."""
+        alike: dict[tuple[object, ...], list[CaseRow]] = {}
+        for case in self.cases:
+            if case.drawn_in is None:
+                family = case.family
+                key = (case.fails, family.level, family.contested, case.expected, case.told)
+                alike.setdefault(key, []).append(case)
+        return tuple(tuple(same) for same in alike.values())
+
 
 class Matrix(msgspec.Struct, frozen=True):
     """The whole; ``sections`` are rows under the document they stand in."""
@@ -83,7 +103,7 @@ class Matrix(msgspec.Struct, frozen=True):
     must: tuple[dict[str, int], ...]  # by server: requirements by verdict
     scores: tuple[float | None, ...]
     sections: tuple[tuple[str, tuple[Row, ...]], ...]
-    logs_left_out: int
+    logs_left_out: int = 0
 
 
 def suites(server: ServerResult) -> list[SuiteResult]:
@@ -92,13 +112,12 @@ def suites(server: ServerResult) -> list[SuiteResult]:
     return [suite for name, suite in found.items() if name != "seed" and suite.requirements]
 
 
-def matrix(run: Run, known: Catalogue, evidence: Evidence | None) -> Matrix | None:
-    """The matrix of a run, or None where no such suite ran."""
+def matrix(run: Run, known: Catalogue) -> Matrix | None:
+    """The matrix of a run, its cases without octets, or None where no such suite ran."""
     servers = [server for server in run.servers if suites(server)]
     if not servers:
         return None
     merged = {server.name: _merged(suites(server)) for server in servers}
-    budget = _Budget(LOGS_OCTETS_MAX)
     drawn: dict[str, str] = {}
     families = list(known.families.values())
     rows = []
@@ -110,7 +129,7 @@ def matrix(run: Run, known: Catalogue, evidence: Evidence | None) -> Matrix | No
         cases = []
         for family in own:
             first = drawn.get(family.id)
-            case = _case(family, servers, merged, None if first else evidence, budget)
+            case = _case(family, servers, merged)
             if case is not None:
                 drawn.setdefault(family.id, requirement.id)
                 cases.append(msgspec.structs.replace(case, drawn_in=first))
@@ -125,8 +144,40 @@ def matrix(run: Run, known: Catalogue, evidence: Evidence | None) -> Matrix | No
         tuple(_must(suites(server)) for server in servers),
         tuple(score.percent(_must(suites(server))) for server in servers),
         tuple((name, tuple(found)) for name, found in sections.items()),
-        budget.left_out,
     )
+
+
+def with_logs(made: Matrix, evidence: Evidence, *, octets: int = LOGS_OCTETS_MAX) -> Matrix:
+    """The same with both sides of the wire, so many octets of a page in all.
+
+    Of cases that all servers took alike the first stands for all. What binds comes first, and of
+    that what most servers fail.
+    """
+    budget = _Budget(octets)
+    failing = [
+        same[0] for _, rows in made.sections for row in rows for same in row.groups if same[0].shown
+    ]
+    failing.sort(
+        key=lambda case: (_BINDING_FIRST.index(case.family.level), -len(case.shown), case.family.id)
+    )
+    logged = {case.family.id: _with_logs(case, evidence, budget) for case in failing}
+    sections = tuple(
+        (
+            name,
+            tuple(
+                msgspec.structs.replace(
+                    row,
+                    cases=tuple(
+                        case if case.drawn_in else logged.get(case.family.id, case)
+                        for case in row.cases
+                    ),
+                )
+                for row in rows
+            ),
+        )
+        for name, rows in made.sections
+    )
+    return msgspec.structs.replace(made, sections=sections, logs_left_out=budget.left_out)
 
 
 class _Budget:
@@ -221,8 +272,6 @@ def _case(
     family: Family,
     servers: list[ServerResult],
     merged: Mapping[str, SuiteResult],
-    evidence: Evidence | None,
-    budget: _Budget,
 ) -> CaseRow | None:
     found = {server.name: _verdict(merged[server.name], family) for server in servers}
     words = tuple(one[0] if (one := found[server.name]) else None for server in servers)
@@ -236,23 +285,20 @@ def _case(
         return None
     told = tuple(Told(tuple(names), word, actual) for (word, actual), names in alike.items())
     expected = next((one[2] for one in found.values() if one and one[2]), "")
-    row = CaseRow(family, words, told, expected)
     telling = {name for names in alike.values() for name in names}
-    shown = {
-        name: one[3] for name, one in found.items() if name in telling and one and one[0] in _SHOWN
-    }
-    if evidence is None or not shown:
-        return row
-    return _with_logs(row, shown, evidence, budget)
+    shown = tuple(
+        (name, one[3])
+        for name, one in found.items()
+        if name in telling and one and one[0] in _SHOWN
+    )
+    return CaseRow(family, words, told, expected, shown=shown)
 
 
-def _with_logs(
-    row: CaseRow, shown: Mapping[str, str], evidence: Evidence, budget: _Budget
-) -> CaseRow:
+def _with_logs(row: CaseRow, evidence: Evidence, budget: _Budget) -> CaseRow:
     sent = b""
     alike: dict[tuple[bytes, str, str], list[str]] = {}
     octets: dict[tuple[bytes, str, str], int] = {}
-    for server, case in shown.items():
+    for server, case in row.shown:
         for exchange in evidence.exchanges(server, family=row.family.id, case=case):
             sent = sent or exchange.sent
             key = (_undated(exchange.received), str(exchange.outcome), str(exchange.end))
@@ -260,8 +306,9 @@ def _with_logs(
             octets[key] = len(exchange.received)
     if not sent:
         return row
-    cost = min(len(sent), SENT_OCTETS_MAX) * 2
-    cost += sum(min(len(key[0]), RECEIVED_OCTETS_MAX) for key in alike)
+    sides = [wire(sent, limit=SENT_OCTETS_MAX), reproducer(sent)]
+    sides += [wire(key[0], limit=RECEIVED_OCTETS_MAX) for key in alike]
+    cost = sum(len(escape(side)) + _AROUND_OCTETS for side in sides)
     if not budget.take(cost):
         return row
     return msgspec.structs.replace(

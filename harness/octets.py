@@ -26,7 +26,10 @@ def visible(text: str) -> str:
 
 
 def wire(octets: bytes, *, limit: int = RECEIVED_OCTETS_MAX) -> Markup:
-    """Octets as one reads them: printable ASCII as itself, the rest as marked escapes."""
+    """Octets as one reads them: printable ASCII as itself, the rest as marked escapes.
+
+    CR LF is a new line and nothing else is; a CR or an LF alone is marked.
+    """
     parts: list[str] = []
     marked = False
 
@@ -37,16 +40,21 @@ def wire(octets: bytes, *, limit: int = RECEIVED_OCTETS_MAX) -> Markup:
             marked = on
 
     shown = octets[:limit]
+    ends = 0  # of a line that is already written
     for at, octet in enumerate(shown):
+        if at < ends:
+            continue
+        if shown[at : at + 2] == b"\r\n":
+            mark(False)
+            parts.append("\n")
+            ends = at + 2
+            continue
         if 0x20 <= octet < 0x7F and octet != 0x5C:
             mark(False)
             parts.append(str(escape(chr(octet))))
             continue
         mark(True)
         parts.append({9: "\\t", 10: "\\n", 13: "\\r", 0x5C: "\\\\"}.get(octet, f"\\x{octet:02x}"))
-        if octet == 10 and at + 1 < len(shown):
-            mark(False)
-            parts.append("\n")
     mark(False)
     if len(octets) > limit:
         parts.append(f"\n… {len(octets) - limit:,} more octets")

@@ -40,6 +40,8 @@ PRINCIPLE = (
     "bottleneck, and the numbers add up (Little’s law). Where a figure does not meet this, "
     "we print that instead of ranking it."
 )
+WINDOWS_MAX = 60  # of load, each with a line of its own
+PAGE_OCTETS_MAX = 490_000  # as far as leaving out wire logs can see to it
 _STRINGS_MAX = 300  # of one environment value, in characters
 # What stays in result.json: it is bulky, or stands in a table of the page.
 _BULKY = frozenset({"histogram", "cases", "generated", "answers", "requirements", "samples"})
@@ -76,16 +78,24 @@ def embedded(run: Run) -> Markup:
     """The run as JSON for a script block: nothing in it can end the block.
 
     Histograms, samples and the verdicts on single cases stay in result.json: they are bulky.
+    Figures have six digits; what is as it is by default is left out.
     """
 
     def slim(value: object) -> object:
+        if isinstance(value, msgspec.Struct):
+            return {
+                field.name: slim(inner)
+                for field in msgspec.structs.fields(value)
+                if field.name not in _BULKY
+                and (inner := getattr(value, field.name)) != field.default
+            }
         if isinstance(value, dict):
-            return {key: slim(inner) for key, inner in value.items() if key not in _BULKY}
+            return {key: slim(inner) for key, inner in value.items()}
         if isinstance(value, (list, tuple)):
             return [slim(inner) for inner in value]
-        return value
+        return float(f"{value:.6g}") if isinstance(value, float) else value
 
-    text = json.dumps(slim(msgspec.to_builtins(run)), ensure_ascii=True, separators=(",", ":"))
+    text = json.dumps(slim(run), ensure_ascii=True, separators=(",", ":"))
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
@@ -177,52 +187,56 @@ def render(run: Run, evidence: maps.Evidence | None) -> str:
                 seen[row.server.name] = maps.look(row.server, evidence, places)
     shown = _shown(places, seen.values())
     published = [p.key for p in places if p.suite == first_screen.SUITE and not p.pair]
-    made = matrix.matrix(run, known, evidence)
+    made = matrix.matrix(run, known)
     style = _style([place.key for place in shown])
     script = (TEMPLATES / "script.js").read_text(encoding="utf-8").strip()
-    text = (
-        _templates()
-        .get_template("page.html")
-        .render(
-            run=run,
-            rows=rows,
-            columns=first_screen.columns(run),
-            requests_most=max((row.suite.requests for row in rows if row.suite), default=0),
-            matrix=made,
-            kept={name: (made.scores[at], made.must[at]) for at, name in enumerate(made.servers)}
-            if made is not None
-            else {},
-            marks=MARKS,
-            families=maps.FAMILIES,
-            readings=maps.READINGS,
-            principle=PRINCIPLE,
-            suite_name=first_screen.SUITE,
-            seen=seen,
-            places=shown,
-            dots={place.key: maps.dots(place) for place in shown if not place.pair},
-            alike_octets=agreement.of_octets(seen, published),
-            alike_cases=agreement.of_cases(seen),
-            contested=agreement.contested(
-                seen,
-                known,
-                controls=frozenset(row.server.name for row in rows if row.server.control),
-            ),
-            cuts=cuts.cuts(run, known, evidence),
-            forests=plots.forests(run),
-            spectra=plots.spectra(run),
-            ladder=plots.ladder(run),
-            has_evidence=evidence is not None,
-            environment=tuple(flat(run.environment)),
-            data=embedded(run),
-            style=Markup(style),
-            script=Markup(script),
-            policy=(
-                f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; "
-                f"script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
-            ),
-            sample_throughput=quantities.sample_throughput,
-            in_flight=quantities.in_flight,
-            stamps=quantities.STAMPS,
-        )
+    page = functools.partial(
+        _templates().get_template("page.html").render,
+        run=run,
+        rows=rows,
+        columns=first_screen.columns(run),
+        requests_most=max((row.suite.requests for row in rows if row.suite), default=0),
+        kept={name: (made.scores[at], made.must[at]) for at, name in enumerate(made.servers)}
+        if made is not None
+        else {},
+        marks=MARKS,
+        families=maps.FAMILIES,
+        readings=maps.READINGS,
+        principle=PRINCIPLE,
+        suite_name=first_screen.SUITE,
+        seen=seen,
+        places=shown,
+        alike_maps=maps.alike(shown, (row.server for row in rows), seen),
+        taken=maps.taken((row.server for row in rows), seen),
+        dots={place.key: maps.dots(place) for place in shown if not place.pair},
+        alike_octets=agreement.of_octets(seen, published),
+        alike_cases=agreement.of_cases(seen),
+        contested=agreement.contested(
+            seen,
+            known,
+            controls=frozenset(row.server.name for row in rows if row.server.control),
+        ),
+        cuts=cuts.cuts(run, known, evidence),
+        forests=plots.forests(run),
+        spectra=plots.spectra(run),
+        ladder=plots.ladder(run),
+        has_evidence=evidence is not None,
+        environment=tuple(flat(run.environment)),
+        data=embedded(run),
+        style=Markup(style),
+        script=Markup(script),
+        policy=(
+            f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; "
+            f"script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
+        ),
+        sample_throughput=quantities.sample_throughput,
+        in_flight=quantities.in_flight,
+        windows_max=WINDOWS_MAX,
+        stamps=quantities.STAMPS,
     )
+    text: str = page(matrix=made)
+    if made is not None and evidence is not None:
+        room = PAGE_OCTETS_MAX - len(text.encode("utf-8"))
+        logged = min(max(room, 0), matrix.LOGS_OCTETS_MAX)
+        text = page(matrix=matrix.with_logs(made, evidence, octets=logged))
     return text + "\n"

@@ -2,11 +2,14 @@
 (() => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-  // Tables sort by what stands in data-v, else by their text; rows without a value stay last.
+  // Tables sort by what stands in data-v, else by their text, verdicts by how bad they are; rows
+  // without a value stay last, and the heading of a group first.
+  const worst = ["fail", "unstable", "void", "warn", "pass", "n/a", "not fired"];
   const value = (row, column) => {
     const cell = row.cells[column];
     const text = cell ? (cell.dataset.v ?? cell.textContent.trim()) : "";
     if (text === "" || text === "—") return null;
+    if (worst.includes(text)) return worst.indexOf(text);
     const number = Number(text === "·" ? 0 : text.replace(/,/g, ""));
     return isNaN(number) ? text : number;
   };
@@ -17,16 +20,19 @@
     const up = was ? was === "descending" : !downFirst;
     all("th[aria-sort]", table).forEach((other) => other.removeAttribute("aria-sort"));
     heading.setAttribute("aria-sort", up ? "ascending" : "descending");
-    const body = table.tBodies[0];
-    [...body.rows]
-      .map((row, at) => ({ row, at, v: value(row, column) }))
-      .sort((a, b) => {
-        if (a.v === null || b.v === null) return (a.v === null) - (b.v === null) || a.at - b.at;
-        const order = typeof a.v === "number" && typeof b.v === "number"
-          ? a.v - b.v : String(a.v) < String(b.v) ? -1 : String(a.v) > String(b.v) ? 1 : 0;
-        return (up ? order : -order) || a.at - b.at;
-      })
-      .forEach(({ row }) => body.append(row));
+    const bodies = table.dataset.sortable === "all" ? [...table.tBodies] : [table.tBodies[0]];
+    for (const body of bodies) {
+      [...body.rows]
+        .filter((row) => !row.classList.contains("group"))
+        .map((row, at) => ({ row, at, v: value(row, column) }))
+        .sort((a, b) => {
+          if (a.v === null || b.v === null) return (a.v === null) - (b.v === null) || a.at - b.at;
+          const order = typeof a.v === "number" && typeof b.v === "number"
+            ? a.v - b.v : String(a.v) < String(b.v) ? -1 : String(a.v) > String(b.v) ? 1 : 0;
+          return (up ? order : -order) || a.at - b.at;
+        })
+        .forEach(({ row }) => body.append(row));
+    }
   };
   for (const table of all("table[data-sortable]")) {
     for (const heading of all("thead th", table)) {
@@ -100,26 +106,42 @@
     });
   }
 
-  // Wire logs can be narrowed to a word.
-  const logs = all("details.server");
-  if (logs.length > 1) {
+  // Requirements and wire logs can be narrowed to words, all of which must be there.
+  const narrow = (before, name, hint, apply) => {
+    if (!before) return;
     const field = document.createElement("input");
     field.type = "search";
     field.className = "filter";
-    field.placeholder = "server, family, octet, reading …";
-    field.setAttribute("aria-label", "Show only wire logs that contain");
-    logs[0].before(field);
+    field.placeholder = hint;
+    field.setAttribute("aria-label", name);
+    before.before(field);
     field.addEventListener("input", () => {
-      const wanted = field.value.trim().toLowerCase();
-      for (const log of logs) {
-        let found = 0;
-        for (const article of all("article", log)) {
-          const text = (log.dataset.text + " " + article.textContent).toLowerCase();
-          article.hidden = wanted !== "" && !text.includes(wanted);
-          found += !article.hidden;
-        }
-        log.hidden = wanted !== "" && !found;
+      const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+      apply((text) => words.every((word) => text.toLowerCase().includes(word)));
+    });
+  };
+  const told = (element) => [...element.cells].map((cell) => cell.textContent).join(" ");
+  const rows = all(".matrix tbody tr:not(.group)").map((row) => {
+    const link = row.querySelector("a");
+    const cases = link && document.getElementById(link.hash.slice(1)).closest("details");
+    return { row, cases, text: told(row) + (cases ? cases.textContent : "") };
+  });
+  narrow(document.querySelector("#requirements .scroll"), "Show only requirements that contain",
+    "title, clause, case, must, fail …", (fits) => {
+      for (const { row, cases, text } of rows) {
+        row.hidden = !fits(text);
+        if (cases) cases.hidden = row.hidden;
+      }
+      for (const group of all(".matrix .group")) {
+        group.hidden = ![...group.parentElement.rows].some((row) => row !== group && !row.hidden);
       }
     });
-  }
+  const logs = all("details.taken");
+  narrow(logs[0], "Show only wire logs that contain", "server, octet, reading …", (fits) => {
+    for (const log of logs) {
+      const articles = all("article", log);
+      for (const article of articles) article.hidden = !fits(article.textContent);
+      log.hidden = articles.every((article) => article.hidden);
+    }
+  });
 })();

@@ -168,7 +168,7 @@ class Page:
         place = json.dumps(selector)
         x, y, hit = self.look(
             f"(() => {{ const e = document.querySelector({place});"
-            " e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect();"
+            " e.scrollIntoView({block: 'center'}); const b = e.getClientRects()[0];"
             " const x = b.x + b.width / 2, y = b.y + b.height / 2;"
             " const top = document.elementFromPoint(x, y);"
             " return [x, y, e === top || e.contains(top)]; })()"

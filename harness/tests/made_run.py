@@ -380,7 +380,7 @@ _FIRM = ("reference", "nginx", "kourier")  # who refuses what is malformed
 def designed() -> tuple[Family, ...]:
     """Some designed cases of the catalogue, by their numbers."""
     known = catalogue.load()
-    wanted = ("CL-12", "CL-13", "CL-14", "CL-15", "TE-03", "TE-04")
+    wanted = ("CL-12", "CL-13", "UPG-06", "TE-03", "TE-54", "CL-06", "EXP-01", "TRL-05")
     return tuple(
         next(f for f in known.families.values() if ref in f.refs and f.suite == "rfc")
         for ref in wanted
@@ -424,13 +424,21 @@ def _exchange(slug: str, family: str, sent: bytes, received: bytes) -> Exchange:
 
 
 def rfc_suite(server: str) -> SuiteResult:
-    """Designed cases that only a firm server passes, judged as the score module does."""
+    """Designed cases, folded as the score module does: all of them pass where a server is firm,
+    and every other one where it is Go's.
+    """
     known = catalogue.load()
-    word = Word.PASS if server in _FIRM else Word.FAIL
     cases = designed()
+    passing = {
+        one.id
+        for at, one in enumerate(cases)
+        if server in _FIRM or (server == "go_net_http" and at % 2)
+    }
     verdicts = {
-        one.id: Verdict(one.id, word, "R400C", "400; closed" if server in _FIRM else "200; closed",
-                        None, one.level)
+        one.id: Verdict(
+            one.id, Word.PASS if one.id in passing else Word.FAIL, "R400C",
+            "400; closed" if one.id in passing else "200; closed", None, one.level,
+        )
         for one in cases
     }  # fmt: skip
     tallies = {id: score.tally([verdict]) for id, verdict in verdicts.items()}

@@ -117,7 +117,7 @@ def test_the_logs_show_what_was_let_through_first() -> None:
     server = made_run(("rust_hyper",), only=OCTET_FAMILIES).servers[0]
     picked = look(server).picked
     assert [pick.reading for pick in picked["path_byte"]] == ["accepted", "closed", "rejected"]
-    assert [pick.reading for pick in picked["query_byte"]] == ["accepted", "closed"]
+    assert [pick.reading for pick in picked["query_byte"]] == ["accepted", "closed", "rejected"]
     assert not picked["path_byte"][0].detected
     assert picked["path_byte"][0].case == "path_byte-22"
 
@@ -187,3 +187,30 @@ def test_octets_that_may_stand_there_are_drawn_and_marked_but_not_counted() -> N
     assert seen.cells["method_octet"][0x21] == 0
     assert seen.readings == {"bare-cr": "rejected", "head-alone": "accepted"}
     assert maps.dots(drawn.place).startswith("M1.4 2.5h1M3.4 2.5h5")
+
+
+# --- what several servers did alike stands once --------------------------------------------------
+
+
+def test_servers_that_did_the_same_share_a_map_but_never_with_a_control() -> None:
+    run = made_run(("reference", "nginx", "null", "lithium"), only=OCTET_FAMILIES)
+    seen = {server.name: look(server) for server in run.servers if not server.unavailable}
+    shown = [place for place in PLACES if place.key == "path_byte"]
+    [found] = maps.alike(shown, run.servers, seen).values()
+    assert [[server.name for server in one.servers] for one in found] == [
+        ["reference", "nginx"],
+        ["null"],
+        ["lithium"],
+    ]
+
+
+def test_each_way_a_family_was_taken_stands_once_with_all_who_took_it() -> None:
+    run = made_run(("reference", "rust_hyper", "other_hyper"), only=OCTET_FAMILIES)
+    seen = {server.name: look(server) for server in run.servers if not server.unavailable}
+    found = [one for one in maps.taken(run.servers, seen) if one.family.id == "path_byte"]
+    assert [(one.reading, [server.name for server in one.servers]) for one in found] == [
+        ("accepted", ["rust_hyper", "other_hyper"]),
+        ("closed", ["rust_hyper", "other_hyper"]),
+        ("rejected", ["reference", "rust_hyper", "other_hyper"]),
+    ]
+    assert found[0].of.name == "rust_hyper"

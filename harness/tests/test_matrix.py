@@ -69,13 +69,13 @@ def run_of(*servers: ServerResult) -> Run:
 
 
 def drawn(*servers: ServerResult) -> matrix.Matrix:
-    made = matrix.matrix(run_of(*servers), KNOWN, Stored())
+    made = matrix.matrix(run_of(*servers), KNOWN)
     assert made is not None
-    return made
+    return matrix.with_logs(made, Stored())
 
 
 def test_a_run_without_such_suites_has_no_matrix() -> None:
-    assert matrix.matrix(made_run.made_run(), KNOWN, None) is None
+    assert matrix.matrix(made_run.made_run(), KNOWN) is None
 
 
 def test_a_requirement_is_as_good_as_its_worst_case_and_shows_only_that_one() -> None:
@@ -108,3 +108,45 @@ def test_hostile_octets_stay_text_in_the_page() -> None:
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
     assert CASE.id in page
+
+
+def test_logs_keep_to_their_room_and_what_is_left_out_is_told() -> None:
+    made = matrix.matrix(run_of(server("bad", Word.FAIL)), KNOWN)
+    assert made is not None
+    full = matrix.with_logs(made, Stored())
+    [case] = next(row for _, found in full.sections for row in found if row.cases).cases
+    assert case.logs
+    assert full.logs_left_out == 0
+    none = matrix.with_logs(made, Stored(), octets=100)
+    [case] = next(row for _, found in none.sections for row in found if row.cases).cases
+    assert case.sent == b""
+    assert case.told
+    assert none.logs_left_out == 1
+
+
+def test_what_is_only_permitted_is_noted_without_octets() -> None:
+    made = drawn(server("lax", Word.WARN))
+    [case] = next(row for _, found in made.sections for row in found if row.cases).cases
+    assert not case.fails
+    assert case.sent == b""
+    page = report.render(run_of(server("lax", Word.WARN)), Stored())
+    assert f"<code>{CASE.id}</code> ! lax: 200 OK" in page
+
+
+def test_cases_that_every_server_took_alike_stand_together() -> None:
+    bad = server("bad", Word.FAIL)
+    suite = bad.compliance.suites["rfc"]
+    both = {id: msgspec.structs.replace(suite.cases[CASE.id], case=id) for id in suite.cases}
+    suite = msgspec.structs.replace(suite, cases=both)
+    bad = msgspec.structs.replace(bad, compliance=Compliance({"rfc": suite}))
+    made = drawn(bad)
+    groups = [
+        [case.family.id for case in same]
+        for _, rows in made.sections
+        for row in rows
+        for same in row.groups
+    ]
+    assert groups == [[CASE.id, OTHER.id]]
+    page = report.render(run_of(bad), Stored())
+    assert page.count("bad: 200 OK") == 1
+    assert OTHER.id in page

@@ -17,9 +17,9 @@ def test_wire_shows_every_octet_and_no_markup_but_its_own(sent: bytes) -> None:
     drawn = str(octets.wire(sent, limit=300))
     assert set(re.findall(r"<[^>]*>", drawn)) <= {"<b>", "</b>"}
     assert drawn.count("<b>") == drawn.count("</b>")
-    text = html.unescape(re.sub(r"</?b>", "", drawn).replace("\n", ""))
+    text = html.unescape(re.sub(r"</?b>", "", drawn).replace("\n", "\\e"))
     assert all(0x20 <= ord(character) < 0x7F for character in text)
-    escapes = {"r": b"\r", "n": b"\n", "t": b"\t", "\\": b"\\"}
+    escapes = {"e": b"\r\n", "r": b"\r", "n": b"\n", "t": b"\t", "\\": b"\\"}
     back, at = b"", 0
     while at < len(text):
         if text[at] != "\\":

@@ -13,7 +13,16 @@ import pytest
 from httpmark.harness import maps, report
 
 from .browser import Browser, Page
-from .made_run import OK, RULES, MadeEvidence, made_run, with_server
+from .made_run import (
+    OCTET_FAMILIES,
+    OK,
+    RULES,
+    CompleteEvidence,
+    MadeEvidence,
+    complete_run,
+    made_run,
+    with_server,
+)
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -35,6 +44,22 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("report") / "report.html"
     file.write_text(report.render(made_run(NAMES), MadeEvidence()), "utf-8")
     return file
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with something in every section; what its servers answer is hostile."""
+    file = tmp_path_factory.mktemp("complete") / "report.html"
+    only = (*OCTET_FAMILIES, "path_pct_pair")
+    page = report.render(complete_run(NAMES, only=only), CompleteEvidence(only=only))
+    file.write_text(page, "utf-8")
+    return file
+
+
+@pytest.fixture(params=["drawn", "complete"])
+def either(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.getfixturevalue(request.param)
+    return found
 
 
 def rows(page: Page, table: str = ".scores") -> list[str]:
@@ -73,11 +98,11 @@ def troubles(page: Page) -> list[Any]:
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_the_page_asks_for_itself_and_nothing_more(
-    browser: Browser, drawn: Path, scripts: bool
+    browser: Browser, either: Path, scripts: bool
 ) -> None:
-    page = browser.open(drawn, scripts=scripts)
+    page = browser.open(either, scripts=scripts)
     asked = [event["request"]["url"] for event in page.events("Network.requestWillBeSent")]
-    assert [url for url in asked if not url.startswith("data:image/png")] == [drawn.as_uri()]
+    assert [url for url in asked if not url.startswith("data:image/png")] == [either.as_uri()]
     assert troubles(page) == []
 
 
@@ -160,24 +185,29 @@ def test_counts_sort_as_numbers(browser: Browser, drawn: Path) -> None:
 # --- filtering, maps, logs ----------------------------------------------------------------------
 
 
-def test_wire_logs_narrow_to_a_word(browser: Browser, drawn: Path) -> None:
+def test_wire_logs_narrow_to_words(browser: Browser, drawn: Path) -> None:
     page = browser.open(drawn)
-    page.look("document.querySelector('.filter').focus()")
-    page.type("mute")
-    visible = "[...document.querySelectorAll('details.server')].filter(d => !d.hidden)"
-    assert page.look(f"{visible}.map(d => d.dataset.text)") == ["qhttpserver"]
-    assert page.look(
-        f"{visible}.flatMap(d => [...d.querySelectorAll('article')])"
-        ".filter(a => !a.hidden).every(a => a.textContent.includes('mute'))"
-    )
-    page.look("document.querySelector('.filter').value = ''")
-    page.look("document.querySelector('.filter').dispatchEvent(new Event('input'))")
-    assert page.look(f"{visible}.length") == len(NAMES)
+    page.look("document.querySelector('#wire .filter').focus()")
+    page.type("mute qhttp")
+    visible = "[...document.querySelectorAll('details.taken')].filter(d => !d.hidden)"
+    assert page.look(f"{visible}.length") >= 2
+    articles = f"{visible}.flatMap(d => [...d.querySelectorAll('article')]).filter(a => !a.hidden)"
+    assert page.look(f"{articles}.every(a => a.textContent.includes('mute'))")
+    assert page.look(f"{articles}.every(a => a.textContent.includes('qhttpserver'))")
+    clear(page, "#wire .filter")
+    assert page.look(f"{visible}.length") == 6
+
+
+def clear(page: Page, field: str) -> None:
+    page.look(f"document.querySelector('{field}').value = ''")
+    page.look(f"document.querySelector('{field}').dispatchEvent(new Event('input'))")
 
 
 def test_a_cell_of_an_octet_map_says_what_it_is(browser: Browser, drawn: Path) -> None:
     page = browser.open(drawn)
-    page.look("document.querySelector('.p-path_byte figure[data-server=qhttpserver] .map').focus()")
+    page.look(
+        "document.querySelector('.p-path_byte figure[data-server~=qhttpserver] .map').focus()"
+    )
     for _ in range(10):
         page.key("ArrowRight")
     readout = "document.querySelector('.readout')"
@@ -193,7 +223,7 @@ def test_a_pixel_of_a_pair_map_says_what_it_is_in_light_and_dark(
     for scheme in ("light", "dark"):
         page = browser.open(drawn, scheme=scheme)
         page.click("label[for=t-path_pct_pair]")
-        figure = ".p-path_pct_pair figure[data-server=qhttpserver]"
+        figure = ".p-path_pct_pair figure[data-server~=qhttpserver]"
         page.look(f"document.querySelector('{figure} [data-pairs]').focus()")
         for _ in range(10):
             page.key("ArrowDown")
@@ -223,17 +253,18 @@ def test_a_case_opens_with_scripts_and_without(
     browser: Browser, drawn: Path, scripts: bool
 ) -> None:
     page = browser.open(drawn, scripts=scripts)
-    log = "details.server[data-text=qhttpserver]"
+    log = "details.taken"
     assert not shown(page, f"{log} article")
     page.click(f"{log} summary")
     assert shown(page, f"{log} article")
     text = page.look(f"document.querySelector('{log} article').innerText")
     assert "path_byte-" in text
+    assert "qhttpserver" in text
     assert "| nc -q 2 127.0.0.1 18080" in text
 
 
-def test_without_scripts_nothing_pretends_to_work(browser: Browser, drawn: Path) -> None:
-    page = browser.open(drawn, scripts=False)
+def test_without_scripts_nothing_pretends_to_work(browser: Browser, either: Path) -> None:
+    page = browser.open(either, scripts=False)
     assert page.look("document.querySelectorAll('button').length") == 0
     assert not shown(page, ".filter")
     assert not shown(page, ".readout")
@@ -242,25 +273,186 @@ def test_without_scripts_nothing_pretends_to_work(browser: Browser, drawn: Path)
         assert server.title in text
 
 
+# --- requirements, deliveries, drawings ---------------------------------------------------------
+
+
+def matrix_column(page: Page, column: int) -> list[list[str]]:
+    """What stands in a column of the requirements, section by section, as far as it is shown."""
+    found: list[list[str]] = page.look(
+        "[...document.querySelector('.matrix').tBodies].map(b => [...b.rows]"
+        f".filter(r => !r.hidden && !r.matches('.group')).map(r => r.cells[{column}].textContent))"
+    )
+    return found
+
+
+def test_requirements_sort_within_their_document_worst_first(
+    browser: Browser, complete: Path
+) -> None:
+    page = browser.open(complete)
+    before = matrix_column(page, 4)
+    assert {word for section in before for word in section} == {"fail", "pass"}
+    page.click(".matrix thead th:nth-child(5) button")
+    order = ["fail", "unstable", "void", "warn", "pass", "n/a", "not fired"]
+    for was, section in zip(before, matrix_column(page, 4), strict=True):
+        assert section == sorted(was, key=order.index)
+    page.click(".matrix thead th:nth-child(1) button")
+    for section in matrix_column(page, 0):
+        assert section == sorted(section)
+    firsts = "[...document.querySelector('.matrix').tBodies].map(b => b.rows[0].className)"
+    assert set(page.look(firsts)) == {"group"}
+
+
+def test_requirements_narrow_to_words(browser: Browser, complete: Path) -> None:
+    page = browser.open(complete)
+    every = [title for section in matrix_column(page, 0) for title in section]
+    page.look("document.querySelector('#requirements .filter').focus()")
+    page.type("must content-length")
+    some = [title for section in matrix_column(page, 0) for title in section]
+    assert some
+    assert len(some) < len(every)
+    words = "[...document.querySelectorAll('details.req')].filter(d => !d.hidden)"
+    texts = page.look(f"{words}.map(d => d.textContent.toLowerCase())")
+    assert texts
+    assert all("content-length" in text for text in texts)
+    page.type(" nothing-has-this-word")
+    assert matrix_column(page, 0) == [[] for _ in matrix_column(page, 0)]
+    assert not shown(page, ".matrix .group")
+    clear(page, "#requirements .filter")
+    assert [title for section in matrix_column(page, 0) for title in section] == every
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_requirement_leads_to_its_cases_and_their_wire_logs(
+    browser: Browser, complete: Path, width: int, scripts: bool
+) -> None:
+    page = browser.open(complete, width=width, scripts=scripts)
+    assert not shown(page, "details.req article")
+    target = page.look("document.querySelector('.matrix tbody a').hash.slice(1)")
+    page.click(".matrix tbody a")
+    opened = f"details.req:has(#{target})"
+    assert page.look(f"document.querySelector('{opened}').open"), "a link opens what it leads to"
+    text = page.look("document.querySelector('details.req[open]').innerText")
+    assert "go_net_http" in text
+    assert "| nc -q 2" in text or "Told under another requirement" in text
+    page.look("document.querySelectorAll('details.req').forEach(d => d.open = true)")
+    logs = page.look("[...document.querySelectorAll('.req .log')].map(l => l.innerText).join()")
+    assert "Content-Length: +5" in logs
+    assert "<script>window.hacked=1</script>" in logs
+    assert page.look("window.hacked") is None
+    assert troubles(page) == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_delivery_that_disagrees_shows_both_answers(
+    browser: Browser, complete: Path, scripts: bool
+) -> None:
+    page = browser.open(complete, scripts=scripts)
+    table = page.look("document.querySelector('#deliveries table').innerText")
+    for name in NAMES:
+        assert name in table
+    assert not shown(page, "details.cut article")
+    page.click("details.cut summary")
+    assert shown(page, "details.cut article")
+    text = page.look("document.querySelector('details.cut').innerText")
+    assert "400 Bad Request" in text
+    assert "<img src=x onerror=window.hacked=1>" in text
+    assert page.look("window.hacked") is None
+
+
+_ENDS = """
+[...document.querySelectorAll('.plot[role=img]')].map((plot) => {
+  const frame = plot.getBoundingClientRect();
+  const box = (e) => { const b = e.getBoundingClientRect();
+    return [b.left - frame.left, b.top - frame.top, b.right - frame.left, b.bottom - frame.top]; };
+  return { name: plot.getAttribute('aria-label'), width: frame.width, height: frame.height,
+    lines: [...plot.querySelectorAll('polyline')].map(box),
+    numbers: [...plot.querySelectorAll('text[class^=l]')].map(box) };
+})
+"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_lines_and_their_numbers_are_within_the_drawing_and_apart(
+    browser: Browser, complete: Path, width: int
+) -> None:
+    page = browser.open(complete, width=width)
+    plots = page.look(_ENDS)
+    assert len(plots) == 2
+    for plot in plots:
+        assert plot["name"]
+        assert len(plot["lines"]) == len(plot["numbers"]) == len(NAMES)
+        for left, top, right, bottom in plot["lines"]:
+            assert -2 <= left < right <= plot["width"]
+            assert -2 <= top <= bottom <= plot["height"] + 2
+        for _, _, right, _ in plot["numbers"]:
+            assert right <= plot["width"] + 2
+        tops = sorted((top, bottom) for _, top, _, bottom in plot["numbers"])
+        assert all(b[0] >= a[0] + 10 for a, b in itertools.pairwise(tops))
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scripts", [True, False])
+def test_every_drawing_stands_beside_its_figures(
+    browser: Browser, complete: Path, width: int, scripts: bool
+) -> None:
+    page = browser.open(complete, width=width, scripts=scripts)
+    for section in ("scores", "requirements", "agreement", "deliveries", "ratios", "latency"):
+        assert shown(page, f"#{section}"), section
+    ratios = page.look("document.querySelector('#ratios').innerText")
+    assert "1.20×" in ratios
+    assert "too few pairs" in ratios
+    latency = page.look("document.querySelector('#latency table').innerText")
+    memory = page.look("document.querySelector('#memory').innerText")
+    titles = page.look("[...document.querySelectorAll('.scores .name')].map(n => n.textContent)")
+    assert len(titles) == len(NAMES)
+    for title in titles:
+        assert title in latency
+        assert title in memory
+    assert "940 µs" in latency
+    assert "1,500" in memory
+
+
+def test_an_octet_map_of_the_rfc_suite_says_what_its_cells_are(
+    browser: Browser, complete: Path
+) -> None:
+    page = browser.open(complete)
+    page.click("label[for=t-path_octet_last]")
+    assert shown(page, ".p-path_octet_last .map")
+    figures = (
+        "[...document.querySelectorAll('.p-path_octet_last figure')].map(f => f.dataset.server)"
+    )
+    assert page.look(figures) == ["reference", "go_net_http rust_hyper qhttpserver", "null"]
+    page.look("document.querySelector('.p-path_octet_last figure .map').focus()")
+    readout = "document.querySelector('.readout').textContent"
+    assert page.look(readout) == "httpmark reference: 0x00 NUL rejected"
+    for _ in range(4):
+        page.key("ArrowDown")
+    page.key("ArrowRight")
+    assert page.look(readout) == "httpmark reference: 0x41 ‘A’ accepted"
+
+
 # --- sizes, schemes, paper ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
 def test_the_page_never_scrolls_sideways(
-    browser: Browser, drawn: Path, width: int, scheme: str
+    browser: Browser, either: Path, width: int, scheme: str
 ) -> None:
-    page = browser.open(drawn, width=width, scheme=scheme)
+    page = browser.open(either, width=width, scheme=scheme)
     page.look("document.querySelectorAll('details').forEach(d => d.open = true)")
-    for family in maps.FAMILIES:
-        page.look(f"document.getElementById('t-{family.id}').checked = true")
-        assert page.look("document.documentElement.scrollWidth") <= width, family.id
+    tabs = page.look("[...document.querySelectorAll('.tabs > input')].map(i => i.id)")
+    assert tabs
+    for tab in tabs:
+        page.look(f"document.getElementById('{tab}').checked = true")
+        assert page.look("document.documentElement.scrollWidth") <= width, tab
 
 
 def test_on_a_phone_every_figure_of_the_first_screen_is_within_it(
-    browser: Browser, drawn: Path
+    browser: Browser, either: Path
 ) -> None:
-    page = browser.open(drawn, width=390, height=844)
+    page = browser.open(either, width=390, height=844)
     outside = page.look(
         "[...document.querySelectorAll('.scores *')].filter(e => {"
         " const b = e.getBoundingClientRect();"
@@ -280,8 +472,8 @@ def test_on_paper_all_families_are_there(browser: Browser, drawn: Path) -> None:
 # --- accessibility ------------------------------------------------------------------------------
 
 
-def test_everything_to_operate_or_to_see_has_a_name(browser: Browser, drawn: Path) -> None:
-    page = browser.open(drawn)
+def test_everything_to_operate_or_to_see_has_a_name(browser: Browser, either: Path) -> None:
+    page = browser.open(either)
     page.look("document.querySelectorAll('details').forEach(d => d.open = true)")
     nodes = page.command("Accessibility.getFullAXTree")["nodes"]
     wanted = {
@@ -299,8 +491,8 @@ def test_everything_to_operate_or_to_see_has_a_name(browser: Browser, drawn: Pat
     assert seen & {"image", "img"}
 
 
-def test_headings_go_down_one_step_at_a_time(browser: Browser, drawn: Path) -> None:
-    page = browser.open(drawn)
+def test_headings_go_down_one_step_at_a_time(browser: Browser, either: Path) -> None:
+    page = browser.open(either)
     levels = page.look("[...document.querySelectorAll('h1,h2,h3,h4,h5')].map(h => +h.tagName[1])")
     assert levels.count(1) == 1
     assert levels[0] == 1
@@ -343,8 +535,8 @@ _CONTRAST = """
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(browser: Browser, drawn: Path, scheme: str) -> None:
-    page = browser.open(drawn, scheme=scheme)
+def test_text_stands_out_from_its_ground(browser: Browser, either: Path, scheme: str) -> None:
+    page = browser.open(either, scheme=scheme)
     page.look("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert page.look(_CONTRAST) == []
 

@@ -20,7 +20,7 @@ help:
 	@echo "make test    every test"
 	@echo "make setup   the command at $(BIN)/httpmark"
 	@echo "make perf    the figures of the reference server beside their aims; its cost beside null,"
-	@echo "             hyper and Go; the generator beside wrk"
+	@echo "             hyper and Go; the generator beside wrk and h2load"
 	@echo "make aa      what this machine can tell apart: one server against itself, 40 times"
 	@echo "make lint    ruff, mypy, clang-format"
 	@echo "make sanitizers  the C++ tests under ASan+UBSan and TSan"
@@ -105,12 +105,13 @@ lint: $(VENV)/.dev
 	else echo "clang-format is not here: formatting of C++ not looked at"; fi
 
 perf: setup
-	@$(call INSTALL,wrk:wrk strace:strace openssl:openssl)
+	@$(call INSTALL,wrk:wrk h2load:nghttp2-client strace:strace openssl:openssl)
 	$(BIN)/cmake -S . -B build/perf -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
 	$(BIN)/cmake --build build/perf -j 2 --target httpmark-server httpmark-null httpmark-load httpmark-parser-bench httpmark-answer-bench
 	$(BIN)/python reference_server/bench/figures.py build/perf
 	$(BIN)/httpmark bench reference null rust_hyper go_net_http --profile pipelined $(ARGS)
 	$(BIN)/httpmark bench reference null --profile pipelined --engine wrk $(ARGS)
+	-$(BIN)/httpmark calibrate
 
 # What this machine can tell apart: one server against itself.
 aa: setup

@@ -609,7 +609,8 @@ def parse_wrk(
 ) -> Measured:
     """wrk's text as a measurement.
 
-    :raises Unusable: the text has no total; ``failure`` says what wrk said instead.
+    :raises Unusable: the text has no total, and ``failure`` says what wrk said instead; or it
+        counted neither an answer nor an error.
     """
     total = _WRK_TOTAL.search(out)
     if total is None:
@@ -623,6 +624,11 @@ def parse_wrk(
     status = _WRK_STATUS.search(out)
     if status:
         errors["status"] = int(status[1])
+    if int(total[1]) == 0 and not any(errors.values()):
+        raise Unusable(
+            f"{engine}: no answer in {total[2]} {total[3]}: it opens its connections within the "
+            "window, and needs a longer one"
+        )
     return _counted(
         plan,
         accounts,

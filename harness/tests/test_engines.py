@@ -88,6 +88,14 @@ def test_output_without_a_total_is_no_measurement() -> None:
         parsed("unable to connect")
 
 
+def test_a_window_that_wrk_spent_on_connecting_is_no_measurement() -> None:
+    nothing = WRK.replace("200000 requests", "0 requests")
+    with pytest.raises(Unusable, match=r"no answer in 2\.00 s: it opens its connections within"):
+        parsed(nothing)
+    failed = parsed(nothing + "  Socket errors: connect 0, read 3, write 0, timeout 5\n")
+    assert (failed.requests, failed.errors) == (0, {"read": 3, "timeout": 5})
+
+
 def test_the_native_generator_measures_a_good_peer() -> None:
     def pipelined(connection: socket.socket) -> None:
         held = b""

@@ -32,6 +32,10 @@ _ENDS = tuple(End)
 _OUTCOME_NUMBER = {outcome: number for number, outcome in enumerate(_OUTCOMES)}
 _END_NUMBER = {end: number for number, end in enumerate(_ENDS)}
 _ROWS_HELD = 4096
+# Octets known by heart, so that what comes again is stored once. What answers have in common comes
+# again soon; a million different ones must not stay in memory.
+_KNOWN_OCTETS_MAX = 4 << 20
+_KNOWN_MAX = 1 << 14
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS server (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
@@ -75,6 +79,7 @@ class Evidence:
         except sqlite3.Error as error:
             raise self._trouble(error) from None
         self._octets: dict[bytes, int] = {}
+        self._known_octets = 0
         self._items: dict[str, int] = {}
         self._rows: list[tuple[object, ...]] = []
         self._new_octets: list[tuple[int, bytes]] = []
@@ -111,6 +116,10 @@ class Evidence:
     def _octets_id(self, value: bytes) -> int:
         number = self._octets.get(value)
         if number is None:
+            self._known_octets += len(value)
+            if self._known_octets > _KNOWN_OCTETS_MAX or len(self._octets) >= _KNOWN_MAX:
+                self._octets.clear()
+                self._known_octets = len(value)
             number = self._octets[value] = self._next_octets
             self._next_octets += 1
             self._new_octets.append((number, value))
@@ -267,8 +276,8 @@ class Evidence:
         return int(row[0])
 
     def answers(self) -> Iterator[tuple[str, bytes, bool, int]]:
-        """What servers answered, alike ones once: server, octets, whether the server closed after
-        them, and how many exchanges that was."""
+        """What servers answered, most alike ones once: server, octets, whether the server closed
+        after them, and how many exchanges that was."""
         self.flush()
         rows = self._base.execute(
             "SELECT name, value, ending != ?, count(*) FROM exchange"

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from httpmark.harness import evidence as evidence_module
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import End, Exchange, HarnessError, Outcome
 
@@ -80,6 +81,18 @@ def test_cuts_that_agreed_are_counted_and_add_up(tmp_path: Path) -> None:
     with Evidence(tmp_path / "e.sqlite") as evidence:
         assert evidence.agreed("one", "a") == {"two": 7, "buf": 1}
         assert evidence.agreed("two", "a") == {}
+
+
+def test_what_is_known_by_heart_is_bounded_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence_module, "_KNOWN_OCTETS_MAX", 1000)
+    stored = [exchange(f"c{n}", received=b"%03d" % (n % 70) * 10) for n in range(200)]
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.plan((one.case, one.family) for one in stored)
+        evidence.add("one", stored)
+        assert sum(map(len, evidence._octets)) <= 1000
+        assert list(evidence.exchanges("one")) == stored
 
 
 def test_evidence_may_be_continued(tmp_path: Path) -> None:

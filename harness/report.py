@@ -187,7 +187,9 @@ def render(run: Run, evidence: maps.Evidence | None) -> str:
                 seen[row.server.name] = maps.look(row.server, evidence, places)
     shown = _shown(places, seen.values())
     published = [p.key for p in places if p.suite == first_screen.SUITE and not p.pair]
-    made = matrix.matrix(run, known)
+    # Everywhere the servers stand in the order of the first screen.
+    ordered = msgspec.structs.replace(run, servers=tuple(row.server for row in rows))
+    made = matrix.matrix(ordered, known)
     style = _style([place.key for place in shown])
     script = (TEMPLATES / "script.js").read_text(encoding="utf-8").strip()
     page = functools.partial(
@@ -216,10 +218,10 @@ def render(run: Run, evidence: maps.Evidence | None) -> str:
             known,
             controls=frozenset(row.server.name for row in rows if row.server.control),
         ),
-        cuts=cuts.cuts(run, known, evidence),
-        forests=plots.forests(run),
-        spectra=plots.spectra(run),
-        ladder=plots.ladder(run),
+        cuts=cuts.cuts(ordered, known, evidence),
+        forests=plots.forests(ordered),
+        spectra=plots.spectra(ordered),
+        ladder=plots.ladder(ordered),
         has_evidence=evidence is not None,
         environment=tuple(flat(run.environment)),
         data=embedded(run),

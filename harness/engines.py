@@ -7,6 +7,7 @@ What an engine cannot measure is None with the reason: wrk's latency at depth ab
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import re
 import resource
@@ -283,7 +284,7 @@ def native_command(plan: LoadPlan, target: Target, *, duration_s: float) -> list
         words += ["--procs", str(procs)]
     if plan.mode is LoadMode.OPEN:
         words += ["--rate", f"{plan.rate:.10g}", "--arrivals", plan.arrivals]
-    if plan.bind:
+    if plan.bind and reaches(plan.bind, target.address):
         words += ["--bind", plan.bind]
     if plan.split_bytes:
         words += ["--split", str(plan.split_bytes)]
@@ -292,6 +293,17 @@ def native_command(plan: LoadPlan, target: Target, *, duration_s: float) -> list
     if plan.tls_ciphers:
         words += ["--tls-ciphers", plan.tls_ciphers]
     return words
+
+
+def reaches(bind: str, address: str) -> bool:
+    """Whether from source addresses of ``bind`` an address can be reached.
+
+    Those of loopback, which our profiles bind to have ports enough, reach only this machine.
+    """
+    network, target = ipaddress.ip_network(bind, strict=False), ipaddress.ip_address(address)
+    if network.version != target.version:
+        return False
+    return target.is_loopback or not network.is_loopback
 
 
 @contextlib.contextmanager

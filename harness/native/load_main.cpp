@@ -50,7 +50,7 @@ constexpr const char* kUsage =
     "                      trickle of one request on each in T seconds\n"
     "  --arrivals WORD     constant or poisson (constant), --seed N (1)\n"
     "  --backlog-max N     open: due requests that may wait for a free connection (1000000)\n"
-    "  --bind CIDR         source addresses, 20,000 connections from each\n"
+    "  --bind CIDR         source addresses, 10,000 connections from each\n"
     "  --connect-rate N    connections opened a second (20000)\n"
     "  --refill WORD       batch: the next requests go out when all answers are in; window: one\n"
     "                      for each answer (batch)\n"
@@ -136,7 +136,10 @@ Arguments parse_arguments(int argc, char** argv) {
   plan.seed = flags.take_number("--seed", 1, 0, 1'000'000'000);
   plan.backlog_max = flags.take_number("--backlog-max", 1'000'000, 0, 100'000'000);
   const std::string bind = flags.take_string("--bind", "");
-  if (!bind.empty()) plan.source = parse_cidr(bind);
+  if (!bind.empty()) {
+    plan.source = parse_cidr(bind);
+    plan.source.begin = static_cast<std::uint32_t>(getpid()) % plan.source.count;
+  }
   arguments.procs = flags.take_number("--procs", 1, 1, kProcsMax);
   plan.expected_status = static_cast<int>(flags.take_number("--expect-status", 0, 100, 599));
   plan.connect_rate = flags.take_decimal("--connect-rate", 20'000, 1, 1e7);

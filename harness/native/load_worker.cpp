@@ -145,7 +145,7 @@ int LoadWorker::open_socket(std::uint32_t index) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (plan_.source.count != 0) {
-    const std::size_t turn = (first_index_ + index) / kConnectionsPerSource;
+    const std::size_t turn = plan_.source.begin + (first_index_ + index) / kConnectionsPerSource;
     sockaddr_in source = {};
     source.sin_family = AF_INET;
     source.sin_addr.s_addr =

@@ -551,6 +551,25 @@ def test_the_native_engine_does_every_plan_that_is_no_memory_plan() -> None:
     assert engines.Native().cannot(plan) is None
 
 
+@pytest.mark.parametrize(
+    ("bind", "address", "can"),
+    [
+        ("127.0.0.0/8", "127.0.0.1", True),
+        ("127.0.0.0/8", "127.9.9.9", True),
+        ("127.0.0.0/8", "192.0.2.7", False),
+        ("127.0.0.0/8", "::1", False),
+        ("192.0.2.0/24", "192.0.2.7", True),
+        ("192.0.2.0/24", "198.51.100.1", True),
+    ],
+)
+def test_source_addresses_are_bound_only_where_they_reach(
+    bind: str, address: str, can: bool
+) -> None:
+    plan = msgspec.structs.replace(PLAN, bind=bind)
+    words = engines.native_command(plan, engines.Target(address, 80), duration_s=1)
+    assert ("--bind" in words) is can
+
+
 def test_requests_of_a_mixed_load_are_framed() -> None:
     assert engines.octets(LoadRequest(fields=("A: b",)), host="h:1") == (
         b"GET /hello HTTP/1.1\r\nHost: h:1\r\nA: b\r\n\r\n"

@@ -1,11 +1,16 @@
 // Faults planted in a server; the load generator has to see each.
 #include "load_worker.hpp"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <ctime>
 #include <functional>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "clock.hpp"
@@ -404,7 +409,7 @@ TEST(Processes, connections_and_rate_are_shared_out) {
   plan.server = server.endpoint();
   plan.connections = 7;
   plan.threads = 2;
-  plan.source = {0x7f000001, 100};
+  plan.source = {0x7f000001, 100, 0};
   plan.requests.push_back({"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", false});
   ResponseVerifier verifier(0, false);
   verifier.set_wall_clock(std::time(nullptr));
@@ -422,6 +427,30 @@ TEST(Processes, connections_and_rate_are_shared_out) {
   EXPECT_NEAR(static_cast<double>(result.counts.responses), 600, 8);
   EXPECT_EQ(result.threads.size(), 6u);
   EXPECT_GT(result.cpu_ns, 0u);
+}
+
+TEST(Sources, connections_come_from_the_range_and_begin_where_they_are_told) {
+  std::mutex mutex;
+  std::set<std::uint32_t> seen;
+  ScriptedServer server([&](int fd) {
+    sockaddr_in peer = {};
+    socklen_t size = sizeof peer;
+    getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size);
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      seen.insert(ntohl(peer.sin_addr.s_addr));
+    }
+    answering([](int, const std::string&) { return reply(); })(fd);
+  });
+  LoadPlan plan;
+  plan.connections = 3;
+  plan.duration_s = 0.1;
+  plan.source = {0x7f000001, 5, 7};              // the third of five addresses, one turn on
+  plan.first_index = kConnectionsPerSource - 1;  // its last connection, and two of the next
+  const LoadCounts counts = load_at(server, plan);
+  EXPECT_EQ(counts.errors.sum(), 0u);
+  const std::lock_guard<std::mutex> lock(mutex);
+  EXPECT_EQ(seen, (std::set<std::uint32_t>{0x7f000003, 0x7f000004}));
 }
 
 TEST(LoadWorker, a_stall_is_in_the_latency) {

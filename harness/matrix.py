@@ -7,7 +7,7 @@ Nothing is judged here: words come from the run, octets from its evidence, rules
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from markupsafe import escape
@@ -83,6 +83,7 @@ class Row(msgspec.Struct, frozen=True):
     words: tuple[Word | None, ...]
     cases: tuple[CaseRow, ...]
     known: int  # how many entries show it
+    left_out: int = 0  # cases that are no pass, and not told for want of room
 
     @property
     def groups(self) -> tuple[tuple[CaseRow, ...], ...]:
@@ -178,6 +179,45 @@ def with_logs(made: Matrix, evidence: Evidence, *, octets: int = LOGS_OCTETS_MAX
         for name, rows in made.sections
     )
     return msgspec.structs.replace(made, sections=sections, logs_left_out=budget.left_out)
+
+
+def shortened(made: Matrix, *, octets: int) -> Matrix:
+    """The same with about so many octets of a page less: cases are left out and counted.
+
+    First what is only permitted goes, then failures of what does not bind, last what binds.
+    """
+    told = [
+        (case.fails, _BINDING_FIRST.index(case.family.level), same, row.requirement.id)
+        for _, rows in made.sections
+        for row in rows
+        for same in row.groups
+        for case in same[:1]
+    ]
+    told.sort(key=lambda one: (one[0], -one[1]))
+    gone: dict[str, set[str]] = {}
+    for _, _, same, requirement in told:
+        if octets <= 0:
+            break
+        octets -= _cost(same)
+        gone.setdefault(requirement, set()).update(case.family.id for case in same)
+    sections = tuple(
+        (name, tuple(_without(row, gone.get(row.requirement.id, set())) for row in rows))
+        for name, rows in made.sections
+    )
+    return msgspec.structs.replace(made, sections=sections)
+
+
+def _without(row: Row, gone: set[str]) -> Row:
+    cases = tuple(case for case in row.cases if case.drawn_in or case.family.id not in gone)
+    left_out = row.left_out + len(row.cases) - len(cases)
+    return msgspec.structs.replace(row, cases=cases, left_out=left_out)
+
+
+def _cost(same: Sequence[CaseRow]) -> int:
+    """About how many octets of a page it takes to tell a group of cases."""
+    words = sum(len(case.family.id) + len(case.family.title) for case in same)
+    told = sum(len(one.actual) + sum(map(len, one.servers)) + 25 for one in same[0].told)
+    return 90 + words + len(same[0].expected) + told
 
 
 class _Budget:

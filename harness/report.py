@@ -41,7 +41,8 @@ PRINCIPLE = (
     "we print that instead of ranking it."
 )
 WINDOWS_MAX = 60  # of load, each with a line of its own
-PAGE_OCTETS_MAX = 490_000  # as far as leaving out wire logs can see to it
+PAGE_OCTETS_MAX = 490_000  # as far as leaving out wire logs and cases can see to it
+_LOGS_OCTETS_MIN = 30_000  # rather than these, cases that do not bind are left out
 _STRINGS_MAX = 300  # of one environment value, in characters
 # What stays in result.json: it is bulky, or stands in a table of the page.
 _BULKY = frozenset({"histogram", "cases", "generated", "answers", "requirements", "samples"})
@@ -237,8 +238,13 @@ def render(run: Run, evidence: maps.Evidence | None) -> str:
         stamps=quantities.STAMPS,
     )
     text: str = page(matrix=made)
-    if made is not None and evidence is not None:
+    room = PAGE_OCTETS_MAX - len(text.encode("utf-8"))
+    wanted = _LOGS_OCTETS_MIN if evidence is not None else 0
+    if made is not None and room < wanted:
+        made = matrix.shortened(made, octets=wanted - room)
+        text = page(matrix=made)
         room = PAGE_OCTETS_MAX - len(text.encode("utf-8"))
+    if made is not None and evidence is not None:
         logged = min(max(room, 0), matrix.LOGS_OCTETS_MAX)
         text = page(matrix=matrix.with_logs(made, evidence, octets=logged))
     return text + "\n"

@@ -150,3 +150,22 @@ def test_cases_that_every_server_took_alike_stand_together() -> None:
     page = report.render(run_of(bad), Stored())
     assert page.count("bad: 200 OK") == 1
     assert OTHER.id in page
+
+
+def test_what_has_no_room_is_counted_and_what_binds_goes_last() -> None:
+    bad = server("bad", Word.FAIL)
+    suite = bad.compliance.suites["rfc"]
+    noted = Verdict(OTHER.id, Word.WARN, "R400C", "200 OK", None, Level.MUST)
+    suite = msgspec.structs.replace(suite, cases={**suite.cases, OTHER.id: noted})
+    bad = msgspec.structs.replace(bad, compliance=Compliance({"rfc": suite}))
+    made = matrix.matrix(run_of(bad), KNOWN)
+    assert made is not None
+
+    def told(found: matrix.Matrix) -> tuple[set[str], int]:
+        rows = [row for _, section in found.sections for row in section]
+        ids = {case.family.id for row in rows for case in row.cases if case.drawn_in is None}
+        return ids, sum(row.left_out for row in rows)
+
+    assert told(matrix.shortened(made, octets=0)) == ({CASE.id, OTHER.id}, 0)
+    assert told(matrix.shortened(made, octets=1)) == ({CASE.id}, 1)
+    assert told(matrix.shortened(made, octets=10_000)) == (set(), 2)

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 
 import hypothesis
@@ -16,12 +16,26 @@ import hypothesis.strategies as st
 import msgspec
 import pytest
 
-from httpmark.harness import first_screen, quantities, report, scoreboard
-from httpmark.harness.model import Bottleneck, Controls, Cost, Difference, Run, Verdict, Word
+from httpmark.harness import catalogue, first_screen, quantities, report, score, scoreboard
+from httpmark.harness.model import (
+    Bottleneck,
+    Compliance,
+    Controls,
+    Cost,
+    Difference,
+    End,
+    Exchange,
+    Outcome,
+    Run,
+    SuiteResult,
+    Verdict,
+    Word,
+)
 
 from .made_run import (
     BAD,
     FEW,
+    MANNERS,
     OCTET_FAMILIES,
     OK,
     CompleteEvidence,
@@ -293,6 +307,62 @@ def test_our_own_script_is_small() -> None:
 def test_ten_servers_with_all_evidence_stay_under_500_kb() -> None:
     assert len(large_page().encode()) < 400_000
     assert len(complete_page().encode()) < 500_000
+
+
+class Failing(CompleteEvidence):
+    """The same, and an answer of its own to every designed case."""
+
+    def exchanges(
+        self,
+        server: str,
+        *,
+        family: str | None = None,
+        case: str | None = None,
+        delivery: str | None = "whole",
+    ) -> Iterator[Exchange]:
+        if case is None or delivery != "whole":
+            yield from super().exchanges(server, family=family, case=case, delivery=delivery)
+            return
+        sent = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nhello"
+        received = OK + server.encode()
+        yield Exchange(
+            case, case, sent, received, Outcome.ANSWERED, End.OPEN, 1, 2, len(sent)
+        )  # fmt: skip
+
+
+def failing_suite(server: str, percent: int) -> SuiteResult:
+    """All designed cases, of which a server fails so many, each server others than the next."""
+    known = catalogue.load()
+    cases = [f for f in known.families.values() if f.suite == "rfc" and not f.generated]
+    answers = ("200; closed", "200, 200; the next request is answered", "silence", "404; closed")
+    verdicts = {}
+    for one in cases:
+        number = zlib.crc32(f"{server}/{one.id}".encode())
+        word = Word.FAIL if number % 100 < percent else Word.PASS
+        actual = answers[number // 100 % 4] if word is Word.FAIL else "400; closed"
+        verdicts[one.id] = Verdict(one.id, word, "R400C", actual, None, one.level)
+    tallies = {id: score.tally([verdict]) for id, verdict in verdicts.items()}
+    found = score.requirements(known.requirements, cases, tallies, {})
+    return SuiteResult(
+        score_percent=50.0,
+        must=score.must(found),
+        cases=verdicts,
+        requirements={id: word for id, (_, word, _) in found.items()},
+        controls=Controls(80, 0),
+    )
+
+
+@pytest.mark.parametrize("percent", [2, 30])
+def test_ten_servers_that_fail_all_over_stay_under_500_kb_with_evidence(percent: int) -> None:
+    run = complete_run(only=OCTET_FAMILIES)
+    for name in MANNERS:
+        suites = {"rfc": failing_suite(name, percent)}
+        run = with_server(run, name, compliance=Compliance(suites))
+    page = report.render(run, Failing(only=OCTET_FAMILIES))
+    assert len(page.encode()) < 500_000
+    assert page.count('<pre class="again">') > 20
+    assert ("have no room in this page" in page) == (percent == 30)
+    assert read(page).wrong == []
 
 
 def test_the_size_has_a_bound_where_no_two_neighbours_read_alike() -> None:

@@ -160,7 +160,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     scheme: str = "http"
     limits: dict[str, int | None] = {}  # declared; the words of LIMITS
     timeouts: dict[str, float | None] = {}  # declared, seconds; the words of servers.TIMEOUTS
-    answers_1_0_as_1_0: bool = True
+    answers_1_0_as_1_0: bool = False
     values: dict[str, str] = {}  # names of planted files and the like
 
 
@@ -360,7 +360,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     control: bool = False  # a calibration server: measured, never ranked
     ready_path: str = "/hello"
     ready_timeout_s: float = 15.0
-    answers_1_0_as_1_0: bool = True
+    answers_1_0_as_1_0: bool = False
     limits: dict[str, int | None] = {}  # the words of LIMITS
     timeouts: dict[str, float | None] = {}  # seconds; the words of servers.TIMEOUTS
     conformance: Conformance = Conformance()

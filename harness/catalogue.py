@@ -133,6 +133,7 @@ class _CaseText(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     realistic: bool = False
     deliver: bool = False
     runner: str | None = None
+    gates: tuple[str, ...] = ()
 
 
 class _CasesText(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -403,9 +404,10 @@ def _read(folder: Path) -> Catalogue:
                         f"{families[family.id].source} has this id already; slugs are unique"
                     )
                 families[family.id], rules[family.id] = family, rule
+    gateable = {"*", *families, *(family.group for family in families.values())}
     for family in families.values():
         for gated in family.gates:
-            if gated != "*" and gated not in families:
+            if gated not in gateable:
                 raise HarnessError(
                     f"{family.source}: family {family.id!r}: key 'gates': no family {gated!r}"
                 )
@@ -502,6 +504,8 @@ def _cases(written: dict[str, Any], name: str) -> Iterator[tuple[Family, corpus.
         for key, value in stated.items():
             if not value:
                 raise HarnessError(f"{where} {key!r}: neither the case nor the file states it")
+        if text.gates and stated["level"] is not Level.CTRL:
+            raise HarnessError(f"{where} 'gates': only a positive control (CTRL) gates")
         passes = _listed(text.judged_by if text.judged_by is not None else file.judged_by)
         if not passes:
             raise HarnessError(f"{where} 'pass': neither the case nor the file states it")
@@ -531,6 +535,7 @@ def _cases(written: dict[str, Any], name: str) -> Iterator[tuple[Family, corpus.
                 transport=text.transport
                 and _one_of(text.transport, ("tls", "tcp"), where, "transport"),
                 runner=text.runner,
+                gates=text.gates,
             ),
             rule,
         )

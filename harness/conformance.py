@@ -7,6 +7,7 @@ stored run can be scored again for ever.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import time
 from collections import Counter
@@ -50,6 +51,7 @@ _CONFIRM_IN_FLIGHT = 4
 _LAST_WORDS_S = 2.0
 _CASES_IN_FLIGHT = 256
 _TWICE_IN_FLIGHT = 64
+_LINGERING_MAX = 8
 # What fails is asked three times and once alone (cases.md); of a large family the first few.
 _AGAIN_IN_FLIGHT = 16
 _AGAIN_MAX = 32
@@ -79,7 +81,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     ca_file: str | None = None  # what the certificate is verified against
     limits: dict[str, int | None] = {}
     timeouts: dict[str, float | None] = {}
-    answers_1_0_as_1_0: bool = True
+    answers_1_0_as_1_0: bool = False
     values: dict[str, str] = {}  # names of planted files and the like
 
     def facts(self) -> Facts:
@@ -256,7 +258,9 @@ def _asked(
     for family in families:
         asked.update(catalogue.families[family].needs)
         rule = catalogue.rules[family]
-        named |= set(_LIMIT.findall(" ".join((*rule.sends, *rule.steps, *rule.passes))))
+        named |= set(
+            _LIMIT.findall(" ".join((*rule.sends, *rule.steps, *rule.passes, *rule.allows)))
+        )
     limits = dict(known.limits) if known is not None else {}
     limits |= {name: limit for name, limit in target.limits.items() if limit is not None}
     limits |= limits_found.found(
@@ -468,7 +472,7 @@ def _fire_cases(
         if 2 * quiet > len(lot):
             break
     evidence.flush()
-    again, alone, silent = _doubtful(
+    again, alone, silent, lingering = _doubtful(
         catalogue, families, facts, evidence, target.name, quick=quick, folded=fired.folded
     )
     doubtful = {name: None for name, _ in again}
@@ -477,6 +481,11 @@ def _fire_cases(
         chosen = _only(cases(doubtful), again)
         for _ in shooter.play(chosen, in_flight=_AGAIN_IN_FLIGHT, attempt=attempt):
             pass
+    # Whether a close that is announced comes at all is known after ten seconds (RESP-33).
+    open_still = set(itertools.islice(lingering, _LINGERING_MAX))
+    chosen = map(_to_the_end, _only(cases({name: None for name, _ in open_still}), open_still))
+    for _ in shooter.play(chosen, in_flight=_AGAIN_IN_FLIGHT, attempt=judge.TO_THE_END):
+        pass
     # Alone: nothing else is on the server, so load cannot be why. Silent cases share the wait.
     for wanted, in_flight in ((alone, 1), (silent, _AGAIN_IN_FLIGHT)):
         patient = map(_patient, _only(cases(doubtful), wanted))
@@ -604,6 +613,7 @@ def _step(family: Family, *, quick: bool) -> int:
     return _QUICK_STEP if quick and family.count > _QUICK_ABOVE else 1
 
 
+_Which = tuple[str, str]  # family and case
 _DOUBTED = (Word.FAIL, Word.VOID, Word.UNSTABLE)
 
 
@@ -616,14 +626,16 @@ def _doubtful(
     *,
     quick: bool,
     folded: dict[str, Folded],
-) -> tuple[set[tuple[str, str]], set[tuple[str, str]], set[tuple[str, str]]]:
-    """What to ask again, what of it alone, and what of it was silent: family and case.
+) -> tuple[set[_Which], set[_Which], set[_Which], list[_Which]]:
+    """What to ask again, what of it alone, what of it was silent, and what drew an announced close
+    that did not come.
 
     :param folded: gets what the families say in which nothing is doubtful.
     """
-    again: set[tuple[str, str]] = set()
-    alone: set[tuple[str, str]] = set()
-    silent: set[tuple[str, str]] = set()
+    again: set[_Which] = set()
+    alone: set[_Which] = set()
+    silent: set[_Which] = set()
+    lingering: list[_Which] = []
     for name in families:
         doubted: list[tuple[str, bool]] = []
 
@@ -634,12 +646,14 @@ def _doubtful(
                 kept.append((verdict.case, judge.ran_out(exchanges[-1])))
 
         found = _fold(catalogue, name, facts, evidence, server, quick=quick, look=look)
-        if not doubted:
+        open_still = found.answers.lingering
+        lingering += [(name, case) for case in open_still]
+        if not doubted and not open_still:
             folded[name] = found
         for case, late in doubted:
             again.add((name, case))
             (silent if late else alone).add((name, case))
-    return again, alone, silent
+    return again, alone, silent, lingering
 
 
 def _fold(
@@ -708,6 +722,12 @@ def judged(
         has_choice = one.expectation is not None and one.expectation.offers_choice
         yield judge.settled(verdicts, attempts, has_choice=has_choice), attempts
         attempts = next(stored, None)
+
+
+def _to_the_end(case: Case) -> Case:
+    """The same case with time for a close that was announced to come late."""
+    more = response_checks.CLOSE_LATE_US // 1000 + 500
+    return msgspec.structs.replace(case, close_ms=more, deadline_ms=case.deadline_ms + more)
 
 
 def _patient(case: Case) -> Case:
@@ -814,10 +834,15 @@ def _score_cases(
         family for family in catalogue.of_suite(suite) if ruleset != "realistic" or family.realistic
     ]
     requests = 0
+    held = _held_back(catalogue, facts, evidence, server)
     for family in families:
         hardened = ruleset == "hardened"
         first: Verdict | None
-        if family.id in observed:
+        known_of = family.id in stored or family.id in observed
+        if known_of and family.level is not Level.CTRL and (why := held.get(family.group)):
+            first = Verdict(family.id, Word.NOT_APPLICABLE, "", why, None, family.level)
+            tallies[family.id] = score.tally([first])
+        elif family.id in observed:
             first = observed[family.id]
             tallies[family.id] = score.tally([first])
         elif family.id in stored:
@@ -861,6 +886,23 @@ def _score_cases(
         ),
         requests=requests,
     )
+
+
+def _held_back(
+    catalogue: Catalogue, facts: Facts, evidence: Evidence, server: str
+) -> dict[str, str]:
+    """The catalogue's families that are not judged, and why: a control of theirs fails.
+
+    A server that refuses the good message would be praised for refusing the bad ones.
+    """
+    return {
+        group: f"needs {family.ref}, which is not accepted ({verdict.actual})"
+        for family in catalogue.families.values()
+        if family.gates and family.suite != "seed"
+        for verdict, _ in judged(catalogue, family.id, facts, evidence, server)
+        if verdict.word in (Word.FAIL, Word.UNSTABLE)
+        for group in family.gates
+    }
 
 
 def _strict(verdict: Verdict, family: Family) -> Verdict:

@@ -440,7 +440,7 @@ def _scripted(
     return _finished(id, family, rule, where, steps, number, methods, mine, mode)
 
 
-_MS = r"(?:\d+|(?:\d+(?:\.\d+)?\*|past )timeout\.[a-z_]+)"
+_MS = r"(?:\d+|(?:\d+(?:\.\d+)?\*|past )timeout\.[a-z_]+(?:\|[a-z_]+)*)"
 _STEP = re.compile(
     rf"(?:(?:open|unanswered) )*(?:send .+|look(?: any)? {_MS}|await(?: any)?(?: {_MS})?"
     rf"|pause {_MS}|watch {_MS}|drip .+ every {_MS} for {_MS}|fin|reset|canary)",
@@ -454,14 +454,19 @@ _PAST_MS = 2000
 def milliseconds(text: str, facts: Facts) -> int:
     """A written wait: a number, ``1.5*timeout.NAME`` or ``past timeout.NAME``; none is 0.
 
+    Of several timeouts, ``timeout.NAME|NAME``, the longest counts.
+
     :raises notation.Unknown: the target does not declare that timeout.
     """
     factor, _, name = text.rpartition("timeout.")
     if not name or name.isdigit():
         return int(text or 0)
-    seconds = facts.timeouts.get(name)
-    if seconds is None:
-        raise notation.Unknown(f"timeout.{name}")
+    waits: list[float] = []
+    for one in name.split("|"):
+        if (wait := facts.timeouts.get(one)) is None:
+            raise notation.Unknown(f"timeout.{one}")
+        waits.append(wait)
+    seconds = max(waits)
     if factor.strip() == "past":
         return max(round(1000 * seconds * _PAST_SHARE), round(1000 * seconds) + _PAST_MS)
     return round(1000 * seconds * float(factor.rstrip("*")))

@@ -161,6 +161,8 @@ def _demand(demand: str, text: str, values: Values) -> Demand:
         return Demand("status", rest)
     if kind == "beyond":
         return Demand("beyond", "yes" if _is_beyond(rest, text, values) else "")
+    if demand.startswith("no beyond "):
+        return Demand("beyond", "" if _is_beyond(demand[10:], text, values) else "yes")
     if demand.startswith("body lacks "):
         return Demand("body lacks", text=notation.expand(demand[11:], values))
     if demand.startswith("body ~ "):

@@ -109,7 +109,7 @@ def _expected(expectation: Expectation, hardened: bool) -> str:
 
 
 # Attempts at one case, in order. The first two are made among many others in flight.
-FIRST, REPEAT, LATE, ALONE = 1, 2, 3, 6
+FIRST, REPEAT, LATE, ALONE, TO_THE_END = 1, 2, 3, 6, 7
 AGAIN = (4, 5)
 
 _FIRST_FINAL = re.compile(rb"(?:HTTP/1\.[01] 1[0-9]{2} (?s:.*?)\r\n\r\n)*HTTP/1\.[01] ([2-5])")

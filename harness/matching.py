@@ -276,7 +276,9 @@ class _Look:
     def _waited(self, alternative: Alternative) -> Fit:
         """No final answer before the message was complete."""
         sight = self.sight
-        rest = alternative.answers[1:]
+        first, *rest = alternative.answers
+        if any(demand.kind == "beyond" and not demand.name for demand in first.demands):
+            return self.no("more than the server takes, and no answer")
         if sight.fault is not None:
             return self.no(f"no HTTP response: {sight.fault}")
         if sight.completed:

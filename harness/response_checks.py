@@ -161,7 +161,7 @@ class Talk(msgspec.Struct, frozen=True, kw_only=True):
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
     """What a manifest says that bears on the checks."""
 
-    answers_1_0_as_1_0: bool = True
+    answers_1_0_as_1_0: bool = False
     clock: bool = True  # the server has one (RFC 9110 6.6.1)
     idle_s: float | None = None  # its idle timeout; None: not known, 0: none
 
@@ -257,6 +257,7 @@ class Collected:
         self._clean: Counter[int] = Counter()  # exchanges without a finding, by what was judged
         self._words: dict[str, dict[Word, int]] = {}
         self._failures: dict[str, list[Verdict]] = {}
+        self.lingering: list[str] = []  # cases that drew "close" and, as far as seen, no close
 
     def add(self, case: Case, exchange: Exchange) -> None:
         """Judge one more exchange; each check counts once for it."""
@@ -267,6 +268,8 @@ class Collected:
         if not found.found:
             self._clean[found.bits] += 1
             return
+        if any(finding.text.startswith(_STILL_OPEN) for finding in found.found):
+            self.lingering.append(case.id)
         worst: dict[str, Finding] = {}
         for finding in found.found:
             before = worst.get(finding.check)
@@ -849,6 +852,9 @@ def _judge_dates(
         earlier.append((dates[0], came_us))
 
 
+_STILL_OPEN = "says close, and is still open"
+
+
 def _judge_said_close(notes: _Notes, talk: Talk, clock: _Clock, answers: _Answers) -> None:
     """RESP-33: an answer that says close is followed by the close, and by no further answer."""
     finals = [answer for answer in answers.answers if not answer.response.interim]
@@ -886,7 +892,7 @@ def _judge_said_close(notes: _Notes, talk: Talk, clock: _Clock, answers: _Answer
         elif clock.closed_us is not None:
             notes.warn("RESP-33", response.head, f"says close, and closes after {seconds}")
         else:
-            notes.warn("RESP-33", response.head, f"says close, and is still open after {seconds}")
+            notes.warn("RESP-33", response.head, f"{_STILL_OPEN} after {seconds}")
         return
 
 

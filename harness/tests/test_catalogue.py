@@ -146,6 +146,36 @@ def test_a_timeout_of_zero_is_none() -> None:
     assert known.inapplicable("stop-in-method", declared) is None
 
 
+def test_a_case_that_gates_is_a_control_and_names_families(tmp_path: Path) -> None:
+    text = """
+suite = "rfc"
+family = "BASE"
+title = "t"
+clause = "RFC 9112 3"
+why = "w"
+level = "LEVEL"
+[[case]]
+id = "one"
+ref = "BASE-90"
+send = 'GET / HTTP/1.1'
+pass = "ACC"
+gates = ["NAME"]
+"""
+    path = tmp_path / "scenarios" / "rfc9112" / "a.toml"
+    path.parent.mkdir(parents=True)
+    for level, name, said in (
+        ("MUST", "BASE", "case 'one': key 'gates': only a positive control"),
+        ("CTRL", "XYZ", "'gates': no family 'XYZ'"),
+        ("CTRL", "BASE", None),
+    ):
+        path.write_text(text.replace("LEVEL", level).replace("NAME", name))
+        if said is None:
+            assert catalogue.load(tmp_path / "scenarios").families["one"].gates == ("BASE",)
+            continue
+        with pytest.raises(HarnessError, match=said):
+            catalogue.load(tmp_path / "scenarios")
+
+
 def test_slugs_are_the_ids_of_the_cases_made() -> None:
     known = catalogue.load()
     facts = catalogue.EVERYTHING

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from httpmark.harness import catalogue, conformance
+from httpmark.harness import catalogue, conformance, response_checks
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     Family,
@@ -257,7 +257,7 @@ def test_answers_are_checked_beside_the_cases(tmp_path: Path) -> None:
 
 def test_what_was_judged_in_firing_is_what_evidence_says(tmp_path: Path) -> None:
     def chosen(family: Family) -> bool:
-        return "BASE" in family.group or family.id in ("field_value_octet", "colon-space-before")
+        return family.id in ("get-plain", "path_octet_good", "host-missing")
 
     with peers.peer(peers.naive) as peer:
         target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
@@ -298,3 +298,48 @@ def test_a_server_that_chooses_otherwise_the_second_time_is_unstable(tmp_path: P
     assert found.word is Word.UNSTABLE
     assert "200" in found.actual
     assert "400" in found.actual
+
+
+def test_refusing_all_content_is_no_merit_where_content_is_refused_wrongly(
+    tmp_path: Path,
+) -> None:
+    def without_content(connection: socket.socket) -> None:
+        while octets := peers.head(connection):
+            if not octets.startswith(b"GET"):
+                connection.sendall(peers.BAD)
+                return
+            connection.sendall(peers.OK)
+
+    wanted = ("post-content-length", "content-length-plus-sign", "field-name-space-before-colon")
+    with peers.peer(without_content) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+            fired = conformance.Fired()
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, fired,
+                progress=lambda _: None, selected=lambda family: family.id in wanted,
+            )  # fmt: skip
+            cases = conformance.score_suite(KNOWN, "rfc", "peer", evidence, fired).cases
+    assert cases["post-content-length"].word is Word.FAIL
+    found = cases["content-length-plus-sign"]
+    assert found.word is Word.NOT_APPLICABLE
+    assert found.actual.startswith("needs BASE-03, which is not accepted (400")
+    assert cases["field-name-space-before-colon"].word is not Word.NOT_APPLICABLE
+
+
+def test_a_close_that_is_announced_and_never_comes_is_waited_for_and_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(response_checks, "CLOSE_LATE_US", 2_000_000)
+    promise = peers.OK.replace(b"Content-Type", b"Connection: close\r\nContent-Type")
+    with peers.peer(peers.answering(promise)) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+            fired = conformance.Fired()
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, fired,
+                progress=lambda _: None, selected=lambda family: family.id == "connection-close",
+            )  # fmt: skip
+            result = conformance.score_suite(KNOWN, "rfc", "peer", evidence, fired)
+    assert result.answers["RESP-33"].words == {Level.MUST: {Word.FAIL: 1}}
+    assert result.cases["connection-close"].word is Word.FAIL

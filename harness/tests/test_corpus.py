@@ -116,6 +116,7 @@ def test_turns_wait_for_each_answer_and_stop_at_a_close() -> None:
         ("2*timeout.head_s", 40_000),
         ("past timeout.idle_s", 4000),
         ("past timeout.head_s", 24_000),
+        ("past timeout.idle_s|head_s", 24_000),
     ],
 )
 def test_a_wait_is_a_number_or_rests_on_a_declared_timeout(written: str, ms: int) -> None:

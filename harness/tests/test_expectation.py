@@ -29,6 +29,8 @@ VALUES = {"h": b"a:1", "octet": b"\xff"}
             (Answer("ACC", (Demand("field?", "x-a", "=", b"a"),)),))),
         ("413; beyond 4 5", Alternative((Answer("413", (Demand("beyond", "yes"),)),))),
         ("413; beyond 5 5", Alternative((Answer("413", (Demand("beyond"),)),))),
+        ("WAIT; no beyond 4 5", Alternative((Answer("WAIT", (Demand("beyond"),)),))),
+        ("WAIT; no beyond 5 5", Alternative((Answer("WAIT", (Demand("beyond", "yes"),)),))),
         ("413; beyond {limit.content_bytes} 5", Alternative((Answer("413", (Demand("beyond"),)),))),
         ("ACC; no field X-B", Alternative((Answer("ACC", (Demand("no field", "x-b"),)),))),
         (r"ACC; field X-A ~ a +{h}", Alternative(

@@ -276,6 +276,11 @@ def test_a_limit_that_is_not_exceeded_excuses_nothing() -> None:
     assert BAD.word("400; beyond 5 5") is Word.FAIL
 
 
+def test_waiting_for_more_than_the_server_takes_is_silence() -> None:
+    assert MUTE.word("WAIT; no beyond 5 5") is Word.PASS
+    assert MUTE.word("WAIT; no beyond 4 5") is Word.FAIL
+
+
 def test_authority_that_the_mirror_does_not_say_is_not_applicable() -> None:
     made = Talk(shown(authority=None), canary=OWN)
     assert made.word("ACC; authority a:1") is Word.NOT_APPLICABLE

@@ -330,6 +330,18 @@ def test_a_verdict_that_hangs_on_neighbours_fails() -> None:
     assert runners.same_verdicts_at_64(stage_of(answer).stage).word is Word.FAIL
 
 
+def test_one_verdict_of_many_that_hangs_on_neighbours_is_enough() -> None:
+    def answer(case: Case) -> tuple[bytes, End]:
+        spoiled = case.delivery.startswith("among") and case.id == "bad-333"
+        return (OK if spoiled else BAD), End.OPEN
+
+    made = stage_of(answer)
+    made.negatives = [negative(f"bad-{number}") for number in range(600)]
+    found = runners.same_verdicts_at_64(made.stage)
+    assert (found.word, "bad-333" in found.actual) == (Word.FAIL, True)
+    assert len(made.played) < 600 + 2 * 120, "not all of them alone"
+
+
 @pytest.mark.parametrize(
     ("received", "end", "word"),
     [

@@ -27,6 +27,8 @@ constexpr std::size_t kCarryBytesMax = 8 * 1024;
 constexpr int kEventsPerWait = 512;
 constexpr int kPoursPerTurn = 8;
 constexpr std::size_t kConnectsPerPause = 64;
+constexpr std::uint64_t kStallNs = 900'000'000;
+constexpr double kConnectRateMin = 500;
 constexpr time_t kConnectSecondsMax = 5;
 constexpr std::size_t kComplaintsMax = 5;
 constexpr std::size_t kGone = std::string_view::npos;
@@ -209,21 +211,34 @@ ssize_t LoadWorker::receive(Connection* connection, char* data, std::size_t size
   return recv(connection->fd, data, size, 0);
 }
 
+std::uint64_t ConnectPace::next_due_ns() const {
+  // In bunches: a sleep for each would take longer than the connect.
+  const std::size_t bunch = opened_ / kConnectsPerPause * kConnectsPerPause;
+  return start_ns_ + ns_of(static_cast<double>(bunch) / rate_);
+}
+
+void ConnectPace::opened(std::uint64_t begun_ns, std::uint64_t now_ns) {
+  ++opened_;
+  if (now_ns - begun_ns < kStallNs) return;
+  rate_ = std::max(rate_ / 2, std::min(rate_, kConnectRateMin));
+  start_ns_ = now_ns;
+  opened_ = 0;
+}
+
 void LoadWorker::connect_all() {
-  const double rate = plan_.connect_rate / static_cast<double>(plan_.threads);
-  const std::uint64_t start = monotonic_ns();
-  std::size_t tried = 0;
+  ConnectPace pace(plan_.connect_rate / static_cast<double>(plan_.threads), monotonic_ns());
   for (Connection& connection : connections_) {
-    if (tried != 0 && tried % kConnectsPerPause == 0) {
-      sleep_until_ns(start + ns_of(static_cast<double>(tried) / rate));
-    }
-    ++tried;
-    if (add_connection(&connection)) {
+    if (pace.next_due_ns() > monotonic_ns()) sleep_until_ns(pace.next_due_ns());
+    const std::uint64_t begun = monotonic_ns();
+    const bool is_open = add_connection(&connection);
+    const int error = errno;
+    pace.opened(begun, monotonic_ns());
+    if (is_open) {
       ++result_.established;
       continue;
     }
     if (result_.counts.complaints.empty()) {
-      result_.counts.complaints.push_back(std::string("connect: ") + std::strerror(errno));
+      result_.counts.complaints.push_back(std::string("connect: ") + std::strerror(error));
     }
     ++result_.counts.errors.connect;
     // A target that has never answered is not asked ten thousand times.

@@ -14,6 +14,23 @@
 
 namespace httpmark {
 
+// At what pace connections are opened. One that took as long as a lost SYN (RFC 6298: 1 s until it
+// is sent again) says that the listen queue was full: from there on it goes at half the pace, and
+// what was lost is not made up for, or the queue would be full again at once.
+class ConnectPace {
+ public:
+  ConnectPace(double rate, std::uint64_t now_ns) : rate_(rate), start_ns_(now_ns) {}
+
+  std::uint64_t next_due_ns() const;
+  void opened(std::uint64_t begun_ns, std::uint64_t now_ns);
+  double rate() const { return rate_; }
+
+ private:
+  double rate_;  // a second
+  std::uint64_t start_ns_;
+  std::size_t opened_ = 0;  // since start_ns_
+};
+
 class LoadWorker {
  public:
   // `verifiers`: one per request of the plan, each already acquainted with its response.

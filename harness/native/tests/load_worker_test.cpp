@@ -429,6 +429,25 @@ TEST(Processes, connections_and_rate_are_shared_out) {
   EXPECT_GT(result.cpu_ns, 0u);
 }
 
+TEST(ConnectPace, a_full_listen_queue_halves_it_and_nothing_is_made_up_for) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  ConnectPace pace(1000, 5 * kSecond);
+  EXPECT_EQ(pace.next_due_ns(), 5 * kSecond);
+  for (int i = 0; i < 640; ++i) pace.opened(5 * kSecond, 5 * kSecond + 1000);
+  EXPECT_EQ(pace.next_due_ns(), 5 * kSecond + 640'000'000);
+  EXPECT_EQ(pace.rate(), 1000);
+  pace.opened(6 * kSecond, 7 * kSecond + 20'000'000);  // a SYN was lost
+  EXPECT_EQ(pace.rate(), 500);
+  EXPECT_EQ(pace.next_due_ns(), 7 * kSecond + 20'000'000);
+  for (int i = 0; i < 64; ++i) pace.opened(8 * kSecond, 8 * kSecond);
+  EXPECT_EQ(pace.next_due_ns(), 7 * kSecond + 20'000'000 + 128'000'000);
+  pace.opened(8 * kSecond, 10 * kSecond);
+  EXPECT_EQ(pace.rate(), 500);  // slower would never end
+  ConnectPace slow(10, 0);
+  slow.opened(0, 2 * kSecond);
+  EXPECT_EQ(slow.rate(), 10);  // who asks for less gets it
+}
+
 TEST(Sources, connections_come_from_the_range_and_begin_where_they_are_told) {
   std::mutex mutex;
   std::set<std::uint32_t> seen;

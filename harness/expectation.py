@@ -1,7 +1,7 @@
 """Expectations as scenario files write them, read into alternatives of answers and demands.
 
 ``ACC; content hello > REJ; close`` is an alternative of two answers. The words are judged in
-``checks``; this module knows their spelling only. Texts are octets by ``notation``.
+``matching``; this module knows their spelling only. Texts are octets by ``notation``.
 """
 
 from __future__ import annotations

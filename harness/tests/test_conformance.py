@@ -3,6 +3,8 @@ alone gives the same result again."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import socket
 from pathlib import Path
 
@@ -343,3 +345,88 @@ def test_a_close_that_is_announced_and_never_comes_is_waited_for_and_fails(
             result = conformance.score_suite(KNOWN, "rfc", "peer", evidence, fired)
     assert result.answers["RESP-33"].words == {Level.MUST: {Word.FAIL: 1}}
     assert result.cases["connection-close"].word is Word.FAIL
+
+
+def _switches(*, accept: bytes = b"", always: bool = False) -> peers.Handler:
+    """A server of websockets at ``/websocket`` (RFC 6455 4.2), or one that makes mistakes.
+
+    :param accept: says this to every key.
+    :param always: switches whatever it is asked.
+    """
+
+    def refusal(line: bytes, fields: dict[bytes, list[bytes]]) -> bytes | None:
+        keys = fields.get(b"sec-websocket-key", [])
+        options = b",".join(fields.get(b"connection", [])).lower().replace(b" ", b"").split(b",")
+        protocols = b",".join(fields.get(b"upgrade", [])).lower().replace(b" ", b"").split(b",")
+        if b"content-length" in fields or not line.startswith(b"GET "):
+            return peers.BAD
+        if not line.endswith(b" HTTP/1.1") or b"upgrade" not in options:
+            return peers.BAD
+        if b"websocket" not in protocols or fields.get(b"sec-websocket-version") != [b"13"]:
+            return _REQUIRED
+        good = len(keys) == 1 and len(base64.b64decode(keys[0])) == 16
+        return None if good else peers.BAD
+
+    def handler(connection: socket.socket) -> None:
+        while octets := peers.head(connection):
+            line, *rest = octets.partition(b"\r\n\r\n")[0].split(b"\r\n")
+            fields: dict[bytes, list[bytes]] = {}
+            for one in rest:
+                name, _, value = one.partition(b":")
+                fields.setdefault(name.lower(), []).append(value.strip())
+            if b"/websocket" not in line:
+                connection.sendall(peers.OK)
+                continue
+            if not always and (said := refusal(line, fields)):
+                connection.sendall(said)
+                return
+            key = fields.get(b"sec-websocket-key", [b""])[0]
+            made = base64.b64encode(hashlib.sha1(key + _GUID).digest())
+            connection.sendall(
+                b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                b"Connection: Upgrade\r\nSec-WebSocket-Accept: " + (accept or made) + b"\r\n\r\n"
+            )
+            connection.recv(1)
+            return
+
+    return handler
+
+
+_REQUIRED = peers.BAD.replace(
+    b"400 Bad Request\r\n",
+    b"426 Upgrade Required\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n",
+).replace(b"Connection: close", b"Connection: close, upgrade")
+_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_NEVER = {"upgrade-not-in-connection", "upgrade-missing", "upgrade-unknown-protocol",
+          "upgrade-http-1-0", "websocket-post", "upgrade-h2c", "websocket-version-12",
+          "websocket-key-15-octets", "websocket-key-twice", "websocket-key-missing"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("handler", "failed"),
+    [
+        (_switches(), set()),
+        (
+            _switches(accept=b"c3VyZWx5IG5vdA=="),
+            {"websocket-handshake", "upgrade-capitals", "upgrade-among-options"},
+        ),
+        (_switches(always=True), _NEVER),
+    ],
+)
+def test_upgrades_are_judged_where_a_server_has_websockets(
+    handler: peers.Handler, failed: set[str], tmp_path: Path
+) -> None:
+    with peers.peer(handler) as peer:
+        target = conformance.Target(
+            name="peer", address="127.0.0.1", port=peer.port, host="a",
+            capabilities=("hello", "websocket"),
+        )  # fmt: skip
+        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, conformance.Fired(),
+                progress=lambda _: None, selected=lambda family: family.group == "UPG",
+            )  # fmt: skip
+            cases = conformance.score_suite(KNOWN, "rfc", "peer", evidence).cases
+    wrong = {id for id, verdict in cases.items() if verdict.word is Word.FAIL}
+    assert wrong == failed
+    assert cases["websocket-handshake"].word is not Word.NOT_APPLICABLE

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from httpmark.harness import catalogue
-from httpmark.harness.model import Case, Facts, Family, Op
+from httpmark.harness import catalogue, expectation, runners, talks
+from httpmark.harness.model import PLANTED, Case, Facts, Family, LoadPlan, Op, Requirement
 
 GOLDEN = Path(__file__).parent / "golden" / "slugs.json"
 
@@ -219,3 +219,26 @@ def add() -> None:
 
 if __name__ == "__main__":
     add()
+
+
+def test_the_schema_names_every_key_word_and_program() -> None:
+    text = (catalogue.FOLDER / "README.md").read_text("utf-8")
+    code = re.findall(r"`([^`]+)`", text)
+
+    def is_named(word: str) -> bool:
+        return any(re.search(rf"(?<![\w-]){re.escape(word)}(?!\w)", one) for one in code)
+
+    written = (
+        catalogue._CaseText, catalogue._CasesText, catalogue._FamilyText, catalogue._ClassText,
+        LoadPlan, Requirement,
+    )  # fmt: skip
+    keys = {key for kind in written for key in kind.__struct_encode_fields__} - {"source", "name"}
+    words = {*expectation.WORDS, *expectation.ENDS, *expectation._BARE, *expectation._TEXT}
+    others = {*expectation._FIELDS, *catalogue.CAPABILITIES, *PLANTED, *catalogue.SUITES}
+    assert [word for word in sorted({*keys, *words, *others}) if not is_named(word)] == []
+
+
+def test_programs_and_judgements_are_used_by_name_and_none_is_left_over() -> None:
+    text = "".join(path.read_text("utf-8") for path in catalogue.FOLDER.rglob("*.toml"))
+    assert set(re.findall(r'runner = "(\w+)"', text)) == runners.RUNNERS.keys()
+    assert set(re.findall(r"talk\.(\w+)", text)) == talks.TALKS.keys()

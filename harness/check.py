@@ -56,6 +56,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     serve: str | None = None  # a command with {port}; started, tested and stopped
     cacert: Path | None = None  # what the certificate of an https target is verified against
     rerun: Path | None = None  # a run folder whose failures are taken
+    jobs: int | None = None  # at most so many connections at once
 
 
 def _target(
@@ -192,7 +193,7 @@ class Checker:
         target = _target(
             self.address, path=self.options.path, host=self.options.host, cacert=self.options.cacert
         )
-        target = msgspec.structs.replace(target, death=death)
+        target = msgspec.structs.replace(target, death=death, jobs=self.options.jobs)
         if conformance.hello(target) is None:
             raise Unusable(f"{self.options.target}: nothing answers there: is the server running?")
         declared = self.manifest

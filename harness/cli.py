@@ -463,6 +463,7 @@ def compare_command(
 @click.option("--path", default="/hello", help="A path that answers 2xx to GET, whatever follows.")
 @click.option("--host", help="The Host value; by default that of TARGET.")
 @_file("--cacert", "cacert", "Verify the certificate of an https TARGET against these.")
+@click.option("--jobs", type=click.IntRange(1, 256), help="At most so many connections at once.")
 @click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
 @click.option(
     "--ruleset", type=click.Choice(gates.RULESETS), default="rfc", help="What counts as failed."
@@ -501,6 +502,7 @@ def check_command(
     path: str,
     host: str | None,
     cacert: Path | None,
+    jobs: int | None,
     allow_remote: bool,
     ruleset: str,
     fail_under: float | None,
@@ -543,6 +545,7 @@ def check_command(
         ruleset=ruleset,
         manifest=manifest,
         cacert=cacert,
+        jobs=jobs,
         serve=serve,
         rerun=rerun,
     )

@@ -77,6 +77,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     death: Callable[[], str | None] = lambda: None  # why it is dead; None while it lives
 
     unix: str | None = None  # the path of a Unix socket, instead of address and port
+    jobs: int | None = None  # at most so many connections at once
     tls: bool = False
     ca_file: str | None = None  # what the certificate is verified against
     limits: dict[str, int | None] = {}
@@ -108,7 +109,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def probe(self, *, in_flight: int = IN_FLIGHT) -> Probe:
         """A probe that plays cases against it."""
         return Probe(
-            self.address, self.port, in_flight=in_flight,
+            self.address, self.port, in_flight=min(in_flight, self.jobs or in_flight),
             unix=self.unix, tls=self.tls, ca_file=self.ca_file,
         )  # fmt: skip
 

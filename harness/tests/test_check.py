@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +76,31 @@ def test_controls_alone_are_judged(tmp_path: Path, handler: peers.Handler) -> No
         result = check.Checker(options, Said()).check()
     code = gates.exit_code(result, gates.findings(result), gate=gates.Gate())
     assert code == (0 if handler is peers.naive else 3)
+
+
+@pytest.mark.parametrize(("jobs", "most"), [(1, 1), (None, 64)])
+def test_no_more_connections_than_jobs(tmp_path: Path, jobs: int | None, most: int) -> None:
+    under_way: set[int] = set()
+    seen: list[int] = []
+
+    def counted(connection: socket.socket) -> None:
+        under_way.add(connection.fileno())
+        seen.append(len(under_way))
+        try:
+            peers.answering(peers.OK)(connection)
+        finally:
+            under_way.discard(connection.fileno())
+
+    with peers.peer(counted) as peer:
+        options = check.Options(
+            target=f"127.0.0.1:{peer.port}", suites=("rfc",), out=tmp_path / "run", jobs=jobs,
+            cases=("MTH-1*",),
+        )  # fmt: skip
+        check.Checker(options, Said()).check()
+    # One that ends may be noticed after the next has begun.
+    assert max(seen) <= 2 * most
+    assert len(seen) > 10
+    assert jobs is not None or max(seen) > 2
 
 
 @pytest.fixture(scope="module")

@@ -167,6 +167,14 @@ def hello(target: Target, *, deadline_s: float = 2.0) -> bytes | None:
     return target.ask(request.encode("latin-1"), deadline_s=deadline_s)
 
 
+def accepts(target: Target, *, deadline_s: float = 2.0) -> bool:
+    """Whether one plain request draws a 2xx: silence and a refusal are no life."""
+    return _ACCEPTED.match(hello(target, deadline_s=deadline_s) or b"") is not None
+
+
+_ACCEPTED = re.compile(rb"HTTP/1\.[01] 2")
+
+
 def fire(
     catalogue: Catalogue,
     suite: str,
@@ -291,7 +299,7 @@ def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
                 "latin-1"
             )
         )
-        if re.match(rb"HTTP/1\.[01] 2", octets or b"") is None:
+        if _ACCEPTED.match(octets or b"") is None:
             return False
     return True
 
@@ -538,7 +546,7 @@ def _run(
             case=case,
             facts=facts,
             fire=functools.partial(_played, target, evidence, fired),
-            alive=lambda: hello(target) is not None,
+            alive=lambda: accepts(target),
             pids=target.pids,
             flood=target.flood,
             trickle=target.trickle,

@@ -466,6 +466,9 @@ def same_verdicts_at_64(stage: Stage) -> Found:
         one for number, one in enumerate(all_of_them) if number % step == 0 or id(one) in doubted
     ]
     alone = stage.fire(_named((one.case for one in chosen), "alone"), 1)
+    if not stage.alive():
+        # Silence is like silence.
+        return Found(Word.FAIL, "the server does not answer any more")
     others = [
         one.case.id
         for one, exchange in zip(chosen, alone, strict=True)

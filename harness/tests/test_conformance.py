@@ -430,3 +430,19 @@ def test_upgrades_are_judged_where_a_server_has_websockets(
     wrong = {id for id, verdict in cases.items() if verdict.word is Word.FAIL}
     assert wrong == failed
     assert cases["websocket-handshake"].word is not Word.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(
+    ("handler", "alive"),
+    [
+        (peers.answering(peers.OK), True),
+        (peers.answering(peers.BAD), False),
+        (peers.closing(b""), False),
+        (peers.mute, False),
+    ],
+)
+def test_a_mute_server_is_not_alive(handler: peers.Handler, alive: bool) -> None:
+    with peers.peer(handler) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        assert conformance.accepts(target, deadline_s=0.3) is alive
+    assert not conformance.accepts(target, deadline_s=0.3)

@@ -267,7 +267,7 @@ def test_a_server_that_lives_passes(runner: runners.Runner) -> None:
     assert made.played
 
 
-@pytest.mark.parametrize("runner", [*LIVENESS, runners.slow_readers])
+@pytest.mark.parametrize("runner", [*LIVENESS, runners.slow_readers, runners.same_verdicts_at_64])
 def test_a_server_that_does_not_answer_afterwards_fails(runner: runners.Runner) -> None:
     made = stage_of(lambda _: (BAD, End.CLOSED))
     made.alive = False

@@ -8,7 +8,6 @@ A :class:`Message` knows what it means, so that an answer can be compared with i
 from __future__ import annotations
 
 import itertools
-import re
 
 import msgspec
 from hypothesis import strategies as st
@@ -143,7 +142,4 @@ def mutated(draw: st.DrawFn, *, host: bytes, place: bytes) -> bytes:
             return octets[:spot] + draw(st.sampled_from(_SPECIAL)) + octets[spot + 1 :]
 
 
-# A Content-Length, or what looks like a chunk size; where neither is, the version's minor.
-_LENGTH = re.compile(rb"(?:Content-Length: |\r\n(?=[0-9a-f]+\r\n)|HTTP/1\.)([0-9a-f]+)")
-_LENGTHS = (b"+n", b"-n", b"0xn", b"n ", b" n", b"0n", b"nx", b"n,n", b"n, n", b"1n", b"", b"n;a")
 _MUTATIONS = ("delete", "double", "swap", "insert", "splice", "length", "delimiter")

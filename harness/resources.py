@@ -31,6 +31,7 @@ _CGROUP_PARTS = frozenset(
 _STRANGERS_MAX = 0.10
 _DESCRIPTORS_KEPT = 256
 _SEGMENTS_MIN = 10_000
+_TICKS_MIN = 10
 _CONNTRACK_KEPT = 16_384
 # A connection with both ends: the kernel's 8 KiB, and what greedy servers keep for one.
 _CONNECTION_KB = 40
@@ -101,9 +102,12 @@ def context_switches(pids: Iterable[int]) -> int | None:
 
 
 def steal_ratio(before: tuple[int, int], after: tuple[int, int]) -> float | None:
-    """The share of all CPUs' time that the hypervisor took between two :func:`cpu_clock`."""
+    """The share of all CPUs' time that the hypervisor took between two :func:`cpu_clock`.
+
+    None below ten ticks: of so few one alone would be a theft.
+    """
     total = after[1] - before[1]
-    return (after[0] - before[0]) / total if total > 0 else None
+    return (after[0] - before[0]) / total if total >= _TICKS_MIN else None
 
 
 def cpu_clock() -> tuple[int, int]:

@@ -24,9 +24,11 @@ namespace {
 
 constexpr unsigned kQueueSize = 1024;
 constexpr unsigned kCompletionsSize = 8192;
-// A power of two, and more than one wait hands out: a receive that finds none has to be armed anew.
-constexpr unsigned kReceiveBuffers = 64;
-constexpr std::size_t kReceiveSize = 16 * 1024;
+// A power of two, and more than one wait hands out as a rule: a receive that finds none has to be
+// armed anew. All of them can hold octets of one client that pipelines and does not read, which
+// have to be kept: so no more, and no larger, than pays.
+constexpr unsigned kReceiveBuffers = 32;
+constexpr std::size_t kReceiveSize = 12 * 1024;
 constexpr unsigned kSendBuffers = 32;
 constexpr std::size_t kSendSize = 64 * 1024;
 constexpr std::size_t kPeersChunk = 1024;

@@ -118,8 +118,8 @@ _REG_NAME = rb"(?:" + _octet_class(UNRESERVED | SUB_DELIMS) + rb"|" + _PCT + rb"
 _IP_LITERAL = rb"\[(?:[0-9A-Fa-f]*:[0-9A-Fa-f:.]+|[vV][0-9A-Fa-f]+\.[!$&-.0-;=A-Z_a-z~]+)\]"
 # RFC 9110 7.2 with RFC 3986 3.2.2; the empty value is left out
 HOST = re.compile(rb"(?:" + _IP_LITERAL + rb"|" + _REG_NAME + rb")(?::[0-9]*)?")
-# Possessive, which changes nothing where what follows cannot begin alike: a repeat that is kept open
-# takes 120 octets of memory for each octet, and targets have megabytes.
+# Possessive, which changes nothing where what follows cannot begin alike: a repeat that is kept
+# open takes 120 octets of memory for each octet, and targets have megabytes.
 _PATH_QUERY = (
     rb"(?:" + _octet_class(PCHAR | frozenset(b"/")) + rb"++|" + _PCT + rb")*+"
     rb"(?:\?(?:" + _octet_class(TARGET) + rb"++|" + _PCT + rb")*+)?"

@@ -227,13 +227,13 @@ def rejudge(path: Path) -> Run:
                 for suite, before in entry.compliance.suites.items()
             }
             judged.append(msgspec.structs.replace(entry, compliance=Compliance(suites)))
-    return _ranked(
+    return ranked(
         msgspec.structs.replace(run, servers=tuple(judged), catalogue_version=known.version)
     )
 
 
-def _ranked(run: Run) -> Run:
-    """Rank cost per profile: only servers that passed their controls, by disjoint intervals."""
+def ranked(run: Run) -> Run:
+    """Rank cost per profile: only servers that kept what is mandatory, by disjoint intervals."""
     excluded = {}
     for entry in run.servers:
         if entry.control:
@@ -241,6 +241,8 @@ def _ranked(run: Run) -> Run:
         for suite, scored in entry.compliance.suites.items():
             if scored.controls is None or scored.controls.failed or not scored.controls.passed:
                 excluded[entry.name] = f"not ranked: positive controls of {suite} not passed"
+            elif failed := (scored.must or {}).get("failed", 0):
+                excluded[entry.name] = f"not ranked: {failed} of the MUSTs of {suite} not kept"
         if entry.died:
             excluded[entry.name] = "not ranked: it died"
     by_key: dict[tuple[str, str], dict[str, LoadResult]] = {}
@@ -651,7 +653,7 @@ class Runner:
                     memory_reason=None if memories else entry.unavailable or "never measured",
                 )
             )
-        return _ranked(
+        return ranked(
             Run(
                 schema_version=SCHEMA_VERSION,
                 catalogue_version=self.catalogue.version,

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from httpmark.harness import run
-from httpmark.harness.model import Deliveries, HarnessError, Run
+from httpmark.harness.model import Compliance, Deliveries, HarnessError, Run
 
 from .test_manners import own_port
 from .test_manners import run as command
@@ -75,6 +75,33 @@ def test_a_control_is_never_ranked(finished: Path) -> None:
     null = next(server for server in run.read(finished).servers if server.name == "null")
     assert null.control
     assert all(load.cost_rank is None for load in null.load)
+
+
+def test_who_does_not_keep_what_is_mandatory_is_shown_and_not_ranked(finished: Path) -> None:
+    result = run.read(finished)
+    (name,) = (server.name for server in result.servers if server.name == "nginx")
+    for must, reason in (
+        ({"passed": 60, "failed": 3}, "not ranked: 3 of the MUSTs of rfc not kept"),
+        ({"passed": 63, "failed": 0, "warn": 2}, None),
+    ):
+        changed = [
+            msgspec.structs.replace(
+                server,
+                compliance=Compliance(
+                    {
+                        **server.compliance.suites,
+                        "rfc": msgspec.structs.replace(server.compliance.suites["seed"], must=must),
+                    }
+                ),
+            )
+            for server in result.servers
+            if server.name == name
+        ]
+        (again,) = run.ranked(msgspec.structs.replace(result, servers=tuple(changed))).servers
+        for before, load in zip(changed[0].load, again.load, strict=True):
+            assert load.cpu_ns_per_request == before.cpu_ns_per_request
+            assert load.cost_rank_reason == reason
+            assert (load.cost_rank is None) == (reason is not None)
 
 
 def test_judging_again_changes_nothing(finished: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,7 @@ from httpmark.harness import (
     delivery,
     discovery,
     environment,
+    grammar,
     run,
     runtime,
     servers,
@@ -57,6 +58,32 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     cacert: Path | None = None  # what the certificate of an https target is verified against
     rerun: Path | None = None  # a run folder whose failures are taken
     jobs: int | None = None  # at most so many connections at once
+    header: tuple[str, ...] = ()  # field lines that go behind every Host line
+
+
+_FRAMING = frozenset({
+    "host", "connection", "content-length", "transfer-encoding", "trailer", "te", "expect",
+    "upgrade",
+})  # fmt: skip
+
+
+def field_lines(given: Iterable[str]) -> tuple[str, ...]:
+    """The lines of ``--header``, each a field line that says nothing of framing or of the target.
+
+    :raises HarnessError: another line, named.
+    """
+    lines = tuple(given)
+    for line in lines:
+        try:
+            octets = line.encode("latin-1") + b"\r\n"
+        except UnicodeEncodeError:
+            octets = b""
+        if grammar.FIELD_LINES.fullmatch(octets) is None or octets.count(b"\n") != 1:
+            raise HarnessError(f"--header: {line!r} is no field line; write 'Name: value'")
+        name = line.partition(":")[0]
+        if name.lower() in _FRAMING:
+            raise HarnessError(f"--header: {name} is what the cases are about; leave it out")
+    return lines
 
 
 def _target(
@@ -193,7 +220,9 @@ class Checker:
         target = _target(
             self.address, path=self.options.path, host=self.options.host, cacert=self.options.cacert
         )
-        target = msgspec.structs.replace(target, death=death, jobs=self.options.jobs)
+        target = msgspec.structs.replace(
+            target, death=death, jobs=self.options.jobs, header=self.options.header
+        )
         if conformance.hello(target) is None:
             raise Unusable(f"{self.options.target}: nothing answers there: is the server running?")
         declared = self.manifest

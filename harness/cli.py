@@ -462,6 +462,9 @@ def compare_command(
 @_file("--manifest", "manifest", "What TARGET can do: the keys of a server.toml.")
 @click.option("--path", default="/hello", help="A path that answers 2xx to GET, whatever follows.")
 @click.option("--host", help="The Host value; by default that of TARGET.")
+@click.option(
+    "--header", multiple=True, metavar="LINE", help="A field line for every request; repeatable."
+)
 @_file("--cacert", "cacert", "Verify the certificate of an https TARGET against these.")
 @click.option("--jobs", type=click.IntRange(1, 256), help="At most so many connections at once.")
 @click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
@@ -501,6 +504,7 @@ def check_command(
     manifest: Path | None,
     path: str,
     host: str | None,
+    header: tuple[str, ...],
     cacert: Path | None,
     jobs: int | None,
     allow_remote: bool,
@@ -538,6 +542,7 @@ def check_command(
         full=full and not quick,
         path=path,
         host=host,
+        header=check.field_lines(header),
         allow_remote=allow_remote,
         out=out,
         cases=cases,

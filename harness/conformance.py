@@ -84,6 +84,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     timeouts: dict[str, float | None] = {}
     answers_1_0_as_1_0: bool = False
     values: dict[str, str] = {}  # names of planted files and the like
+    header: tuple[str, ...] = ()  # field lines that go behind every Host line
 
     def facts(self) -> Facts:
         """What scenario texts and verdicts need to know of it."""
@@ -97,6 +98,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             timeouts=self.timeouts,
             answers_1_0_as_1_0=self.answers_1_0_as_1_0,
             values=self.values,
+            header=self.header,
         )
 
     def ask(self, octets: bytes, *, deadline_s: float) -> bytes | None:
@@ -163,7 +165,8 @@ class Fired(msgspec.Struct, kw_only=True):
 
 def hello(target: Target, *, deadline_s: float = 2.0) -> bytes | None:
     """The answer to one plain request; None when no connection could be made."""
-    request = f"GET {target.path} HTTP/1.1\r\nHost: {target.host}\r\nConnection: close\r\n\r\n"
+    lines = target.facts().host_lines
+    request = f"GET {target.path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n"
     return target.ask(request.encode("latin-1"), deadline_s=deadline_s)
 
 
@@ -295,7 +298,7 @@ def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
     """
     for target in (f"{facts.path}-any?of=them", "/any/of/them"):
         octets = ask(
-            f"GET {target} HTTP/1.1\r\nHost: {facts.host}\r\nConnection: close\r\n\r\n".encode(
+            f"GET {target} HTTP/1.1\r\n{facts.host_lines}Connection: close\r\n\r\n".encode(
                 "latin-1"
             )
         )

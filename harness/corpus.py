@@ -178,6 +178,7 @@ def values(rule: Rule, facts: Facts, case: str) -> dict[str, notation.Value | No
             else f"/{where}"
         ).encode("latin-1"),
         "h": facts.host.encode("latin-1"),
+        _HEADER: "".join(f"{line}\r\n" for line in facts.header).encode("latin-1"),
         "host": _host(facts.host).encode("latin-1"),
         "port": b"%d" % facts.port,
         "scheme": facts.scheme.encode("latin-1"),
@@ -192,6 +193,22 @@ def values(rule: Rule, facts: Facts, case: str) -> dict[str, notation.Value | No
     return known
 
 
+_HEADER = "header"
+_HOST_LINE = r"Host: {h}\r\n"
+
+
+def _octets(text: str, known: dict[str, notation.Value | None]) -> bytes:
+    """What a text stands for, with the field lines of the target behind every Host line.
+
+    They are put into the text, so that lengths computed from it count them.
+
+    :raises notation.Unknown: the text asks for a value that is not known.
+    """
+    if known.get(_HEADER):
+        text = text.replace(_HOST_LINE, f"{_HOST_LINE}{{{_HEADER}}}")
+    return notation.expand(text, known)
+
+
 def _host(host: str) -> str:
     """A Host value without its port."""
     return re.sub(r":[0-9]*$", "", host) if not host.endswith("]") else host
@@ -201,9 +218,7 @@ def canary(facts: Facts, case: str) -> bytes:
     """The valid request that names a case; answered as itself, it shows that both ends agree."""
     where = "/mirror" if "mirror" in facts.capabilities else facts.path
     mark = "&" if "?" in where else "?"
-    return f"GET {where}{mark}canary-{case} HTTP/1.1\r\nHost: {facts.host}\r\n\r\n".encode(
-        "latin-1"
-    )
+    return f"GET {where}{mark}canary-{case} HTTP/1.1\r\n{facts.host_lines}\r\n".encode("latin-1")
 
 
 def inapplicable(rule: Rule, facts: Facts) -> str | None:
@@ -238,7 +253,7 @@ def cases(family: str, rule: Rule, facts: Facts, *, step: int = 1) -> Iterator[C
 def _quick(family: str, rule: Rule, facts: Facts, name: str, step: int) -> Iterator[Case]:
     """The same for the large families: one text, one place where it varies."""
     known = values(rule, facts, "")
-    text = notation.expand(rule.sends[0], {**known, name: _MARK})
+    text = _octets(rule.sends[0], {**known, name: _MARK})
     before, _, after = text.partition(_MARK)
     where = place(rule, facts)
     for variation in variations(rule, step):
@@ -256,7 +271,7 @@ def _case(family: str, rule: Rule, facts: Facts, variation: Variation) -> Case:
     number = variant(rule, variation.values) if rule.classes else -1
     if rule.steps:
         return _scripted(id, family, rule, facts, where, known, number)
-    octets = [notation.expand(text, known) for text in rule.sends]
+    octets = [_octets(text, known) for text in rule.sends]
     return _built(id, family, rule, facts, where, octets, number, known)
 
 
@@ -269,7 +284,7 @@ def case_values(
     """
     known = {**values(rule, facts, case), **varied}
     for name, text in rule.let:
-        known[name] = notation.expand(text, known)
+        known[name] = _octets(text, known)
     return known
 
 
@@ -299,7 +314,7 @@ def _built(
         answers = rule.answers if number < 0 else max(rule.answers, rule.classes[number].answers)
         steps += [_await(rule, methods, index) for index in range(answers)]
     if rule.complete is not None:
-        steps.append(Step(Op.SEND, notation.expand(rule.complete, known or {}), if_unanswered=True))
+        steps.append(Step(Op.SEND, _octets(rule.complete, known or {}), if_unanswered=True))
         steps.append(Step(Op.AWAIT, wait_ms=rule.answer_ms, kind=0, if_unanswered=True))
     mine = b""
     if canary_mode == "after":
@@ -372,7 +387,7 @@ def _scripted(
 ) -> Case:
     """The steps a scenario states one by one (scenarios/README.md)."""
     first = next((text for text in rule.steps if "send " in text), "")
-    octets = notation.expand(first.partition("send ")[2], known)
+    octets = _octets(first.partition("send ")[2], known)
     methods = _methods(rule, octets)
     steps: list[Step] = []
     awaited = 0
@@ -387,7 +402,7 @@ def _scripted(
             steps.append(
                 Step(
                     Op.SEND,
-                    notation.expand(argument, known),
+                    _octets(argument, known),
                     if_open=opened,
                     if_unanswered=unanswered,
                 )
@@ -395,7 +410,7 @@ def _scripted(
         elif op == "drip":
             match = _DRIP.fullmatch(argument)
             assert match is not None, text
-            drop = Step(Op.SEND, notation.expand(match[1], known), if_open=True)
+            drop = Step(Op.SEND, _octets(match[1], known), if_open=True)
             every = max(milliseconds(match[2], facts), 1)
             times = milliseconds(match[3], facts) // every
             steps += [drop, Step(Op.WATCH, wait_ms=every, if_open=True)] * times

@@ -24,8 +24,9 @@ def _ask(
     target: conformance.Target, line: str, *fields: str, content: bytes = b""
 ) -> reader.Response | None:
     """The answer to one plain request, or None where there is no strict one."""
-    head = "\r\n".join((f"{line} HTTP/1.1", f"Host: {target.host}", *fields, "Connection: close"))
-    octets = target.ask(head.encode("latin-1") + b"\r\n\r\n" + content, deadline_s=_DEADLINE_S)
+    own = "".join(f"{field}\r\n" for field in (*fields, "Connection: close"))
+    head = f"{line} HTTP/1.1\r\n{target.facts().host_lines}{own}\r\n".encode("latin-1")
+    octets = target.ask(head + content, deadline_s=_DEADLINE_S)
     if not octets:
         return None
     method = line.partition(" ")[0].encode("latin-1")
@@ -83,7 +84,7 @@ def _echo(target: conformance.Target) -> bool:
 
 def _websocket(target: conformance.Target) -> bool:
     octets = target.ask(
-        f"GET /websocket HTTP/1.1\r\nHost: {target.host}\r\nConnection: Upgrade\r\n"
+        f"GET /websocket HTTP/1.1\r\n{target.facts().host_lines}Connection: Upgrade\r\n"
         "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode("latin-1"),
         deadline_s=0.5,

@@ -70,7 +70,7 @@ def _taken(ask: Ask, facts: Facts, message: Callable[[Facts, int], bytes], size:
 
 
 def _head(facts: Facts, line: str, fields: bytes) -> bytes:
-    return f"{line} HTTP/1.1\r\nHost: {facts.host}\r\n".encode("latin-1") + fields + b"\r\n"
+    return f"{line} HTTP/1.1\r\n{facts.host_lines}".encode("latin-1") + fields + b"\r\n"
 
 
 def _target(facts: Facts, size: int) -> bytes:

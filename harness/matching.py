@@ -163,12 +163,9 @@ def _leaked(shown: Mirror, case: Case) -> bool:
     """Whether the canary was understood with content, or with fields that only the case sent."""
     if shown.content:
         return True
-    sent = case.sent.lower()
-    own = {b"host", b"connection"}
-    return any(
-        name.lower() not in own and b"\n" + name.lower() + b":" in sent
-        for name, _ in shown.fields or ()
-    )
+    sent, own = case.sent.lower(), case.canary.lower() + b"\nconnection:"
+    lines = (b"\n" + name.lower() + b":" for name, _ in shown.fields or ())
+    return any(line in sent and line not in own for line in lines)
 
 
 class _Look:

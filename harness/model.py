@@ -162,6 +162,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     timeouts: dict[str, float | None] = {}  # declared, seconds; the words of servers.TIMEOUTS
     answers_1_0_as_1_0: bool = False
     values: dict[str, str] = {}  # names of planted files and the like
+    header: tuple[str, ...] = ()  # field lines that go behind every Host line
+
+    @property
+    def host_lines(self) -> str:
+        """The Host line, the field lines that go with it, and their CRLFs."""
+        return "".join(f"{line}\r\n" for line in (f"Host: {self.host}", *self.header))
 
 
 class Case(msgspec.Struct, frozen=True):

@@ -54,7 +54,7 @@ def learned(ask: Ask, facts: Facts) -> dict[str, str]:
     """
     if "static" not in facts.capabilities:
         return {}
-    request = f"GET /static/ok.html HTTP/1.1\r\nHost: {facts.host}\r\nConnection: close\r\n\r\n"
+    request = f"GET /static/ok.html HTTP/1.1\r\n{facts.host_lines}Connection: close\r\n\r\n"
     try:
         answer = reader.read(ask(request.encode("latin-1")) or b"", ended=True)
     except (reader.Malformed, reader.Incomplete):

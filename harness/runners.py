@@ -242,9 +242,9 @@ def clean_neighbours(stage: Stage) -> Found:
     mark = "&" if "?" in place else "?"
 
     def clean(number: int) -> Case:
-        request = (
-            f"GET {place}{mark}clean-{number} HTTP/1.1\r\nHost: {facts.host}\r\n\r\n"
-        ).encode("latin-1")
+        request = (f"GET {place}{mark}clean-{number} HTTP/1.1\r\n{facts.host_lines}\r\n").encode(
+            "latin-1"
+        )
         steps = [Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)]
         steps += [Step(Op.PAUSE, wait_ms=5), Step(Op.SEND, request, if_open=True)]
         steps += [Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS, if_open=True)]
@@ -376,7 +376,8 @@ def follow_redirect(stage: Stage) -> Found:
     target = (elsewhere[2] if elsewhere is not None else places[0].partition(b"#")[0]) or b"/"
     if not target.startswith(b"/"):
         return Found(Word.PASS, told)  # relative to what was asked: a client stays below it
-    request = b"GET %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (target, stage.facts.host.encode("latin-1"))
+    lines = stage.facts.host_lines.encode("latin-1")
+    request = b"GET %s HTTP/1.1\r\n%s\r\n" % (target, lines)
     steps = [Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)]
     followed = _talk(case, steps)
     after = stage.fire(_named([followed], "followed"), 1)[0]
@@ -486,7 +487,7 @@ def valid_load_among_bad_requests(stage: Stage) -> Found:
 
     def valid(number: int) -> Case:
         request = (
-            f"GET {place}{mark}valid-{number} HTTP/1.1\r\nHost: {stage.facts.host}\r\n\r\n"
+            f"GET {place}{mark}valid-{number} HTTP/1.1\r\n{stage.facts.host_lines}\r\n"
         ).encode("latin-1")
         steps = [Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)]
         return msgspec.structs.replace(_talk(stage.case, steps), methods=(b"GET",))
@@ -519,9 +520,8 @@ _MARKUP = b'"><script>alert(1)</script>'
 
 def markup_in_every_place(stage: Stage) -> Found:
     """A script in target, method, field name, Host or Expect comes back escaped, or not at all."""
-    host = stage.facts.host.encode("latin-1")
     path = stage.facts.path.encode("latin-1")
-    line = b" HTTP/1.1\r\nHost: " + host + b"\r\n"
+    line = b" HTTP/1.1\r\n" + stage.facts.host_lines.encode("latin-1")
     messages = {
         "the target": b"GET /" + _MARKUP + line + b"\r\n",
         "the method": _MARKUP + b" " + path + line + b"\r\n",

@@ -71,9 +71,9 @@ def _by_timing(planned: Planned) -> bool:
 def before(case: Case, facts: Facts) -> bytes:
     """A whole request with content, at the case's place."""
     place = facts.path if case.place == "hello" else f"/{case.place}"
-    return (
-        f"POST {place} HTTP/1.1\r\nHost: {facts.host}\r\nContent-Length: 5\r\n\r\nhello"
-    ).encode("latin-1")
+    return (f"POST {place} HTTP/1.1\r\n{facts.host_lines}Content-Length: 5\r\n\r\nhello").encode(
+        "latin-1"
+    )
 
 
 def fire(

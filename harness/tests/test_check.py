@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from httpmark.harness import binaries, certificates, check, gates
-from httpmark.harness.model import Run, Word
+from httpmark.harness.model import HarnessError, Run, Word
 
 from . import peers
 
@@ -76,6 +76,44 @@ def test_controls_alone_are_judged(tmp_path: Path, handler: peers.Handler) -> No
         result = check.Checker(options, Said()).check()
     code = gates.exit_code(result, gates.findings(result), gate=gates.Gate())
     assert code == (0 if handler is peers.naive else 3)
+
+
+def keyed(connection: socket.socket) -> None:
+    """Knows only those who bring the key."""
+    while request := peers.head(connection):
+        if b"\r\nX-Key: k\r\n" not in request:
+            connection.sendall(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n")
+        else:
+            connection.sendall(peers.OK)
+
+
+@pytest.mark.parametrize(("header", "code"), [(("X-Key: k",), 0), ((), 3)])
+def test_field_lines_go_with_every_request(
+    tmp_path: Path, header: tuple[str, ...], code: int
+) -> None:
+    with peers.peer(keyed) as peer:
+        options = check.Options(
+            target=f"127.0.0.1:{peer.port}", suites=("seed",), cases=("CTRL",), header=header,
+            out=tmp_path / "run",
+        )  # fmt: skip
+        result = check.Checker(options, Said()).check()
+    assert gates.exit_code(result, gates.findings(result), gate=gates.Gate()) == code
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("X-Key", "no field line"),
+        (": 1", "no field line"),
+        ("X-Key: a\r\nX-B: 1", "no field line"),
+        ("X-Key: \u20ac", "no field line"),
+        ("Host: b", "what the cases are about"),
+        ("content-length: 1", "what the cases are about"),
+    ],
+)
+def test_lines_that_would_spoil_the_cases_are_refused(line: str, said: str) -> None:
+    with pytest.raises(HarnessError, match=said):
+        check.field_lines((line,))
 
 
 @pytest.mark.parametrize(("jobs", "most"), [(1, 1), (None, 64)])

@@ -145,6 +145,24 @@ def test_a_limit_that_is_not_declared_is_never_sent_as_its_name() -> None:
     assert case.sent.startswith(b"GET /aaa ")
 
 
+def test_field_lines_of_the_target_go_behind_every_host_line_and_count() -> None:
+    inner = r"GET /in HTTP/1.1\r\nHost: {h}\r\n\r\n"
+    send = r"POST {p} HTTP/1.1\r\nHost: {h}\r\nContent-Length: {#inner}\r\n\r\n{inner}"
+    rule = corpus.Rule(sends=(send,), let=(("inner", inner),), canary="after")
+    (case,) = corpus.cases("c", rule, Facts(host="h", header=("X-Key: 1", "X-B: 2")))
+    lines = b"Host: h\r\nX-Key: 1\r\nX-B: 2\r\n"
+    within = b"GET /in HTTP/1.1\r\n" + lines + b"\r\n"
+    own = b"POST /hello HTTP/1.1\r\n" + lines + b"Content-Length: %d\r\n\r\n" % len(within)
+    assert case.sent == own + within + case.canary
+    assert lines in case.canary
+    # The families that are made by one template, too.
+    rule = corpus.Rule(
+        sends=(r"GET {p}?{octet} HTTP/1.1\r\nHost: {h}\r\n\r\n",), octets=frozenset(b"abc")
+    )
+    for case in corpus.cases("c", rule, Facts(host="h", header=("X-Key: 1",))):
+        assert case.sent.endswith(b"\r\nHost: h\r\nX-Key: 1\r\n\r\n")
+
+
 def test_more_octets_than_a_message_may_have_make_a_case_inapplicable() -> None:
     rule = corpus.Rule(sends=("{limit.content_bytes*a}",))
     told = corpus.inapplicable(rule, Facts(host="h", limits={"content_bytes": 1 << 40}))

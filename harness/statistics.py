@@ -329,6 +329,16 @@ def drift(values: Sequence[float]) -> Drift | None:
     return Drift(math.exp(line[0] * (count - 1)), math.erfc(z / math.sqrt(2)))
 
 
+def chance_apart(pairs: int, *, level: float = 0.95) -> float:
+    """How often an interval from so many pairs leaves out the truth, at the least.
+
+    A bootstrap draws from what it was given: where all pairs lie on one side of the truth, so does
+    its interval, and chance alone puts them there once in 2^(n-1) (the sign test). With fewer than
+    six pairs that is more often than the level says.
+    """
+    return max(1 - level, 2.0 ** (1 - pairs))
+
+
 def binomial_tail(hits: int, trials: int, chance: float) -> float:
     """How likely at least ``hits`` of ``trials`` are where each has ``chance``."""
     return math.fsum(

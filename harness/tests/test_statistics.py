@@ -243,6 +243,20 @@ def test_the_interval_of_a_skewed_sample_leans_with_it() -> None:
     assert statistics.interval([1.0, 2.0], level=0.95, seed=1) is None
 
 
+def test_few_pairs_leave_out_the_truth_more_often_than_the_level_says() -> None:
+    assert statistics.chance_apart(3) == 0.25
+    assert statistics.chance_apart(5) == 0.0625
+    assert statistics.chance_apart(12) == pytest.approx(0.05)
+    draw = random.Random(1)
+    apart = 0
+    for number in range(400):
+        bounds = statistics.interval([draw.gauss(0, 1) for _ in range(3)], level=0.95, seed=number)
+        assert bounds is not None
+        apart += not bounds[0] <= 0 <= bounds[1]
+    assert statistics.binomial_tail(apart, 400, statistics.chance_apart(3)) > 0.01
+    assert statistics.binomial_tail(apart, 400, 0.05) < 1e-6
+
+
 def test_the_binomial_tail() -> None:
     assert statistics.binomial_tail(0, 10, 0.05) == pytest.approx(1.0)
     assert statistics.binomial_tail(10, 10, 0.5) == pytest.approx(2**-10)

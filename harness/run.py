@@ -238,11 +238,16 @@ def ranked(run: Run) -> Run:
     for entry in run.servers:
         if entry.control:
             excluded[entry.name] = "a control: measured, not ranked"
-        for suite, scored in entry.compliance.suites.items():
-            if scored.controls is None or scored.controls.failed or not scored.controls.passed:
+        suites = entry.compliance.suites
+        if failed := sum((scored.must or {}).get("failed", 0) for scored in suites.values()):
+            excluded[entry.name] = f"not ranked: {failed} MUSTs not kept"
+        for suite, scored in suites.items():
+            controls = scored.controls
+            # Of the published corpus nothing but its controls says that a server works; other
+            # suites may have none of their own.
+            wanted = scored.must is None
+            if controls is None or controls.failed or (wanted and not controls.passed):
                 excluded[entry.name] = f"not ranked: positive controls of {suite} not passed"
-            elif failed := (scored.must or {}).get("failed", 0):
-                excluded[entry.name] = f"not ranked: {failed} of the MUSTs of {suite} not kept"
         if entry.died:
             excluded[entry.name] = "not ranked: it died"
     by_key: dict[tuple[str, str], dict[str, LoadResult]] = {}

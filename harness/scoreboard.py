@@ -212,7 +212,8 @@ def _cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str
             and load.cost_rank_reason != load.interval_reason
             and not row.server.control
         ):
-            notes.append((name, f"cost not ranked, {load.cost_rank_reason}"))
+            why = load.cost_rank_reason.removeprefix("not ranked: ")
+            notes.append((name, f"cost not ranked, {why}"))
     if any(row.server.control for row in measured):
         notes.append(("*", "control, measured for calibration and never ranked"))
     return lines + _grouped(notes, width)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from httpmark.harness import run
-from httpmark.harness.model import Compliance, Deliveries, HarnessError, Run
+from httpmark.harness.model import Compliance, Controls, Deliveries, HarnessError, Run
 
 from .test_manners import own_port
 from .test_manners import run as command
@@ -80,9 +80,12 @@ def test_a_control_is_never_ranked(finished: Path) -> None:
 def test_who_does_not_keep_what_is_mandatory_is_shown_and_not_ranked(finished: Path) -> None:
     result = run.read(finished)
     (name,) = (server.name for server in result.servers if server.name == "nginx")
-    for must, reason in (
-        ({"passed": 60, "failed": 3}, "not ranked: 3 of the MUSTs of rfc not kept"),
-        ({"passed": 63, "failed": 0, "warn": 2}, None),
+    for must, controls, reason in (
+        ({"passed": 60, "failed": 3}, Controls(9, 0), "not ranked: 3 MUSTs not kept"),
+        ({"passed": 63, "failed": 0}, Controls(9, 0), None),
+        ({"passed": 63, "failed": 0}, Controls(0, 0), None),  # a suite without controls
+        ({"passed": 63}, Controls(8, 1), "not ranked: positive controls of rfc not passed"),
+        (None, Controls(0, 0), "not ranked: positive controls of rfc not passed"),
     ):
         changed = [
             msgspec.structs.replace(
@@ -90,7 +93,9 @@ def test_who_does_not_keep_what_is_mandatory_is_shown_and_not_ranked(finished: P
                 compliance=Compliance(
                     {
                         **server.compliance.suites,
-                        "rfc": msgspec.structs.replace(server.compliance.suites["seed"], must=must),
+                        "rfc": msgspec.structs.replace(
+                            server.compliance.suites["seed"], must=must, controls=controls
+                        ),
                     }
                 ),
             )

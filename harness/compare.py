@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import secrets
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -53,6 +54,9 @@ LOOKS = ((1.0, 0.99), (5 / 3, 0.99), (2.5, 0.95))
 PAIRS_MIN = 12
 _CONFIRMED_LEVEL = 0.95
 _QUICK_WARMUP_S = 0.2
+# Of an A/A run's pairs, how often the whole gate is played over them, and how many it takes.
+DRAWN_GATES = 300
+DRAWN_FROM_MIN = 60
 _ADDRESS = "127.0.0.1"
 
 
@@ -113,6 +117,7 @@ class AgainstItself(msgspec.Struct, frozen=True, kw_only=True):
     apart: int  # whose interval excluded 1; a twentieth is to be expected
     deviation: float | None  # of the pairs' log-ratios of cost
     detectable: dict[str, float | None]  # ratio, by number of pairs
+    drawn_alarms: int | None  # of DRAWN_GATES gates played over these pairs; None: too few pairs
     drift: Drift | None  # of the cost over the run
     slot: tuple[float, float] | None  # second over first of a pair, 95 % interval
     fit: bool
@@ -611,11 +616,45 @@ def against_itself(
             str(count): statistics.detectable_ratio(deviation, count)
             for count in (round(pairs * factor) for factor, _ in LOOKS)
         },
+        drawn_alarms=_drawn_alarms(logs, margin=margin, seed=seed),
         drift=drift,
         slot=slot,
         fit=not false_alarms and not too_often,
         why=why,
     )
+
+
+def _drawn_alarms(logs: Sequence[float], *, margin: float, seed: int) -> int | None:
+    """How many of :data:`DRAWN_GATES` gates fail that are played over the pairs of an A/A run.
+
+    A gate is all of :func:`decide` at its default: three looks, and a race that confirms. It gets
+    pairs that followed each other, so that what lasted longer than a pair is in them; which side
+    was called base is tossed anew for each, as nothing told them apart.
+    """
+    if len(logs) < DRAWN_FROM_MIN:
+        return None
+    draw = random.Random(seed)
+
+    def drawn(count: int) -> list[float]:
+        first = draw.randrange(len(logs))
+        return [draw.choice((-1, 1)) * logs[(first + i) % len(logs)] for i in range(count)]
+
+    def verdict(pairs: Sequence[float], level: float) -> Gate:
+        return statistics.judge_pairs({COST: pairs}, {COST: margin}, level=level, seed=seed)[
+            COST
+        ].verdict
+
+    alarms = 0
+    for _ in range(DRAWN_GATES):
+        pairs = drawn(round(PAIRS_MIN * LOOKS[-1][0]))
+        for factor, level in LOOKS:
+            count = round(PAIRS_MIN * factor)
+            found = verdict(pairs[:count], level)
+            if found is not Gate.INCONCLUSIVE:
+                break
+        if found is Gate.FAIL:
+            alarms += verdict(drawn(count), _CONFIRMED_LEVEL) is Gate.FAIL
+    return alarms
 
 
 def run_against_itself(
@@ -701,6 +740,12 @@ def _itself_lines(found: AgainstItself) -> list[str]:
         out.append(f"  a pair's ratio of cost varies by {found.deviation:.1%} (standard deviation)")
     told = ", ".join(f"{percent(ratio)} with {n} pairs" for n, ratio in found.detectable.items())
     out.append(f"  this machine shows a change of cost of {told}, 8 times in 10")
+    if found.drawn_alarms is not None:
+        most = statistics.share_at_most(found.drawn_alarms, DRAWN_GATES)
+        out.append(
+            f"  of {DRAWN_GATES} gates of {PAIRS_MIN} pairs and more, drawn from these pairs, "
+            f"{found.drawn_alarms} failed: at most {most:.1%} false alarms"
+        )
     if found.drift is not None and found.drift.is_clear:
         out.append(
             f"  the machine drifted by {percent(found.drift.ratio)} over the run; pairs cancel it, "

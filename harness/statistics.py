@@ -347,6 +347,19 @@ def binomial_tail(hits: int, trials: int, chance: float) -> float:
     )
 
 
+def share_at_most(hits: int, trials: int, *, level: float = 0.95) -> float:
+    """The largest share that ``hits`` of ``trials`` leave possible (Clopper and Pearson, 1934,
+    one-sided): with it so few are seen once in ``1 / (1 - level)`` times."""
+    low, high = hits / trials, 1.0
+    for _ in range(50):
+        share = (low + high) / 2
+        if 1 - binomial_tail(hits + 1, trials, share) > 1 - level:
+            low = share
+        else:
+            high = share
+    return high
+
+
 def separate(a: tuple[float, float] | None, b: tuple[float, float] | None) -> bool:
     """Whether two intervals do not touch; an absent one separates from nothing."""
     return a is not None and b is not None and (a[1] < b[0] or b[1] < a[0])

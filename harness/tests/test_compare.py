@@ -214,6 +214,11 @@ def test_the_worst_line_decides_and_the_exit_code_says_so() -> None:
 # --- A/A ---------------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def _few_gates_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "DRAWN_GATES", 3)
+
+
 def against_itself(base: Cost, head: Cost, *, comparisons: int = 10) -> compare.AgainstItself:
     machine = Machine({"base": base, "head": head})
     race = load.Race(
@@ -272,6 +277,31 @@ def test_too_many_intervals_apart_are_more_than_chance() -> None:
     assert found.false_alarms == 0
     assert found.apart == 10
     assert not found.fit
+
+
+def test_the_whole_gate_is_played_over_the_pairs_of_an_a_a_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 500)
+    monkeypatch.setattr(compare, "DRAWN_GATES", 300)
+    calm = against_itself(noisy(100, 0.02, 1), noisy(100, 0.02, 2))
+    assert calm.drawn_alarms == 0
+    assert "0 failed: at most 1.0% false alarms" in "\n".join(compare.lines([calm]))
+    few = against_itself(noisy(100, 0.02, 1), noisy(100, 0.02, 2), comparisons=4)
+    assert few.drawn_alarms is None
+    assert "false alarms" not in "\n".join(compare.lines([few]))
+
+
+def test_gates_that_are_played_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 500)
+    monkeypatch.setattr(compare, "DRAWN_GATES", 300)
+    # Without a margin half of all draws are worse, and one of many is so far enough.
+    monkeypatch.setattr(compare, "LOOKS", ((0.5, 0.5),))
+    monkeypatch.setattr(compare, "_CONFIRMED_LEVEL", 0.5)
+    draw = random.Random(2)
+    alarms = compare._drawn_alarms([draw.gauss(0, 0.05) for _ in range(120)], margin=0.0, seed=1)
+    assert alarms is not None
+    assert 5 < alarms < 60
 
 
 def test_who_comes_second_pays_is_found() -> None:

@@ -7,6 +7,8 @@ import random
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from httpmark.harness import statistics
 from httpmark.harness.model import Bottleneck
@@ -261,3 +263,17 @@ def test_the_binomial_tail() -> None:
     assert statistics.binomial_tail(0, 10, 0.05) == pytest.approx(1.0)
     assert statistics.binomial_tail(10, 10, 0.5) == pytest.approx(2**-10)
     assert statistics.binomial_tail(7, 40, 0.05) < 0.01 < statistics.binomial_tail(6, 40, 0.05)
+
+
+@pytest.mark.parametrize("trials", [40, 300])
+def test_none_of_many_leaves_the_share_of_the_closed_form(trials: int) -> None:
+    # (1 - p)^n = 0.05 solved for p
+    assert statistics.share_at_most(0, trials) == pytest.approx(1 - 0.05 ** (1 / trials))
+    assert statistics.share_at_most(trials, trials) == pytest.approx(1)
+
+
+@given(trials=st.integers(2, 200), data=st.data())
+def test_at_the_largest_possible_share_so_few_are_rare(trials: int, data: st.DataObject) -> None:
+    hits = data.draw(st.integers(0, trials - 1))
+    share = statistics.share_at_most(hits, trials)
+    assert 1 - statistics.binomial_tail(hits + 1, trials, share) == pytest.approx(0.05, abs=1e-6)

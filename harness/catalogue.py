@@ -31,7 +31,18 @@ from httpmark.harness.model import (
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 SUITES = ("seed", "rfc", "smuggling", "resilience", "found")
 CAPABILITIES = frozenset(
-    {"hello", "body", "mirror", "behave", "echo", "tls", "static", "websocket", "catch_all"}
+    {
+        "hello",
+        "body",
+        "mirror",
+        "behave",
+        "echo",
+        "tls",
+        "static",
+        "websocket",
+        "catch_all",
+        "early",
+    }
 )
 
 _SLUG = re.compile(r"[a-z0-9]+(?:[_-][a-z0-9]+)*")

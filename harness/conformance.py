@@ -256,7 +256,7 @@ def _asked(
     catalogue: Catalogue, families: Iterable[str], target: Target, known: Facts | None
 ) -> Target:
     """The target with what only asking can tell: limits that cases name, planted files, whether
-    it answers 2xx to any path.
+    it answers 2xx to any path, and before the content.
 
     :param known: of an earlier suite; what was asked then is not asked again.
     """
@@ -280,15 +280,14 @@ def _asked(
     )
     values = known.values if known is not None and known.values else planted.learned(ask, facts)
     capabilities = target.capabilities
-    known_to_catch = known is not None and _CATCH_ALL in known.capabilities
-    if known_to_catch or (_CATCH_ALL in asked and _catches_all(ask, facts)):
-        capabilities = (*capabilities, _CATCH_ALL)
+    for name, shows in _FOUND_BY_ASKING.items():
+        if (known is not None and name in known.capabilities) or (
+            name in asked and shows(ask, facts)
+        ):
+            capabilities = (*capabilities, name)
     return msgspec.structs.replace(
         target, limits=limits, values=target.values | values, capabilities=capabilities
     )
-
-
-_CATCH_ALL = "catch_all"
 
 
 def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
@@ -306,6 +305,22 @@ def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
             return False
     return True
 
+
+def _answers_early(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
+    """Whether ``/early`` is answered before the content, which a server that reads the content
+    before it calls a handler cannot do."""
+    if "behave" not in facts.capabilities:
+        return False
+    octets = ask(
+        f"POST /early HTTP/1.1\r\n{facts.host_lines}Content-Length: 10\r\n\r\n".encode("latin-1")
+    )
+    return _ACCEPTED.match(octets or b"") is not None
+
+
+_FOUND_BY_ASKING: dict[str, Callable[[Callable[[bytes], bytes | None], Facts], bool]] = {
+    "catch_all": _catches_all,
+    "early": _answers_early,
+}
 
 _PIECE_MS = 15
 

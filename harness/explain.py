@@ -124,7 +124,7 @@ def find(name: str, facts: Facts = EXAMPLE) -> tuple[Family, Planned]:
     known = catalogue.load()
     is_example = facts is EXAMPLE
     # Sent it can be wherever other paths lead; only what a refusal proves hangs on that.
-    facts = msgspec.structs.replace(facts, capabilities=(*facts.capabilities, "catch_all"))
+    facts = msgspec.structs.replace(facts, capabilities=(*facts.capabilities, "catch_all", "early"))
     for family in known.families.values():
         named = name in (family.id, *family.refs)
         if not named and not (family.generated and name.startswith(family.id + "-")):

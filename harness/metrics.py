@@ -89,6 +89,7 @@ def _memory(page: _Page, server: ServerResult) -> None:
         ("vmpeak", memory.vmpeak_kb),
         ("vmhwm", memory.vmhwm_kb),
         ("pss", memory.pss_kb),
+        ("vmhwm_busy", memory.busy_vmhwm_kb),
         ("cgroup_peak", memory.cgroup_peak_kb),
     ):
         page.add(

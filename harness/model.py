@@ -601,6 +601,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     vmpeak_kb: int | None
     vmhwm_kb: int | None
     pss_kb: int | None
+    busy_vmhwm_kb: int | None = None  # the highest while suites or load were fired
     cgroup_peak_kb: int | None = None
     cgroup_reason: str | None = None
     # Of the cgroup now: anon, file, kernel, slab, sock, pagetables (v2); v1 has rss and cache, kmem

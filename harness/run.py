@@ -14,7 +14,7 @@ import os
 import secrets
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +29,7 @@ from httpmark.harness import (
     environment,
     ladder,
     load,
+    quantities,
     report,
     resources,
     runtime,
@@ -507,7 +508,7 @@ class Runner:
         cutting.done(shown.deliveries)
         self._done(
             task,
-            f"{shown.score_percent:.1f} % in {shown.wall_seconds:.1f} s"
+            f"{quantities.percent(shown.score_percent)} % in {shown.wall_seconds:.1f} s"
             if shown.score_percent is not None
             else shown.reason or "not scored",
         )
@@ -654,7 +655,7 @@ class Runner:
                     died=entry.died,
                     compliance=Compliance(dict(entry.suites)),
                     load=tuple(results[name] for results in folded if name in results),
-                    memory=_largest(memories),
+                    memory=_memory(memories),
                     memory_reason=None if memories else entry.unavailable or "never measured",
                 )
             )
@@ -695,26 +696,37 @@ class Runner:
         return {self.null.name} - set(self.options.servers) if self.null else set()
 
 
-def _largest(memories: Sequence[Memory]) -> Memory | None:
-    """The highest figure of each kind over all starts of a server."""
+def _memory(memories: Sequence[Memory]) -> Memory | None:
+    """What a server holds: the ladder that went highest, with the peak while suites or load
+    were fired beside it.
+
+    Where no ladder was climbed, the highest figure of each kind over all starts.
+    """
     if not memories:
         return None
 
-    def top(values: list[int | None]) -> int | None:
-        known = [value for value in values if value is not None]
-        return max(known) if known else None
+    def top(values: Iterable[int | None]) -> int | None:
+        return max((value for value in values if value is not None), default=None)
 
     climbed = [memory for memory in memories if memory.ladder]
     poured = [memory.slow_readers for memory in memories if memory.slow_readers]
+    busy = [memory for memory in memories if not memory.ladder and not memory.slow_readers]
+    if climbed:
+        chosen = max(climbed, key=lambda memory: memory.connections_held)
+    else:
+        chosen = msgspec.structs.replace(
+            memories[-1],
+            vmpeak_kb=top(memory.vmpeak_kb for memory in memories),
+            vmhwm_kb=top(memory.vmhwm_kb for memory in memories),
+            pss_kb=top(memory.pss_kb for memory in memories),
+            cgroup_peak_kb=top(memory.cgroup_peak_kb for memory in memories),
+            connections_held=max(memory.connections_held for memory in memories),
+            processes=max(memory.processes for memory in memories),
+        )
     return msgspec.structs.replace(
-        (climbed or memories)[-1],
+        chosen,
+        busy_vmhwm_kb=top(memory.vmhwm_kb for memory in busy),
         slow_readers=poured[-1] if poured else None,
-        vmpeak_kb=top([memory.vmpeak_kb for memory in memories]),
-        vmhwm_kb=top([memory.vmhwm_kb for memory in memories]),
-        pss_kb=top([memory.pss_kb for memory in memories]),
-        cgroup_peak_kb=top([memory.cgroup_peak_kb for memory in memories]),
-        connections_held=max(memory.connections_held for memory in memories),
-        processes=max(memory.processes for memory in memories),
     )
 
 

@@ -223,7 +223,9 @@ def _memory_lines(measured: Sequence[Row], width: int) -> list[str]:
     known = [row for row in measured if row.server.memory or row.server.memory_reason]
     if not known:
         return []
-    table = _Table(width, ("VmPeak", 12), ("VmHWM", 12), ("PSS", 12), ("connections", 12))
+    table = _Table(
+        width, ("VmPeak", 10), ("VmHWM", 10), ("PSS", 10), ("connections", 11), ("VmHWM busy", 10)
+    )
     lines = [
         "",
         _fit("MEMORY of the process tree; VmPeak is virtual: address space, not memory", width),
@@ -236,6 +238,10 @@ def _memory_lines(measured: Sequence[Row], width: int) -> list[str]:
             notes.append((row.server.name, row.server.memory_reason or "not measured"))
             continue
         figures = (held.vmpeak_kb, held.vmhwm_kb, held.pss_kb)
-        cells = [*(memory(figure) for figure in figures), count(held.connections_held)]
+        cells = [
+            *(memory(figure) for figure in figures),
+            count(held.connections_held),
+            memory(held.busy_vmhwm_kb),
+        ]
         lines.append(table.line(_named_server(row), cells))
     return lines + _grouped(notes, width)

@@ -310,6 +310,7 @@ def made_run(
                     vmpeak_kb=1_598_464 if name == "go_net_http" else 74_108,
                     vmhwm_kb=31_204,
                     pss_kb=28_711,
+                    busy_vmhwm_kb=31_204,
                     cgroup_reason="runs as a process",
                     connections_held=512,
                 ),

@@ -190,7 +190,7 @@ Words = dict[str, Word]
 # Cases are addressed to a name of the rogue's own, so that one plan serves every run.
 FACTS = Facts(
     host="rogue.example",
-    capabilities=("hello", "body", "mirror", "behave", "static", "catch_all"),
+    capabilities=("hello", "body", "mirror", "behave", "static", "catch_all", "early"),
     limits=dict(LIMITS),
     timeouts=dict(TIMEOUTS),
     values={

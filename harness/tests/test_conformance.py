@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import socket
 from pathlib import Path
 
@@ -202,6 +203,42 @@ def test_who_does_not_accept_the_plain_request_is_asked_nothing_else(
     assert fired == {"get-plain"}
     assert result.score_percent is None
     assert "a plain request is not accepted" in (result.reason or "")
+
+
+def content_first(connection: socket.socket) -> None:
+    while request := peers.head(connection):
+        head, _, content = request.partition(b"\r\n\r\n")
+        length = int((re.search(rb"Content-Length: ([0-9]+)", head) or [b"", b"0"])[1])
+        while len(content) < length:
+            if not (piece := connection.recv(65536)):
+                return
+            content += piece
+        connection.sendall(peers.OK)
+
+
+@pytest.mark.parametrize(
+    ("handler", "is_early"), [(peers.answering(peers.OK), True), (content_first, False)]
+)
+def test_who_reads_the_content_first_is_not_asked_what_needs_an_early_answer(
+    tmp_path: Path, handler: peers.Handler, is_early: bool
+) -> None:
+    with peers.peer(handler) as peer:
+        target = conformance.Target(
+            name="peer", address="127.0.0.1", port=peer.port, host="a",
+            capabilities=("hello", "behave"),
+        )  # fmt: skip
+        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+            conformance.fire(
+                KNOWN, "smuggling", target, evidence, conformance.Fired(),
+                progress=lambda _: None,
+                selected=lambda one: one.id == "smuggle-content-request-early-answer",
+            )  # fmt: skip
+            facts = evidence.facts("peer")
+            cases = conformance.score_suite(KNOWN, "smuggling", "peer", evidence).cases
+    assert facts is not None
+    assert ("early" in facts.capabilities) is is_early
+    word = cases["smuggle-content-request-early-answer"].word
+    assert (word is Word.NOT_APPLICABLE) is not is_early
 
 
 def test_limits_are_searched_for_once(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from httpmark.harness import run
-from httpmark.harness.model import Compliance, Controls, Deliveries, HarnessError, Run
+from httpmark.harness.model import Compliance, Controls, Deliveries, HarnessError, Memory, Run
 
+from . import made_run
 from .test_manners import own_port
 from .test_manners import run as command
 
@@ -150,6 +151,17 @@ def test_another_schema_is_said(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(json.dumps(result))
     with pytest.raises(HarnessError, match=r"schema 9\.0"):
         run.read(tmp_path)
+
+
+def test_memory_is_that_of_the_highest_ladder_with_the_peak_under_load_beside_it() -> None:
+    """Figures of one start stay together: connections of one and pages of another are no fact."""
+    low, high = made_run.held(44), made_run.held(55)
+    high = msgspec.structs.replace(high, connections_held=19000, vmhwm_kb=9000)
+    load = Memory(vmpeak_kb=90_000, vmhwm_kb=80_000, pss_kb=70_000, connections_held=512)
+    found = run._memory([high, load, low])
+    assert found == msgspec.structs.replace(high, busy_vmhwm_kb=80_000)
+    assert run._memory([load]) == msgspec.structs.replace(load, busy_vmhwm_kb=80_000)
+    assert run._memory([]) is None
 
 
 def test_cuts_are_a_task_of_their_own_where_any_go_out() -> None:

@@ -10,6 +10,7 @@
 #include <QtCore/QJsonObject>
 #include <QtCore/QStringList>
 #include <QtCore/QThread>
+#include <QtCore/QTimer>
 #include <QtCore/QUrlQuery>
 #include <QtHttpServer/QHttpServer>
 #include <QtHttpServer/QHttpServerRequest>
@@ -98,6 +99,38 @@ QByteArray mirrored(const QHttpServerRequest& request) {
       .toJson(QJsonDocument::Compact);
 }
 
+// The paths of `behave`; false where the path is none of them. Qt reads the content before it calls
+// a handler, so /early cannot be early: it is answered like any other path.
+bool behaved(const QString& path, const QHttpServerRequest& request,
+             QHttpServerResponder& responder) {
+  using Method = QHttpServerRequest::Method;
+  QHttpHeaders headers;
+  if (path == QLatin1String("/slow")) {
+    // Shared, because what a timer calls has to be copyable.
+    auto later = std::make_shared<QHttpServerResponder>(std::move(responder));
+    QTimer::singleShot(500, Qt::PreciseTimer, [later] { answer(*later, "Hello World!"); });
+  } else if (path == QLatin1String("/204")) {
+    responder.write(Status::NoContent);
+  } else if (path == QLatin1String("/304")) {
+    headers.append(QHttpHeaders::WellKnownHeader::ETag, "\"hello\"");
+    responder.write(headers, Status::NotModified);
+  } else if (path == QLatin1String("/redirect")) {
+    headers.append(QHttpHeaders::WellKnownHeader::Location, "/hello");
+    responder.write(headers, Status::Found);
+  } else if (path == QLatin1String("/big")) {
+    answer(responder, QByteArray(1 << 20, 'x'));
+  } else if (path == QLatin1String("/404")) {
+    answer(responder, "Not Found", "text/plain", Status::NotFound);
+  } else if (path == QLatin1String("/get-only") && request.method() != Method::Get &&
+             request.method() != Method::Head) {
+    headers.append(QHttpHeaders::WellKnownHeader::Allow, "GET, HEAD");
+    responder.write(headers, Status::MethodNotAllowed);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void handle(const QHttpServerRequest& request, QHttpServerResponder& responder) {
   const QString path = request.url().path();
   if (path == QLatin1String("/body")) return answer(responder, request.body());
@@ -105,7 +138,7 @@ void handle(const QHttpServerRequest& request, QHttpServerResponder& responder) 
   if (path == QLatin1String("/mirror")) {
     return answer(responder, mirrored(request), "application/json");
   }
-  answer(responder, "Hello World!");
+  if (!behaved(path, request, responder)) answer(responder, "Hello World!");
 }
 
 // A listener of its own for each worker; the kernel spreads connections over them.

@@ -70,11 +70,12 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     client_ns_per_request: float | None
     server_on_cpu_ratio: float | None
     client_on_cpu_ratio: float | None
-    run_delay_ratio: float | None
+    run_delay_ratio: float | None  # the worse of both ends
     littles_law_ratio: float | None
     latency_us: dict[str, float] | None
     latency_reason: str | None
     histogram: str | None
+    client_run_delay_ratio: float | None = None
     rate_offered: float | None = None
     service_us: dict[str, float] | None = None
     lag_us: dict[str, float] | None = None
@@ -349,6 +350,7 @@ def read_native(report: dict[str, Any], plan: LoadPlan, *, has_server: bool) -> 
         else None,
         client_on_cpu_ratio=max(thread["on_cpu_ratio"] for thread in threads),
         run_delay_ratio=max(delays, default=None),
+        client_run_delay_ratio=max(thread["run_delay_ratio"] for thread in threads),
         littles_law_ratio=report["littles_law_ratio"],
         latency_us=report["latency_us"],
         latency_reason=None,

@@ -128,7 +128,8 @@ def _of_trickle(name: str, memory: Memory) -> Iterator[str]:
 
 
 def _cell(value: float | None, width: int) -> str:
-    return f"{'-' if value is None else format(value, ',.0f'):>{width}}"
+    """A figure at the right of its column; one that fills it still stands apart from the last."""
+    return " " + f"{'-' if value is None else format(value, ',.0f'):>{width - 1}}"
 
 
 def paired_lines(pairs: Sequence[PairedRatio]) -> list[str]:

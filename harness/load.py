@@ -12,6 +12,7 @@ import ipaddress
 import math
 import os
 import random
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -109,18 +110,40 @@ class _Machine(msgspec.Struct, frozen=True, kw_only=True):
     steal_ratio: float | None
     retransmit_ratio: float | None
     dropped: dict[str, int]
+    strangers_ratio: float | None = None  # of the server's processors, what others than it took
 
 
 class _Clocks:
-    """Read the machine's counters now, and what they grew by when called."""
+    """Read the machine's counters now, and what they grew by when called.
 
-    def __init__(self) -> None:
+    :param cpus: the processors that the server was given; None where it has all.
+    """
+
+    def __init__(self, server: Started, cpus: frozenset[int] | None) -> None:
+        self._server, self._cpus = server, cpus
+        self._began = time.monotonic_ns()
+        self._before = self._not_strangers()
         self._cpu = resources.cpu_clock()
         self._segments = resources.segments_sent()
         self._dropped = resources.dropped_packets()
 
+    def _not_strangers(self) -> int | None:
+        """What strangers did not take of the server's processors: idle time, and its own."""
+        if not self._cpus:
+            return None
+        idle, own = resources.idle_ns(self._cpus), resources.cpu_ns(self._server.pids())
+        return None if idle is None or own is None else idle + own
+
+    def _strangers_ratio(self) -> float | None:
+        now = self._not_strangers()
+        if not self._cpus or now is None or self._before is None:
+            return None
+        all_of_it = (time.monotonic_ns() - self._began) * len(self._cpus)
+        return max(0.0, 1 - (now - self._before) / all_of_it) if all_of_it else None
+
     def __call__(self) -> _Machine:
         return _Machine(
+            strangers_ratio=self._strangers_ratio(),
             steal_ratio=resources.steal_ratio(self._cpu, resources.cpu_clock()),
             retransmit_ratio=resources.retransmit_ratio(self._segments, resources.segments_sent()),
             dropped=resources.grown(self._dropped, resources.dropped_packets()),
@@ -252,7 +275,7 @@ class Race:
             try:
                 with contestant.start(plan, place) as server:
                     pids = tuple(server.pids())
-                    clocks = _Clocks()
+                    clocks = _Clocks(server, place.server)
                     target = Target(
                         server.address, server.port, pids, contestant.tls_port, contestant.path
                     )
@@ -302,7 +325,7 @@ class Race:
                 null_requests_per_second=null.requests / null.seconds if null else None,
                 server_on_cpu_ratio=measured.server_on_cpu_ratio,
                 client_on_cpu_ratio=measured.client_on_cpu_ratio,
-                run_delay_ratio=measured.run_delay_ratio,
+                run_delay_ratio=_run_delay(measured, machine),
                 steal_ratio=machine.steal_ratio,
                 retransmit_ratio=machine.retransmit_ratio,
                 # Only where connections are opened in the window is a lost one in its figures.
@@ -326,7 +349,7 @@ class Race:
             errors=measured.errors,
             server_on_cpu_ratio=measured.server_on_cpu_ratio,
             client_on_cpu_ratio=measured.client_on_cpu_ratio,
-            run_delay_ratio=measured.run_delay_ratio,
+            run_delay_ratio=_run_delay(measured, machine),
             latency_us=measured.latency_us,
             latency_reason=measured.latency_reason,
             histogram=measured.histogram,
@@ -382,8 +405,20 @@ class Race:
         }
 
 
+def _run_delay(measured: Measured, machine: _Machine) -> float | None:
+    """How long an end waited for a processor that somebody else had, as a share of the window.
+
+    A server of more threads than processors also waits for itself, which is no lack of the
+    machine: its wait counts up to what others than it took of its processors.
+    """
+    delay, strangers = measured.run_delay_ratio, machine.strangers_ratio
+    if delay is None or strangers is None:
+        return delay
+    return max(min(delay, strangers), measured.client_run_delay_ratio or 0.0)
+
+
 def _starved(measured: Measured, machine: _Machine) -> bool:
-    delay, steal = measured.run_delay_ratio, machine.steal_ratio
+    delay, steal = _run_delay(measured, machine), machine.steal_ratio
     return (delay is not None and delay > statistics.RUN_DELAY_MAX) or (
         steal is not None and steal > statistics.STEAL_MAX
     )

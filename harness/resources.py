@@ -11,7 +11,7 @@ import functools
 import os
 import re
 import resource
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import msgspec
@@ -114,6 +114,21 @@ def cpu_clock() -> tuple[int, int]:
     """(stolen, total) ticks of all CPUs since boot."""
     fields = [int(word) for word in (_PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]]
     return fields[7], sum(fields)
+
+
+def idle_ns(cpus: Collection[int]) -> int | None:
+    """The time that processors did nothing, or were stolen, since boot; None where it is not told.
+
+    The kernel keeps idle time by the clock (proc(5), NO_HZ), where busy time is sampled by ticks.
+    """
+    total = 0
+    for cpu in cpus:
+        found = re.search(rf"^cpu{cpu} (.+)$", (_PROC / "stat").read_text(), re.MULTILINE)
+        if found is None:
+            return None
+        ticks = [int(word) for word in found[1].split()]
+        total += (ticks[3] + ticks[4] + ticks[7]) * _TICK_NS
+    return total
 
 
 def memory(pids: Iterable[int], *, cgroup: str | None = None) -> Memory | None:

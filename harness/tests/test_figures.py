@@ -55,6 +55,17 @@ def test_latency_of_an_open_loop_is_shown_with_its_rate_and_what_is_to_be_known(
     assert "  a: in 1 of 3 rounds the rate was not served" in shown
 
 
+def test_figures_wider_than_their_column_stay_apart() -> None:
+    result = fold_of({"a": [80.0] * 3, "null": [35.0] * 3})["a"]
+    late = {name: 123_456_789.0 for name in TIMES}
+    open_loop = msgspec.structs.replace(
+        result, mode=LoadMode.OPEN, latency_us=late, service_us=late, lag_us=late,
+        rate_offered=10_000.0,
+    )  # fmt: skip
+    row = next(line for line in figures.lines(made(load=(open_loop,))) if line.startswith("a "))
+    assert row.split() == ["a", "10,000", *["123,456,789"] * 7]
+
+
 def test_churn_shows_connections_and_handshakes() -> None:
     result = fold_of({"a": [80.0] * 3, "null": [35.0] * 3})["a"]
     churn = msgspec.structs.replace(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import time
 from collections.abc import Iterator
 
 import msgspec
@@ -13,6 +15,12 @@ from httpmark.harness import engines, figures, load, resources
 from httpmark.harness.model import Bottleneck, LoadMode, LoadPlan, LoadResult, Unusable
 
 PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
+
+
+@pytest.fixture(autouse=True)
+def _who_else_ran_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows here take no time, so what this machine did in them says nothing."""
+    monkeypatch.setattr(resources, "idle_ns", lambda cpus: None)
 
 
 class Up:
@@ -164,6 +172,33 @@ def test_a_starved_sample_is_taken_again_and_counted() -> None:
     assert result.redone == 3 * load.REDOS_MAX
     assert result.bottleneck is Bottleneck.STARVED
     assert result.rounds == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "strangers", "starves"),
+    [
+        ({"run_delay_ratio": 0.5}, 0.0, False),
+        ({"run_delay_ratio": 0.5}, 0.3, True),
+        ({"run_delay_ratio": 0.01}, 0.3, False),
+        ({"run_delay_ratio": 0.5, "client_run_delay_ratio": 0.5}, 0.0, True),
+    ],
+)
+def test_a_server_that_waits_for_itself_alone_does_not_starve(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, float], strangers: float, starves: bool
+) -> None:
+    """Go has more threads than one processor; that the others wait is its own doing."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    clock = itertools.count(0, 1_000_000_000)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: next(clock))
+    # Half of what strangers left was the server's own, half was idle.
+    left = itertools.count(0, round((1 - strangers) * 500_000_000))
+    monkeypatch.setattr(resources, "cpu_ns", lambda pids: next(left))
+    idle = itertools.count(0, round((1 - strangers) * 500_000_000))
+    monkeypatch.setattr(resources, "idle_ns", lambda cpus: next(idle))
+    made, _ = race({"a": [80.0] * 9, "null": [35.0] * 9}, a=changes)
+    result = run(made)["a"]
+    assert (result.bottleneck is Bottleneck.STARVED) is starves
+    assert (result.redone > 0) is starves
 
 
 def test_a_machine_that_starves_all_samples_is_not_asked_thrice_for_ever() -> None:

@@ -192,3 +192,15 @@ def test_the_kernels_buffers_are_those_of_tcp(
         "sockets: used 191\nTCP: inuse 26 orphan 0 tw 4536 alloc 40 mem 7\nUDP: inuse 0 mem 9\n"
     )
     assert resources.socket_buffers_kb() == 7 * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def test_idle_time_grows_no_faster_than_the_clock() -> None:
+    cpus = sorted(os.sched_getaffinity(0))[:1]
+    began, before = time.monotonic_ns(), resources.idle_ns(cpus)
+    assert before is not None
+    after: int | None = before
+    while time.monotonic_ns() - began < 50_000_000:  # five ticks of /proc/stat
+        after = resources.idle_ns(cpus)
+    assert after is not None
+    assert 0 <= after - before <= time.monotonic_ns() - began + 20_000_000
+    assert resources.idle_ns([4096]) is None

@@ -57,7 +57,7 @@ def test_latency_of_an_open_loop_is_shown_with_its_rate_and_what_is_to_be_known(
 
 def test_figures_wider_than_their_column_stay_apart() -> None:
     result = fold_of({"a": [80.0] * 3, "null": [35.0] * 3})["a"]
-    late = {name: 123_456_789.0 for name in TIMES}
+    late = dict.fromkeys(TIMES, 123456789.0)
     open_loop = msgspec.structs.replace(
         result, mode=LoadMode.OPEN, latency_us=late, service_us=late, lag_us=late,
         rate_offered=10_000.0,

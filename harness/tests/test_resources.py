@@ -179,6 +179,21 @@ def test_segments_that_were_sent_again_are_a_share_of_all() -> None:
     assert resources.retransmit_ratio(None, told) is None
 
 
+def test_what_was_sent_again_though_it_had_arrived_was_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources, "_PROC", tmp_path)
+    assert resources.segments_sent() is None
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net/snmp").write_text("Tcp: OutSegs RetransSegs\nTcp: 2000 90\n")
+    assert resources.segments_sent() is None
+    netstat = tmp_path / "net/netstat"
+    netstat.write_text("TcpExt: TCPDSACKRecv TCPDSACKRecvSegs\nTcpExt: 70 80\n")
+    assert resources.segments_sent() == (10, 2000)
+    netstat.write_text("TcpExt: TCPDSACKRecv\nTcpExt: 70\n")
+    assert resources.segments_sent() == (20, 2000), "an older kernel counts packets"
+
+
 def test_the_kernels_buffers_are_those_of_tcp(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

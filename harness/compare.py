@@ -41,11 +41,13 @@ from httpmark.harness.model import (
     ProcessRecipe,
     Run,
     Server,
+    ServerResult,
     Unusable,
 )
 from httpmark.harness.statistics import Drift, Gate, Judged
 
 COST, RATE, MEMORY = "cpu_ns_per_request", "requests_per_second", "bytes_per_connection"
+ALIVE = "alive"  # of a server that died before there was anything else to compare
 # Higher is worse for costs; throughput is turned round before it is judged.
 MARGINS = {COST: 0.03, RATE: 0.05, MEMORY: 0.02}
 # Pairs at each look, over those of the first, and the level of its intervals: wider while there
@@ -184,16 +186,23 @@ def folders(options: Options) -> Comparison:
         )
     seed = options.seed if options.seed is not None else head.seed
     heads = {server.name: server for server in head.servers}
+    known = catalogue.load().plans
+    of_memory = not options.profiles or any(
+        name in known and known[name].mode in ladder.MODES for name in options.profiles
+    )
     lines: list[Line] = []
     for server in base.servers:
-        other = heads.get(server.name)
-        if other is None or server.control:
+        if server.control:
             continue
+        other = heads.get(server.name)
         for result in server.load:
-            match = [r for r in other.load if _key(r) == _key(result)]
-            if match and (not options.profiles or result.profile in options.profiles):
-                lines += _of_results(server.name, result, match[0], options.margins, seed)
-        lines += _of_memory(server.name, base, head, options.margins[MEMORY])
+            if not options.profiles or result.profile in options.profiles:
+                lines += _of_results(server, other, result, options.margins, seed)
+        if of_memory:
+            lines += _of_memory(server, other, options.margins[MEMORY])
+        died = other.died if other else None
+        if died and not server.died and not any(line.server == server.name for line in lines):
+            lines.append(_line("run", ALIVE, server.name, None, Gate.FAIL, f"head died: {died}"))
     notes = ["two runs at different times: figures are relative to null in their own blocks"]
     if differences:
         notes.insert(0, "the environments differ, and it was forced: the figures may mean nothing")
@@ -228,19 +237,46 @@ def _key(result: LoadResult) -> tuple[object, ...]:
     return result.profile, result.engine, result.connections, result.depth
 
 
+def _lacking(
+    server: ServerResult, other: ServerResult | None, profile: str, metric: str, why: str
+) -> Line:
+    """What base has and head has not is never passed over: a death fails, the rest is not known."""
+    verdict = Gate.INCONCLUSIVE
+    if other is None:
+        why = "head has no such server"
+    elif other.unavailable:
+        why = f"head has not measured it: {other.unavailable}"
+    elif other.died and server.died:
+        why = f"it died in both; head: {other.died}"
+    elif other.died:
+        verdict, why = Gate.FAIL, f"head died: {other.died}"
+    return _line(profile, metric, server.name, None, verdict, why)
+
+
 def _of_results(
-    server: str, base: LoadResult, head: LoadResult, margins: dict[str, float], seed: int
+    server: ServerResult,
+    other: ServerResult | None,
+    base: LoadResult,
+    margins: dict[str, float],
+    seed: int,
 ) -> list[Line]:
-    broken = _broken(server, base, head)
+    head = next((r for r in other.load if _key(r) == _key(base)), None) if other else None
+    if head is None:
+        shape = f"{base.connections:,} connections x depth {base.depth:,} by {base.engine}"
+        why = f"head has not measured it with {shape}"
+        return [_lacking(server, other, base.profile, COST, why)]
+    if head.reason and not base.reason:
+        return [_lacking(server, other, base.profile, COST, f"head: {head.reason}")]
+    broken = _broken(server.name, base, head)
     if broken is not None:
         return [broken]
     logs = [_over_null(result) for result in (head, base)]
     if not all(logs):
         why = "no null server beside the samples: two runs cannot be compared"
-        return [_line(base.profile, COST, server, None, Gate.INCONCLUSIVE, why)]
+        return [_line(base.profile, COST, server.name, None, Gate.INCONCLUSIVE, why)]
     worse = {COST: statistics.unpaired(logs[0], logs[1], seed=seed)}
     judged = statistics.judge_pairs(worse, margins, level=_CONFIRMED_LEVEL, seed=seed)[COST]
-    return [_line(base.profile, COST, server, judged, judged.verdict, judged.why)]
+    return [_line(base.profile, COST, server.name, judged, judged.verdict, judged.why)]
 
 
 def _over_null(result: LoadResult) -> list[float]:
@@ -265,20 +301,24 @@ def _broken(server: str | None, base: LoadResult, head: LoadResult) -> Line | No
     return _line(base.profile, COST, server, None, Gate.FAIL, f"errors under load: {told}")
 
 
-def _of_memory(server: str, base: Run, head: Run, margin: float) -> list[Line]:
+def _of_memory(server: ServerResult, other: ServerResult | None, margin: float) -> list[Line]:
     """The slopes of resident memory: next to free of noise, so the margin alone decides."""
-    slopes = []
-    for one in (base, head):
-        memory = next(s.memory for s in one.servers if s.name == server)
-        per = memory.bytes_per_connection if memory else None
-        slopes.append(per.resident if per else None)
-    before, after = slopes
-    if before is None or after is None:
+    before, after = _resident(server), _resident(other) if other else None
+    if before is None:
         return []
+    if after is None:
+        told = other and (other.memory.reason if other.memory else other.memory_reason)
+        why = f"head has no slope: {told or 'it climbed no ladder'}"
+        return [_lacking(server, other, "memory", MEMORY, why)]
     allowed = max(before * (1 + margin), before + 64)  # below a cache line it is no change
     verdict = Gate.FAIL if after > allowed else Gate.PASS
     why = f"{before:,.0f} and {after:,.0f} bytes"
-    return [_line("memory", MEMORY, server, None, verdict, why)]
+    return [_line("memory", MEMORY, server.name, None, verdict, why)]
+
+
+def _resident(server: ServerResult) -> float | None:
+    per = server.memory.bytes_per_connection if server.memory else None
+    return per.resident if per else None
 
 
 def _line(

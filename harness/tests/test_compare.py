@@ -423,6 +423,58 @@ def test_a_head_with_errors_fails(tmp_path: Path) -> None:
     assert of_folders(base, head)[compare.COST].verdict is Gate.FAIL
 
 
+def changed(folder: str, **changes: object) -> str:
+    """Change the one server of a stored run."""
+    made = run.read(Path(folder))
+    server = msgspec.structs.replace(made.servers[0], **changes)
+    run.write(msgspec.structs.replace(made, servers=(server,)), Path(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "said"),
+    [
+        ({"died": "exit code 139"}, Gate.FAIL, "head died: exit code 139"),
+        ({}, Gate.INCONCLUSIVE, "head has "),
+        ({"unavailable": "no cargo"}, Gate.INCONCLUSIVE, "not measured it: no cargo"),
+        ({"name": "b"}, Gate.INCONCLUSIVE, "head has no such server"),
+    ],
+)
+def test_what_head_lacks_is_never_passed_over(
+    changes: dict[str, object], verdict: Gate, said: str, tmp_path: Path
+) -> None:
+    base = stored(tmp_path / "base", cost=90, seed=1)
+    head = changed(stored(tmp_path / "head", cost=90, seed=2), load=(), memory=None, **changes)
+    lines = of_folders(base, head)
+    for metric in (compare.COST, compare.MEMORY):
+        assert lines[metric].verdict is verdict
+        assert lines[metric].server == "a"
+        assert said in lines[metric].why
+    code, out, _ = command("compare", base, head, "--inconclusive", "fail", cwd=tmp_path)
+    assert code == (1 if verdict is Gate.FAIL else 4)
+    assert f"verdict: {verdict}" in out
+
+
+def test_a_death_alone_fails_and_one_in_both_does_not(tmp_path: Path) -> None:
+    base = changed(stored(tmp_path / "base", cost=90, seed=1), load=(), memory=None)
+    head = changed(stored(tmp_path / "head", cost=90, seed=2), died="killed", load=(), memory=None)
+    assert of_folders(base, head)[compare.ALIVE].verdict is Gate.FAIL
+    partly = stored(tmp_path / "partly", cost=90, seed=2)
+    load_result = run.read(Path(partly)).servers[0].load[0]
+    changed(partly, died="killed", load=(msgspec.structs.replace(load_result, reason="killed"),))
+    whole = stored(tmp_path / "whole", cost=90, seed=1)
+    assert of_folders(whole, partly)[compare.COST].verdict is Gate.FAIL
+    changed(whole, died="killed, too")
+    assert of_folders(whole, partly)[compare.COST].verdict is Gate.INCONCLUSIVE
+
+
+def test_only_the_profiles_that_are_named_are_asked_for(tmp_path: Path) -> None:
+    base = stored(tmp_path / "base", cost=90, seed=1)
+    head = changed(stored(tmp_path / "head", cost=90, seed=2), memory=None)
+    assert set(of_folders(base, head, profiles=("p",))) == {compare.COST}
+    assert set(of_folders(base, head, profiles=("idle_memory",))) == {compare.MEMORY}
+
+
 def test_a_long_command_is_no_folder() -> None:
     assert not compare.is_folder("./server --port {port} " + "x" * 5000)
 

@@ -442,8 +442,14 @@ class SideBySide:
         null = Arm("null", "null", msgspec.structs.replace(self.options, path=None))
         null.prepare(self.events.say)
         contestants.append(null.contestant(port, is_null=True))
+        lines = []
         try:
-            lines = [line for plan in self.plans for line in self._plan(plan, contestants)]
+            for plan in self.plans:
+                racers = contestants
+                if cannot := load.null_cannot(plan):
+                    self.notes.append(f"no null server beside {plan.name}: {cannot}")
+                    racers = [one for one in contestants if not one.is_null]
+                lines += self._plan(plan, racers)
         finally:
             runtime.stop_all()
         return Comparison(

@@ -55,6 +55,13 @@ def placement(plan: LoadPlan) -> Placement:
     return Placement(frozenset(usable[: plan.workers]), frozenset(usable[-plan.threads :]))
 
 
+def null_cannot(plan: LoadPlan) -> str | None:
+    """What of a plan the null server cannot serve, in words; None where it serves all of it."""
+    if any(request.chunked or request.method == "HEAD" for request in plan.requests):
+        return "it knows no HEAD and no chunks"
+    return None
+
+
 def scaled(plan: LoadPlan, room: dict[str, int], *, cpus: int) -> tuple[LoadPlan, str | None]:
     """A plan that fits this machine, and in words what was cut and why; None where nothing was.
 
@@ -253,7 +260,7 @@ class Race:
         )
         for contestant in self.contestants:
             found = self._sample(contestant, closed, Native())
-            if found is not None and found[0].requests:
+            if found is not None and found[0].requests and found[0].seconds:
                 self._rates[contestant.name] = share * found[0].requests / found[0].seconds
             elif found is not None:
                 self.failed[contestant.name] = "no capacity to take a share of: nothing answered"
@@ -322,7 +329,9 @@ class Race:
                 connections_wanted=self.plan.connections,
                 connections_established=measured.established,
                 requests_per_second=rate,
-                null_requests_per_second=null.requests / null.seconds if null else None,
+                null_requests_per_second=null.requests / null.seconds
+                if null and null.seconds
+                else None,
                 server_on_cpu_ratio=measured.server_on_cpu_ratio,
                 client_on_cpu_ratio=measured.client_on_cpu_ratio,
                 run_delay_ratio=_run_delay(measured, machine),

@@ -579,9 +579,8 @@ class Runner:
 
     def _race(self, plan: LoadPlan, able: Sequence[_Entry]) -> None:
         racers = list(able)
-        asks_much = any(request.chunked or request.method == "HEAD" for request in plan.requests)
-        if asks_much:
-            self.notes.append(f"no null server beside {plan.name}: it knows no HEAD and no chunks")
+        if cannot := load.null_cannot(plan):
+            self.notes.append(f"no null server beside {plan.name}: {cannot}")
             racers = [entry for entry in able if not entry.server.control]
         elif self.null is not None and not any(e.server.control for e in racers):
             # Not asked for, yet part of every block: it is what the others are measured against.

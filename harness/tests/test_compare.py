@@ -535,6 +535,18 @@ def test_two_commands_side_by_side(server: Callable[[int], str], tmp_path: Path)
     assert cost["judged"]["pairs"] == 3
 
 
+def test_null_is_left_out_where_it_cannot_serve(tmp_path: Path) -> None:
+    code, out, errors = command(
+        "compare", "reference", "reference", "--profile", "mixed", "--quick", "--pairs", "3",
+        "--seed", "1", "--runtime", "process", "--json", cwd=tmp_path, timeout=280,
+    )  # fmt: skip
+    assert code in (0, 1), errors
+    found = json.loads(out)
+    assert "no null server beside mixed: it knows no HEAD and no chunks" in found["notes"]
+    cost = next(line for line in found["lines"] if line["metric"] == compare.COST)
+    assert cost["judged"]["pairs"] >= 3
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

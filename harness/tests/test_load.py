@@ -153,6 +153,11 @@ def test_without_null_throughput_is_not_ranked() -> None:
     assert "lower bound" in result.ranked_reason
 
 
+def test_a_null_without_a_window_is_no_yardstick() -> None:
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, null={"requests": 0, "seconds": 0.0})
+    assert run(made)["a"].bottleneck is Bottleneck.UNKNOWN
+
+
 def test_as_fast_as_null_is_the_generators_limit() -> None:
     made, _ = race({"a": [36.0] * 3, "null": [35.0] * 3})
     assert run(made)["a"].bottleneck is Bottleneck.CLIENT

@@ -23,6 +23,7 @@ import collections
 import datetime
 import difflib
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -144,6 +145,20 @@ def changed(
     return _parsed(baseline.path, text, known), tuple(done)
 
 
+def in_repository(path: Path) -> str:
+    """A file as its repository names it, which is how code scanning and merge requests find it.
+
+    Relative to the nearest folder above it that holds ``.git``, else to the working folder, else
+    its name alone: a path of this machine means nothing to a reader elsewhere.
+    """
+    whole = Path(os.path.abspath(path))
+    tops = [folder for folder in whole.parents if (folder / ".git").exists()][:1]
+    for top in (*tops, Path.cwd()):
+        if whole.is_relative_to(top):
+            return whole.relative_to(top).as_posix()
+    return whole.name
+
+
 def empty(path: Path) -> Baseline:
     """The baseline of a file that is still to be written."""
     return Baseline(path, "", (), ())
@@ -240,7 +255,7 @@ def _held(finding: Finding, baseline: Baseline, today: datetime.date, strict: bo
             state=state,
             reason=entry.reason,
             issue=entry.issue,
-            file=baseline.path.as_posix(),
+            file=in_repository(baseline.path),
             line=baseline.lines[at],
         )
 

@@ -24,7 +24,7 @@ from httpmark.harness import (
     statistics,
     tables,
 )
-from httpmark.harness.baseline import Baseline, hold
+from httpmark.harness.baseline import Baseline, hold, in_repository
 from httpmark.harness.gates import Finding, Gate, Said, exit_code, findings
 from httpmark.harness.model import SCHEMA_VERSION, HarnessError, Level, Run
 
@@ -57,7 +57,7 @@ def gated(
     """
     found = tuple(raw) if held is None else hold(raw, held, today=today, strict=strict)
     code = exit_code(result, found, gate=gate, signal=signal)
-    location = held.path.as_posix() if held is not None else "README.md"
+    location = in_repository(held.path) if held is not None else "README.md"
     return Gated(run=result, found=found, code=code, location=location)
 
 

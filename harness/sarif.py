@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import urllib.parse
 from collections.abc import Sequence
 from typing import Any
 
@@ -129,7 +130,9 @@ def _result(rule_id: str, finding: Finding, location: str) -> dict[str, object]:
         "locations": [
             {
                 "physicalLocation": {
-                    "artifactLocation": {"uri": excuse.file if listed and excuse else location},
+                    "artifactLocation": {
+                        "uri": urllib.parse.quote(excuse.file if listed and excuse else location)
+                    },
                     "region": {"startLine": excuse.line if listed and excuse else 1},
                 },
                 "logicalLocations": [{"fullyQualifiedName": finding.key}],

@@ -281,3 +281,20 @@ def test_a_first_baseline_lets_the_same_run_pass() -> None:
     assert tomllib.loads(grown.text)
     after = baseline.hold(found, parsed(grown.text), today=TODAY, strict=True)
     assert {finding.said for finding in after} == {Said.EXPECTED}
+
+
+def test_a_file_is_named_as_its_repository_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    (tmp_path / "project" / "ci").mkdir()
+    monkeypatch.chdir(tmp_path / "project" / "ci")
+    inside = tmp_path / "project" / "ci" / "known.toml"
+    assert baseline.in_repository(inside) == "ci/known.toml"
+    assert baseline.in_repository(Path("known.toml")) == "ci/known.toml"
+    assert baseline.in_repository(Path("../known.toml")) == "known.toml"
+    # Without a repository it is the working folder that counts; outside of it, nothing does.
+    monkeypatch.chdir(tmp_path)
+    assert baseline.in_repository(tmp_path / "b" / "known.toml") == "b/known.toml"
+    monkeypatch.chdir(tmp_path / "project")
+    assert baseline.in_repository(tmp_path / "b" / "known.toml") == "known.toml"

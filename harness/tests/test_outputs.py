@@ -13,7 +13,7 @@ import junitparser
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from httpmark.harness import compare, gates, outputs, statistics
+from httpmark.harness import baseline, compare, gates, outputs, statistics
 from httpmark.harness import run as harness_run
 from httpmark.harness.gates import Gate, Said
 from httpmark.harness.model import HarnessError
@@ -83,6 +83,27 @@ def test_what_a_terminal_shows_fits_it_but_for_what_is_to_be_copied() -> None:
         lines = gates.spoken(one.found, one.code, interrupted=False)
         assert all(len(line) <= 80 for line in lines)
         assert lines[0].startswith(f"GATE {'failed, exit code 1' if one.code else 'passed'}")
+
+
+def test_no_output_names_a_path_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A configuration file makes the baseline's path absolute; readers elsewhere must not see it."""
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    run, gate = run_of("go_net_http"), Gate(ruleset="seed")
+    raw = gates.findings(run, gate=gate)
+    known = {finding.id: "" for finding in raw}
+    held = baseline.empty(tmp_path / "known failures.toml")
+    held, _ = baseline.changed(held, raw[:1], update=False, growth="as it is", known=known)
+    one = outputs.gated(run, raw, gate=gate, held=held, today=TODAY)
+    results = json.loads(outputs.render("sarif", one))["runs"][0]["results"]
+    places = {r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in results}
+    assert places == {"known%20failures.toml"}
+    issues = json.loads(outputs.render("code-quality", one))
+    assert {issue["location"]["path"] for issue in issues} == {"known failures.toml"}
+    for form in outputs.FORMATS:
+        assert str(tmp_path) not in outputs.render(form, one), form
 
 
 FAMILY = "field_name_length_space_before_colon"

@@ -312,6 +312,7 @@ def bench_command(
         profiles=profiles or catalogue.load().default_plans,
         servers=tuple(name for name, target in found.items() if target is None),
         targets=tuple(target for target in found.values() if target is not None),
+        base=names[0],
         wrk2=wrk2,
         runtime=runtime_name,
         quick=quick,

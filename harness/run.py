@@ -117,6 +117,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     full: bool = False  # every delivery, too
     out: Path | None = None
     targets: tuple[standing.Standing, ...] = ()  # servers that run already
+    base: str | None = None  # the server or target that the others are paired with
     engine: str = "native"
     wrk2: str | None = None  # the binary of that engine, which the user brings
     rounds: int | None = None
@@ -686,9 +687,8 @@ class Runner:
 
     def _base(self) -> str:
         """Whom the others are compared with: the first that was named, else the reference."""
-        if self.options.servers:
-            return self.options.servers[0]
-        return "reference"
+        first = (*self.options.servers, *(one.name for one in self.options.targets), "reference")
+        return self.options.base or first[0]
 
     def _controls(self) -> set[str]:
         """The controls that were not asked for: in every block, and in no comparison."""

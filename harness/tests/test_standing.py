@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -111,6 +113,37 @@ def test_bench_loads_a_target_and_says_it_is_not_restarted(tmp_path: Path) -> No
     assert pairs["cpu_ns_per_request"]["base"] == "null"
     assert pairs["cpu_ns_per_request"]["pairs"] == 3
     assert 0.3 < pairs["cpu_ns_per_request"]["ratio"] < 3
+
+
+@contextlib.contextmanager
+def nulls(count: int) -> Iterator[list[str]]:
+    """So many null servers that run already."""
+    with contextlib.ExitStack() as stack:
+        found = []
+        for _ in range(count):
+            words = [binaries.need("null"), "--port", "0"]
+            server = stack.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+            stack.callback(server.terminate)
+            assert server.stdout is not None
+            found.append(f"http://127.0.0.1:{int(server.stdout.readline().rpartition(':')[2])}/")
+        yield found
+
+
+def test_the_first_word_is_the_base_also_where_it_is_a_target(tmp_path: Path) -> None:
+    with nulls(2) as targets:
+        code, out, errors = command(
+            "bench", *targets, "--profile", "keepalive", "--rounds", "3", "--quick",
+            "--runtime", "process", "--json", "--seed", "1", cwd=tmp_path, timeout=200,
+        )  # fmt: skip
+        assert code == 0, errors
+        (cost,) = (p for p in json.loads(out)["paired"] if p["metric"] == "cpu_ns_per_request")
+        assert (cost["base"], cost["head"], cost["pairs"]) == (*targets, 3)
+        words = ("bench", targets[0], "null", "--profile", "keepalive", "--rounds", "1", "--quick")
+        code, out, errors = command(
+            *words, "--runtime", "process", "--json", cwd=tmp_path, timeout=200
+        )
+        assert code == 0, errors
+        assert {p["base"] for p in json.loads(out)["paired"]} == {targets[0]}
 
 
 def test_bench_of_a_target_that_is_not_there(tmp_path: Path) -> None:

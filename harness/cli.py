@@ -226,8 +226,10 @@ def _carry_out(options: run.Options, *, as_json: bool) -> None:
         for line in figures.lines(result):
             click.echo(line)
         click.echo(f"\nreport: {runner.folder / run.REPORT}")
-    named = [server for server in result.servers if server.name in options.servers]
-    if any(server.unavailable or server.died for server in named):
+    wanted = {*options.servers, *(target.name for target in options.targets)}
+    named = [server for server in result.servers if server.name in wanted]
+    unloaded = any(load.reason for server in named for load in server.load)
+    if unloaded or any(server.unavailable or server.died for server in named):
         raise SystemExit(3)
 
 

@@ -380,6 +380,24 @@ class Runner:
         for plan in self.plans:
             self._lay_on(plan, [entry for entry in usable if entry.died is None])
             write(self.result(), self.folder)
+        self._see_figures()
+
+    def _see_figures(self) -> None:
+        """A load that nobody could be loaded with, though nothing else was asked, is no result.
+
+        :raises Unusable: not one sample of any server, and why.
+        """
+        if self.options.suites or any(entry.memory for entry in self.entries):
+            return
+        if any(samples for race in self.races for samples in race.samples.values()):
+            return
+        why = [
+            f"{name} under {race.plan.name}: {said}"
+            for race in self.races
+            for name, said in (race.died | race.failed).items()
+        ]
+        told = why[0] if why else self.notes[-1] if self.notes else "no server was loaded"
+        raise Unusable(f"no figure at all; {told}")
 
     def say(self, line: str) -> None:
         """Tell the caller, and the run's log."""

@@ -152,6 +152,30 @@ def test_bench_of_a_target_that_is_not_there(tmp_path: Path) -> None:
     assert "is the server running?" in errors.strip().splitlines()[-1]
 
 
+def test_of_several_targets_the_living_are_loaded_and_the_dead_one_is_told(tmp_path: Path) -> None:
+    with nulls(1) as (target,):
+        code, out, errors = command(
+            "bench", target, "127.0.0.1:1", "--profile", "keepalive", "--rounds", "1", "--quick",
+            "--runtime", "process", "--json", cwd=tmp_path, timeout=200,
+        )  # fmt: skip
+    assert code == 3, errors
+    living, dead = json.loads(out)["servers"]
+    assert living["load"][0]["rounds"] == 1
+    assert "is the server running?" in dead["unavailable"]
+
+
+def test_an_engine_that_lays_on_nothing_is_one_line(tmp_path: Path) -> None:
+    engine = tmp_path / "wrk2"
+    engine.write_text("#!/bin/sh\nexit 0\n")
+    engine.chmod(0o755)
+    code, out, errors = command(
+        "bench", "null", "--profile", "open_10k", "--quick", "--engine", "wrk2",
+        "--wrk2", str(engine), "--runtime", "process", cwd=tmp_path, timeout=200,
+    )  # fmt: skip
+    assert (code, out) == (3, "")
+    assert "no figure at all; null under open_10k: wrk2" in errors.strip().splitlines()[-1]
+
+
 def test_all_is_every_profile_that_is_not_told_in_vain(tmp_path: Path) -> None:
     # wrk2 has no binary here, which is said before anything starts: the names were understood.
     code, _, errors = command("bench", "null", "--profile", "all", "--engine", "wrk2", cwd=tmp_path)

@@ -59,7 +59,8 @@ constexpr const char* kUsage =
     "sent\n"
     "                      in turn\n"
     "  --expect-status N   instead of the first response's, which has to be 2xx\n"
-    "  --server-pid PID    charge this process' CPU time to the server, repeatable\n"
+    "  --server-pid PID    charge the CPU time of this process and of all below it to the server,\n"
+    "                      repeatable\n"
     "  --tls               https without saying so in the URL\n"
     "  --tls-version V     1.2 or 1.3, and no other\n"
     "  --tls-ciphers LIST  as OpenSSL names them\n"
@@ -334,29 +335,37 @@ int run(const Arguments& arguments) {
   report.status = verifiers.front().status();
   report.has_date = verifiers.front().has_date();
 
-  std::map<int, TaskCost> server_before;
+  std::vector<int> server_pids;
+  Books server_before;
+  Books server_after;
   ProcessResult result;
   // Counted from the start of the window; threads and processes begun from here on are ours.
   const std::optional<EventCounter> own_events = EventCounter::instructions_of_self();
   std::optional<EventCounter> server_events;
   std::uint64_t own_before = 0;
-  const bool is_run = run_processes(
-      plan, arguments.procs, verifiers,
-      [&](std::size_t established) {
-        if (plan.mode == LoadMode::kClosed || plan.mode == LoadMode::kOpen) return;
-        // Whoever samples the server's memory wants to know when to begin.
-        std::fprintf(stderr, "httpmark-load: %zu connections established\n", established);
-      },
-      [&] {
-        server_before = read_process_costs(arguments.server_pids);
-        server_events = EventCounter::instructions_of_processes(arguments.server_pids);
-        if (own_events) own_before = own_events->read().value_or(0);
-      },
-      &result);
-  if (own_events) report.client_instructions = own_events->read();
+  const bool has_server = !arguments.server_pids.empty();
+  Hooks hooks;
+  hooks.connected = [&](std::size_t established) {
+    if (plan.mode == LoadMode::kClosed || plan.mode == LoadMode::kOpen) return;
+    // Whoever samples the server's memory wants to know when to begin.
+    std::fprintf(stderr, "httpmark-load: %zu connections established\n", established);
+  };
+  hooks.before_window = [&] {
+    if (has_server) server_pids = process_tree(arguments.server_pids);
+  };
+  hooks.window = [&] {
+    server_before = read_books(server_pids);
+    server_events = EventCounter::instructions_of_processes(server_pids);
+    if (own_events) own_before = own_events->read().value_or(0);
+  };
+  // While the connections are open: a thread or a process that a server has for one is still there.
+  hooks.drained = [&] {
+    if (own_events) report.client_instructions = own_events->read();
+    if (server_events) report.server_instructions = server_events->read();
+    if (has_server) server_after = read_books_again(arguments.server_pids, server_before);
+  };
+  const bool is_run = run_processes(plan, arguments.procs, verifiers, hooks, &result);
   if (report.client_instructions) *report.client_instructions -= own_before;
-  if (server_events) report.server_instructions = server_events->read();
-  const std::map<int, TaskCost> server_after = read_process_costs(arguments.server_pids);
   if (!is_run) die(kExitEnvironment, "a process of the generator could not be run to its end");
   report.counts = std::move(result.counts);
   report.established = result.established;
@@ -365,24 +374,11 @@ int run(const Arguments& arguments) {
   report.client_threads = std::move(result.threads);
   report.seconds = result.seconds;
   report.drain_seconds = result.drain_seconds;
-  // Of a process that has ended the kernel tells nothing any more: no cost is better than half of
-  // it.
-  const bool is_server_there =
-      std::all_of(arguments.server_pids.begin(), arguments.server_pids.end(),
-                  [&](int pid) { return server_after.count(pid) != 0; });
-  if (!is_server_there) report.counts.complaints.push_back("a process of the server has ended");
-  if (!arguments.server_pids.empty() && is_server_there) {
-    std::vector<TaskCost> costs;
-    for (const auto& [tid, after] : server_after) {
-      TaskCost cost = after;
-      if (const auto before = server_before.find(tid); before != server_before.end()) {
-        cost.on_cpu_ns -= before->second.on_cpu_ns;
-        cost.run_delay_ns -= before->second.run_delay_ns;
-        cost.context_switches -= before->second.context_switches;
-      }
-      costs.push_back(cost);
-    }
-    report.server_threads = std::move(costs);
+  if (has_server) {
+    // No cost is better than half of it.
+    std::string complaint;
+    report.server = cost_between(server_before, server_after, arguments.server_pids, &complaint);
+    if (!report.server) report.counts.complaints.push_back(complaint);
   }
   if (report.established == 0) {
     die(kExitEnvironment, "no connection to " + plan.server.text() + " could be opened");

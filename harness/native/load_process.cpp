@@ -27,6 +27,7 @@ namespace {
 
 constexpr std::uint64_t kStartDelayNs = 2'000'000;
 constexpr std::uint64_t kGatePollNs = 1'000'000;
+constexpr std::uint64_t kBeforeWindowNs = 10'000'000;
 constexpr int kProcessFailed = 9;
 
 // In memory that parent and children share.
@@ -34,7 +35,11 @@ struct Gate {
   std::atomic<std::uint64_t> ready = 0;  // processes whose connections are open
   std::atomic<std::uint64_t> established = 0;
   std::atomic<std::uint64_t> start_ns = 0;  // 0 = not yet
+  std::atomic<std::uint64_t> drained = 0;   // processes that are done but for their connections
+  std::atomic<bool> may_close = false;
 };
+
+std::uint64_t ns_of(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
 
 std::uint64_t process_cpu_ns() {
   timespec now = {};
@@ -53,11 +58,22 @@ void wait_for_start(Gate* gate) {
   while (gate->start_ns.load() == 0) sleep_until_ns(monotonic_ns() + kGatePollNs);
 }
 
-// The threads of one process. `open_gate` is called when its connections are open and has to set
-// the start.
+void wait_for_close(Gate* gate) {
+  while (!gate->may_close.load()) sleep_until_ns(monotonic_ns() + kGatePollNs);
+}
+
+void wait_for_window(const LoadPlan& plan, const Gate& gate, const Hooks& hooks) {
+  const std::uint64_t at = gate.start_ns.load() + ns_of(plan.warmup_s);
+  sleep_until_ns(at - kBeforeWindowNs);
+  hooks.before_window();
+  sleep_until_ns(at);
+  hooks.window();
+}
+
+// The threads of one process. `hooks.connected` is called when its connections are open and has to
+// set the start.
 ProcessResult run_threads(const LoadPlan& plan, const std::vector<ResponseVerifier>& verifiers,
-                          Gate* gate, const std::function<void()>& open_gate,
-                          const std::function<void()>& window) {
+                          Gate* gate, const Hooks& hooks) {
   std::vector<std::unique_ptr<LoadWorker>> workers;
   std::size_t first = 0;
   for (std::size_t i = 0; i < plan.threads; ++i) {
@@ -68,28 +84,35 @@ ProcessResult run_threads(const LoadPlan& plan, const std::vector<ResponseVerifi
   }
   std::barrier connected(static_cast<std::ptrdiff_t>(plan.threads + 1));
   std::barrier opened(static_cast<std::ptrdiff_t>(plan.threads + 1));
+  std::barrier drained(static_cast<std::ptrdiff_t>(plan.threads + 1));
+  std::barrier closing(static_cast<std::ptrdiff_t>(plan.threads + 1));
   std::vector<std::thread> threads;
   for (auto& worker : workers) {
-    threads.emplace_back([&worker, &connected, &opened, gate] {
+    threads.emplace_back([&worker, &connected, &opened, &drained, &closing, gate] {
       worker->connect_all();
       connected.arrive_and_wait();
       opened.arrive_and_wait();
       worker->run(gate->start_ns.load());
+      drained.arrive_and_wait();
+      closing.arrive_and_wait();
+      worker->close_all();
     });
   }
   connected.arrive_and_wait();
   for (const auto& worker : workers) gate->established += worker->result().established;
-  open_gate();
+  hooks.connected(gate->established);
   opened.arrive_and_wait();
-  sleep_until_ns(gate->start_ns.load() + static_cast<std::uint64_t>(plan.warmup_s * 1e9));
+  wait_for_window(plan, *gate, hooks);
   const std::uint64_t cpu = process_cpu_ns();
   const std::uint64_t switches = own_context_switches();
-  window();
-  for (std::thread& thread : threads) thread.join();
-
+  drained.arrive_and_wait();
   ProcessResult result;
   result.cpu_ns = process_cpu_ns() - cpu;
   result.context_switches = own_context_switches() - switches;
+  hooks.drained();
+  closing.arrive_and_wait();
+  for (std::thread& thread : threads) thread.join();
+
   for (const auto& worker : workers) {
     const WorkerResult& part = worker->result();
     result.counts.add(part.counts);
@@ -274,18 +297,16 @@ bool unpack(std::string_view octets, ProcessResult* result) {
 }
 
 bool run_processes(const LoadPlan& plan, std::size_t procs,
-                   const std::vector<ResponseVerifier>& verifiers,
-                   const std::function<void(std::size_t)>& connected,
-                   const std::function<void()>& window, ProcessResult* result) {
+                   const std::vector<ResponseVerifier>& verifiers, const Hooks& hooks,
+                   ProcessResult* result) {
   if (procs <= 1) {
     Gate gate;
-    *result = run_threads(
-        plan, verifiers, &gate,
-        [&] {
-          connected(gate.established);
-          gate.start_ns = monotonic_ns() + kStartDelayNs;
-        },
-        window);
+    Hooks own = hooks;
+    own.connected = [&](std::size_t established) {
+      hooks.connected(established);
+      gate.start_ns = monotonic_ns() + kStartDelayNs;
+    };
+    *result = run_threads(plan, verifiers, &gate, own);
     return true;
   }
   void* memory =
@@ -316,34 +337,45 @@ bool run_processes(const LoadPlan& plan, std::size_t procs,
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(kProcessFailed);
       close(pipe_fds[0]);
-      const ProcessResult part = run_threads(
-          share, verifiers, gate,
-          [&] {
-            ++gate->ready;
-            wait_for_start(gate);
-          },
-          [] {});
+      Hooks own;
+      own.connected = [&](std::size_t) {
+        ++gate->ready;
+        wait_for_start(gate);
+      };
+      own.drained = [&] {
+        ++gate->drained;
+        wait_for_close(gate);
+      };
+      const ProcessResult part = run_threads(share, verifiers, gate, own);
       _exit(write_all(pipe_fds[1], pack(part)) ? 0 : kProcessFailed);
     }
     close(pipe_fds[1]);
     children.push_back({pid, pipe_fds[0]});
     if (pid < 0) is_good = false;
   }
-  while (is_good && gate->ready.load() < children.size()) {
-    int status = 0;
-    for (Child& child : children) {
-      if (child.pid > 0 && waitpid(child.pid, &status, WNOHANG) == child.pid) {
-        child.pid = -1;
-        is_good = false;
+  // False when a child ended before all were that far.
+  const auto wait_for = [&](const std::atomic<std::uint64_t>& counter) {
+    while (counter.load() < children.size()) {
+      for (Child& child : children) {
+        int status = 0;
+        if (child.pid > 0 && waitpid(child.pid, &status, WNOHANG) == child.pid) {
+          child.pid = -1;
+          return false;
+        }
       }
+      sleep_until_ns(monotonic_ns() + kGatePollNs);
     }
-    sleep_until_ns(monotonic_ns() + kGatePollNs);
-  }
+    return true;
+  };
+  is_good = is_good && wait_for(gate->ready);
   if (is_good) {
-    connected(gate->established);
+    hooks.connected(gate->established);
     gate->start_ns = monotonic_ns() + kStartDelayNs + 2 * kGatePollNs;
-    sleep_until_ns(gate->start_ns + static_cast<std::uint64_t>(plan.warmup_s * 1e9));
-    window();
+    wait_for_window(plan, *gate, hooks);
+    sleep_until_ns(gate->start_ns + ns_of(plan.warmup_s + plan.duration_s));
+    is_good = wait_for(gate->drained);
+    hooks.drained();
+    gate->may_close = true;
   }
   for (Child& child : children) {
     if (!is_good && child.pid > 0) kill(child.pid, SIGKILL);

@@ -26,13 +26,19 @@ struct ProcessResult {
   void add(const ProcessResult& other);
 };
 
+// What is called at the turns of a run, in the process that was asked for it.
+struct Hooks {
+  std::function<void(std::size_t)> connected = [](std::size_t) {};  // how many connections are open
+  std::function<void()> before_window = [] {};  // shortly: time for what would disturb the window
+  std::function<void()> window = [] {};         // the warm-up is over
+  std::function<void()> drained = [] {};        // all is over, and the connections are still open
+};
+
 // Runs the plan in `procs` processes: this one, or, when there are more, children of it, each with
-// its share of the connections and of the rate. `connected` is called with the number of
-// connections when all are open, `window` when the warm-up is over. False when a child failed.
+// its share of the connections and of the rate. False when a child failed.
 bool run_processes(const LoadPlan& plan, std::size_t procs,
-                   const std::vector<ResponseVerifier>& verifiers,
-                   const std::function<void(std::size_t)>& connected,
-                   const std::function<void()>& window, ProcessResult* result);
+                   const std::vector<ResponseVerifier>& verifiers, const Hooks& hooks,
+                   ProcessResult* result);
 
 // A result as octets, for the way from a child to its parent.
 std::string pack(const ProcessResult& result);

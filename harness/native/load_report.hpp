@@ -34,8 +34,8 @@ struct LoadReport {
   std::uint64_t client_cpu_ns = 0;
   std::uint64_t client_context_switches = 0;
   std::vector<TaskCost> client_threads;
-  // Of the processes named with --server-pid, by thread; absent when none was named.
-  std::optional<std::vector<TaskCost>> server_threads;
+  // Of the processes named with --server-pid and all below them; absent when none was named.
+  std::optional<TreeCost> server;
 
   // Where the machine has hardware counters.
   std::optional<std::uint64_t> client_instructions;

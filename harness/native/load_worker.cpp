@@ -135,9 +135,7 @@ LoadWorker::LoadWorker(const LoadPlan& plan, std::size_t connections,
 }
 
 LoadWorker::~LoadWorker() {
-  for (Connection& connection : connections_) {
-    if (connection.fd >= 0) close(connection.fd);
-  }
+  close_all();
   close(epoll_fd_);
 }
 
@@ -327,6 +325,9 @@ void LoadWorker::run(std::uint64_t start_ns) {
   for (const Connection& connection : connections_) {
     result_.counts.balance.add(connection.responses);
   }
+}
+
+void LoadWorker::close_all() {
   for (Connection& connection : connections_) {
     if (connection.fd < 0) continue;
     if (connection.unanswered != 0) {

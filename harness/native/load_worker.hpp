@@ -44,8 +44,10 @@ class LoadWorker {
 
   // Opens the connections, at the plan's rate divided by its threads.
   void connect_all();
-  // Warm-up, window, drain.
+  // Warm-up, window, drain. The connections stay open: what a server has for each it can still be
+  // asked for.
   void run(std::uint64_t start_ns);
+  void close_all();
 
   const WorkerResult& result() const { return result_; }
 

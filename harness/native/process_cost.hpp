@@ -1,5 +1,6 @@
-// What the kernel charged a process: /proc/PID/task/*/schedstat, exact to the nanosecond, where the
-// split into user and system time is sampled by the tick.
+// What the kernel charged processes. Their CPU time is that of the process' clock, exact to the
+// nanosecond and with threads that have ended in it, where /proc/PID/task/*/schedstat knows only
+// those that live, and the split into user and system time is sampled by the tick.
 #ifndef HTTPMARK_NATIVE_PROCESS_COST_HPP_
 #define HTTPMARK_NATIVE_PROCESS_COST_HPP_
 
@@ -18,8 +19,35 @@ struct TaskCost {
   std::uint64_t context_switches = 0;
 };
 
-// All threads of all the processes, by thread id. Nothing of a process that is gone.
-std::map<int, TaskCost> read_process_costs(const std::vector<int>& pids);
+struct ProcessCost {
+  std::uint64_t started = 0;  // ticks since boot: tells a process from a later one of its number
+  int parent = 0;
+  bool ignores_children = false;    // SIGCHLD: nobody is told what its ended children used
+  std::uint64_t cpu_ns = 0;         // threads that have ended included
+  std::uint64_t children_ns = 0;    // of the children it has waited for, to the tick
+  std::map<int, TaskCost> threads;  // that live; none: it has ended, and was not yet waited for
+};
+using Books = std::map<int, ProcessCost>;
+
+// The processes `roots` and all their descendants that live now.
+std::vector<int> process_tree(const std::vector<int>& roots);
+
+// What these processes have used so far. Nothing of one that is gone.
+Books read_books(const std::vector<int>& pids);
+// Likewise of `roots`, of those in `before` that still live, and of all their descendants.
+Books read_books_again(const std::vector<int>& roots, const Books& before);
+
+struct TreeCost {
+  std::uint64_t cpu_ns = 0;       // threads and processes that ended meanwhile included
+  std::uint64_t ended_ns = 0;     // the part of those
+  std::vector<TaskCost> threads;  // that live at the end
+};
+
+// What a process tree used between two looks. A process that is not in `before` has begun
+// meanwhile. Nothing, with a complaint of one line, where a part of it cannot be known: one of
+// `roots` has ended, or what an ended child used went to nobody.
+std::optional<TreeCost> cost_between(const Books& before, const Books& after,
+                                     const std::vector<int>& roots, std::string* complaint);
 
 // "run time, run delay" of one schedstat file; zeros when it cannot be read.
 TaskCost read_schedstat(const std::string& path);
@@ -33,7 +61,7 @@ class EventCounter {
   EventCounter& operator=(EventCounter&& other) noexcept;
   ~EventCounter();
 
-  // All threads of these processes as they are now.
+  // All threads of these processes as they are now, and whatever they start from now on.
   static std::optional<EventCounter> of_processes(std::uint32_t type, std::uint64_t config,
                                                   const std::vector<int>& pids);
   // The calling thread, and whatever it starts from now on.

@@ -165,6 +165,71 @@ def test_a_server_that_dies_under_load() -> None:
     assert report["cpu_ns"]["server"] is None
 
 
+# Burns a millisecond of CPU on each answer, in a thread or a process that each connection has.
+BURNER = """
+import os, signal, socket, sys, threading, time
+
+def serve(connection):
+    try:
+        while connection.recv(4096):
+            end = time.thread_time() + 0.001
+            while time.thread_time() < end:
+                pass
+            connection.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+    except OSError:
+        pass
+    connection.close()
+
+def reap(*_):
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+signal.signal(signal.SIGCHLD, reap)
+listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+print(listener.getsockname()[1], flush=True)
+while True:
+    connection, _ = listener.accept()
+    if sys.argv[1] == "thread":
+        threading.Thread(target=serve, args=(connection,), daemon=True).start()
+    elif os.fork() == 0:
+        try:
+            serve(connection)
+        finally:
+            os._exit(0)
+    connection = None
+"""
+
+
+def test_the_cost_of_threads_and_processes_that_each_connection_has() -> None:
+    for kind in ("thread", "process"):
+        for mode in ("closed", "churn"):
+            command = (sys.executable, "-c", BURNER, kind)
+            server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            try:
+                assert server.stdout is not None
+                port = server.stdout.readline().strip()
+                code, out, errors = run(
+                    *(LOAD, "--mode", mode, "--connections", "2", "--duration-s", "0.5"),
+                    *("--server-pid", str(server.pid), "--json", f"http://127.0.0.1:{port}/"),
+                )
+            finally:
+                server.kill()
+                server.wait(5)
+            assert code == 0, (kind, mode, out, errors)
+            report = json.loads(out)
+            assert report["requests"] > 20, (kind, mode, report)
+            cost = report["cpu_ns_per_request"]["server"]
+            # Of processes that have ended the kernel tells the ticks.
+            assert cost > 900_000, (kind, mode, cost)
+            if mode == "churn":
+                ended = report["cpu_ns"]["server_ended"] / report["cpu_ns"]["server"]
+                assert ended > 0.5, (kind, mode, ended)
+                assert report["context_switches"]["server"] is None
+
+
 def test_a_first_answer_that_is_no_good() -> None:
     with answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n") as port:
         code, out, errors = run(LOAD, "--json", f"http://127.0.0.1:{port}/")

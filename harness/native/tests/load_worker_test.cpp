@@ -417,9 +417,10 @@ TEST(Processes, connections_and_rate_are_shared_out) {
   std::size_t connected = 0;
   int windows = 0;
   ProcessResult result;
-  ASSERT_TRUE(run_processes(
-      plan, 3, {verifier}, [&](std::size_t count) { connected = count; }, [&] { ++windows; },
-      &result));
+  Hooks hooks;
+  hooks.connected = [&](std::size_t count) { connected = count; };
+  hooks.window = [&] { ++windows; };
+  ASSERT_TRUE(run_processes(plan, 3, {verifier}, hooks, &result));
   EXPECT_EQ(connected, 7u);
   EXPECT_EQ(windows, 1);
   EXPECT_EQ(result.established, 7u);

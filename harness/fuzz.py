@@ -133,10 +133,9 @@ class Searcher:
             return Kind.REFUSED, part, actual
         if 200 <= status < 300 and last.method not in (b"HEAD", b"CONNECT"):
             shown = final.mirror if self.place == b"/mirror" else None
-            if shown is not None and (
-                shown.method not in (None, last.method) or shown.target not in (None, last.target)
-            ):
-                return Kind.MISREAD, part, actual
+            differs = misread(octets, last, shown) if shown is not None else ()
+            if differs:
+                return Kind.MISREAD, part, f"{actual}, mirrored other {', '.join(differs)}"
         in_sync = len(seen.after) == 1 and 200 <= seen.after[0].response.status < 300
         if seen.canary_sent and not seen.closed and not in_sync:
             return Kind.OUT_OF_SYNC, part, actual
@@ -161,6 +160,39 @@ class Searcher:
             else (shown.method or b"", shown.target or b"", shown.content or b"")
         )
         return Answer("accepted", statuses[:1], understood)
+
+
+# What frames a message, or is about the connection, a server may take out of the fields it hands on.
+_CONSUMED = frozenset(
+    (b"host", b"content-length", b"transfer-encoding", b"trailer", b"connection", b"expect")
+)
+
+
+def misread(
+    octets: bytes, request: request_reader.Request, shown: observation.Mirror
+) -> tuple[str, ...]:
+    """What a mirror shows otherwise than it was sent; what it does not compute is not compared.
+
+    Names without case, values exactly, as lists in order where a name stands more than once; how
+    lines of different names are ordered means nothing (RFC 9110 5.2, 5.3).
+    """
+    told = {
+        "method": shown.method in (None, request.method),
+        "target": shown.target in (None, request.target),
+        "content": shown.content in (None, request.content(octets)),
+        "fields": shown.fields is None or _by_name(shown.fields) == _by_name(request.fields),
+        "trailers": shown.trailers is None
+        or _by_name(shown.trailers) == _by_name(request.trailers),
+    }
+    return tuple(name for name, same in told.items() if not same)
+
+
+def _by_name(fields: tuple[tuple[bytes, bytes], ...]) -> dict[bytes, bytes]:
+    lists: dict[bytes, list[bytes]] = {}
+    for name, value in fields:
+        if name.lower() not in _CONSUMED:
+            lists.setdefault(name.lower(), []).append(value)
+    return {name: b", ".join(values) for name, values in lists.items()}
 
 
 def _part(octets: bytes, request: request_reader.Request) -> str:

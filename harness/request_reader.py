@@ -31,7 +31,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     says_close: bool = False  # asks for it, or is 1.0 without keep-alive
     conditional: bool = False  # If-… or Range
-    fields: tuple[tuple[bytes, bytes], ...] = ()
+    fields: tuple[tuple[bytes, bytes], ...] = ()  # names in small letters
+    trailers: tuple[tuple[bytes, bytes], ...] = ()
+    pieces: tuple[tuple[int, int], ...] = ()  # where the content stands: one, or a chunk each
+
+    def content(self, sent: bytes) -> bytes:
+        """The content of a whole request, decoded."""
+        return b"".join(sent[start:end] for start, end in self.pieces)
 
     @property
     def is_1_x(self) -> bool:
@@ -110,10 +116,7 @@ def _request(sent: bytes, start: int) -> Request:
         rest = lines[len(complete) :]
         so_far = _PARTIAL_FIELD.fullmatch(rest) is not None
         return replace(request, valid=so_far)
-    fields = tuple(
-        (name.lower(), value.strip(b" \t"))
-        for name, _, value in (one.partition(b":") for one in complete.split(b"\r\n")[:-1])
-    )
+    fields = _fields(complete)
     options = _list(fields, b"connection")
     request = replace(
         request,
@@ -127,6 +130,13 @@ def _request(sent: bytes, start: int) -> Request:
     if hosts and grammar.HOST.fullmatch(hosts[0]) is None:
         return request
     return _with_content(sent, end + 4, request)
+
+
+def _fields(lines: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    return tuple(
+        (name.lower(), value.strip(b" \t"))
+        for name, _, value in (one.partition(b":") for one in lines.split(b"\r\n")[:-1])
+    )
 
 
 def _target_valid(method: bytes, target: bytes) -> bool:
@@ -169,12 +179,15 @@ def _with_content(sent: bytes, at: int, request: Request) -> Request:
         length = int(lengths[0])
     if len(sent) - at < length:
         return replace(request, valid=True)
-    return replace(request, end=at + length, valid=True, whole=True)
+    end = at + length
+    pieces = ((at, end),) if length else ()
+    return replace(request, end=end, valid=True, whole=True, pieces=pieces)
 
 
 def _chunked(sent: bytes, at: int, request: Request) -> Request:
     replace = msgspec.structs.replace
     unfinished = replace(request, valid=True)
+    pieces: list[tuple[int, int]] = []
     while True:
         end = sent.find(b"\r\n", at)
         if end < 0:
@@ -193,6 +206,7 @@ def _chunked(sent: bytes, at: int, request: Request) -> Request:
             return request
         if len(after) < 2:
             return unfinished
+        pieces.append((at, at + size))
         at += size + 2
     trailers = at
     end = sent.find(b"\r\n\r\n", trailers - 2)
@@ -204,4 +218,11 @@ def _chunked(sent: bytes, at: int, request: Request) -> Request:
         return request
     if end < 0:
         return unfinished if _PARTIAL_FIELD.fullmatch(section[len(complete) :]) else request
-    return replace(request, end=end + 4, valid=True, whole=True)
+    return replace(
+        request,
+        end=end + 4,
+        valid=True,
+        whole=True,
+        trailers=_fields(complete),
+        pieces=tuple(pieces),
+    )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 
-from httpmark.harness import catalogue, cli, conformance, fuzz
+from httpmark.harness import catalogue, cli, conformance, fuzz, observation, request_reader
 from httpmark.harness.model import HarnessError
 from httpmark.harness.probe import Talker
 
@@ -75,6 +78,76 @@ def test_a_planted_bug_is_found_and_stays_found(bug: str, tmp_path: Path) -> Non
 def test_the_unmodified_rogue_agrees_with_the_grammar() -> None:
     with running(None) as port:
         assert finds(target(port, "body", "mirror"), seconds=5.0) == []
+
+
+Mirror = dict[str, object]
+
+
+def mirroring(spoil: Callable[[Mirror], Mirror]) -> peers.Handler:
+    """Reads requests as the grammar does and mirrors them, with one thing told otherwise."""
+
+    def text(octets: bytes) -> str:
+        return base64.b64encode(octets).decode()
+
+    def pairs(fields: tuple[tuple[bytes, bytes], ...]) -> list[list[str]]:
+        return [[text(name.title()), text(value)] for name, value in fields]
+
+    def handler(connection: socket.socket) -> None:
+        sent = b""
+        while piece := connection.recv(65536):
+            sent += piece
+            for one in request_reader.read(sent).requests:
+                if not one.valid:
+                    connection.sendall(peers.BAD)
+                    return
+                if not one.whole:
+                    break
+                shown: Mirror = {
+                    "method": text(one.method), "target": text(one.target), "authority": None,
+                    "version": None, "content": text(one.content(sent)),
+                    "fields": pairs(one.fields), "trailers": pairs(one.trailers),
+                }  # fmt: skip
+                own = shown if b"canary" in one.target else spoil(shown)
+                content = json.dumps(own).encode()
+                connection.sendall(
+                    b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(content), content)
+                )
+            read = request_reader.read(sent)
+            sent = sent[read.requests[-1].start if not read.requests[-1].whole else len(sent) :]
+
+    return handler
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "said"),
+    [
+        ({}, None),
+        ({"content": None, "fields": None, "trailers": None}, None),  # not computed
+        ({"content": ""}, "content"),
+        ({"fields": []}, "fields"),
+        ({"trailers": []}, "trailers"),
+    ],
+)
+def test_a_mirror_is_compared_in_all_it_computes(spoiled: Mirror, said: str | None) -> None:
+    with peers.peer(mirroring(lambda shown: {**shown, **spoiled})) as peer:
+        found = finds(target(peer.port, "mirror"), seconds=20.0 if said else 3.0, most=1)
+    assert [find.kind for find in found] == ([fuzz.Kind.MISREAD] if said else [])
+    assert all(find.actual.endswith(f"mirrored other {said}") for find in found)
+
+
+def test_a_mirrored_value_is_compared_exactly_and_in_order() -> None:
+    sent = b"GET /mirror HTTP/1.1\r\nHost: a\r\nX: 1\r\nY: a  b\r\nx:\t2\r\n\r\n"
+    [request] = request_reader.read(sent).requests
+
+    def told(*fields: tuple[bytes, bytes]) -> tuple[str, ...]:
+        shown = observation.Mirror(None, None, None, None, None, fields, None, None)
+        return fuzz.misread(sent, request, shown)
+
+    assert told((b"y", b"a  b"), (b"X", b"1, 2")) == ()  # no order between names; one list
+    assert told((b"x", b"1"), (b"x", b"2"), (b"Y", b"a  b"), (b"Host", b"a")) == ()
+    assert told((b"x", b"2"), (b"x", b"1"), (b"y", b"a  b")) == ("fields",)
+    assert told((b"x", b"1"), (b"x", b"2"), (b"y", b"a b")) == ("fields",)
+    assert told((b"x", b"1"), (b"x", b"2"), (b"y", b"a  b"), (b"z", b"")) == ("fields",)
 
 
 def test_servers_are_compared_two_by_two() -> None:

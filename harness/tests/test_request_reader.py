@@ -117,3 +117,11 @@ def test_conditions_are_told() -> None:
     assert not request_reader.read(GET).requests[0].conditional
     asked = GET.replace(b"Host: a", b'Host: a\r\nIf-None-Match: "x"')
     assert request_reader.read(asked).requests[0].conditional
+
+
+def test_what_a_whole_request_holds_is_told() -> None:
+    post, chunked = (request_reader.read(octets).requests[0] for octets in (POST, CHUNKED))
+    assert post.content(POST) == b"hello"
+    assert chunked.content(CHUNKED) == b"hello0123456789"
+    assert (post.trailers, chunked.trailers) == ((), ((b"trailer", b"x"),))
+    assert request_reader.read(GET).requests[0].content(GET) == b""

@@ -25,6 +25,8 @@ def test_a_message_is_one_valid_whole_request(message: strategies.Message) -> No
         if name not in (b"host", b"content-length", b"transfer-encoding")
     )
     assert told == own
+    assert request.content(message.octets) == message.content
+    assert request.trailers == tuple((name.lower(), v) for name, v in message.trailers)
 
 
 @given(MESSAGES, MESSAGES)

@@ -22,6 +22,8 @@ LOOK_MS = 50  # between two writes, when no answer comes
 CLOSE_MS = 1500  # a close counts when it is seen within this
 ANSWER_MS = 2000
 WAIT_MS = 1200
+# Of a slow server's plain answer, how many times as long is waited: calibrated up, never down.
+_PATIENCE = 4
 
 _CONTENT = re.compile(r"(?is)\bPOST\b.*(?:content.?length|transfer.?encoding|expect)")
 _FIRST_METHOD = re.compile(rb"(?:\r?\n)*([!-~]+)[ \t]")
@@ -61,6 +63,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     methods: tuple[str, ...] = ()
     answers: int = 1  # how many final answers are waited for
     answer_ms: int = ANSWER_MS
+    close_ms: int = CLOSE_MS
     head_only: bool = False
     deadline_ms: int = 0  # 0: what the steps add up to
     timeline: bool = False
@@ -84,6 +87,23 @@ class Variation(msgspec.Struct, frozen=True):
 
     slug: str
     values: dict[str, notation.Value]
+
+
+def patience_ms(least_ms: int, facts: Facts) -> int:
+    """How long a wait is on a target: at least so long, and several times its plain answer."""
+    return max(least_ms, _PATIENCE * facts.slowest_ms)
+
+
+def _calibrated(rule: Rule, facts: Facts) -> Rule:
+    """A rule with the patience that a slow target needs."""
+    if patience_ms(0, facts) <= min(rule.answer_ms, rule.close_ms):
+        return rule
+    return msgspec.structs.replace(
+        rule,
+        answer_ms=patience_ms(rule.answer_ms, facts),
+        close_ms=patience_ms(rule.close_ms, facts),
+        deadline_ms=rule.deadline_ms and patience_ms(rule.deadline_ms, facts),
+    )
 
 
 def variations(rule: Rule, step: int = 1) -> Iterator[Variation]:
@@ -242,6 +262,7 @@ def cases(family: str, rule: Rule, facts: Facts, *, step: int = 1) -> Iterator[C
     :param step: only every so manieth.
     :raises notation.Unknown: the octets need what the target does not declare.
     """
+    rule = _calibrated(rule, facts)
     varies = rule.varies
     if varies in (("octet",), ("pair",)) and len(rule.sends) == 1 and not rule.let:
         yield from _quick(family, rule, facts, varies[0], step)
@@ -358,7 +379,7 @@ def _finished(
         tuple(steps),
         head_only=rule.head_only,
         deadline_ms=rule.deadline_ms or needed,
-        close_ms=CLOSE_MS,
+        close_ms=rule.close_ms,
         timeline=rule.timeline,
         variant=number,
         place=where,

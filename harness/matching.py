@@ -32,6 +32,9 @@ _FRAMED = re.compile(rb"(?i)\n(?:content-length|transfer-encoding)[ \t]*:")
 _KEEP_ALIVE = re.compile(rb"(?i)\nconnection:[^\r\n]*keep-alive")
 
 
+_TAKEN_IN = 12  # so many octets of the canary show that it was taken for the message's own
+
+
 class Fit(enum.IntEnum):
     """How well an alternative fits; a larger number is better."""
 
@@ -302,9 +305,25 @@ class _Look:
             return self.no("more than one answer to an incomplete message and a request")
         if sight.after and self._is_canary(sight.after[0]):
             return self.no("the next request was answered as one of its own")
-        if sight.after and sight.after[0].mirror is None and sight.after[0].response.status < 300:
-            return Fit.UNPROVEN
+        if sight.after and sight.after[0].response.status < 300:
+            return self._took_in(sight.after[0].mirror)
         return Fit.YES
+
+    def _took_in(self, shown: Mirror | None) -> Fit:
+        """Whether an incomplete message that was answered was completed by the canary's octets: one
+        that was not had its answer already, only late."""
+        if shown is None or (shown.content is None and shown.fields is None):
+            return Fit.UNPROVEN
+        lines = (*(shown.fields or ()), *(shown.trailers or ()))
+        told = (
+            shown.target or b"",
+            shown.content or b"",
+            *(part for line in lines for part in line),
+        )
+        begins = self.case.canary[:_TAKEN_IN]
+        if any(begins in part or part.endswith(begins[:4]) for part in told):
+            return Fit.YES
+        return self.no("an answer to the incomplete message, late")
 
     def _answer(self, answer: Answer, finals: tuple[Final, ...], index: int) -> Fit:
         """One answer against its word and demands."""

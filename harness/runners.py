@@ -46,6 +46,11 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     trickle: Callable[[bytes, int, float, Callable[[], None]], int]
     negatives: Callable[[], list[Negative]]  # cases that a server may refuse, and that do not wait
 
+    @property
+    def answer_ms(self) -> int:
+        """How long an answer of this server is waited for."""
+        return corpus.patience_ms(corpus.ANSWER_MS, self.facts)
+
 
 class Found(msgspec.Struct, frozen=True):
     """What a runner says."""
@@ -245,9 +250,9 @@ def clean_neighbours(stage: Stage) -> Found:
         request = (f"GET {place}{mark}clean-{number} HTTP/1.1\r\n{facts.host_lines}\r\n").encode(
             "latin-1"
         )
-        steps = [Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)]
+        steps = [Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=stage.answer_ms)]
         steps += [Step(Op.PAUSE, wait_ms=5), Step(Op.SEND, request, if_open=True)]
-        steps += [Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS, if_open=True)]
+        steps += [Step(Op.AWAIT, wait_ms=stage.answer_ms, if_open=True)]
         steps += [Step(Op.WATCH, wait_ms=corpus.SURPLUS_MS, if_open=True)]
         return msgspec.structs.replace(_talk(case, steps), methods=(b"GET",))
 
@@ -255,7 +260,7 @@ def clean_neighbours(stage: Stage) -> Found:
     prefix = b"GET /404 HTTP/1.1\r\nX-P: "
     whole = delivery.message(case)
     poisons = [
-        _talk(case, [Step(Op.SEND, octets), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)])
+        _talk(case, [Step(Op.SEND, octets), Step(Op.AWAIT, wait_ms=stage.answer_ms)])
         for octets in (whole, whole[: whole.index(b"GET /smug")] + prefix)
     ]
     turns = itertools.chain.from_iterable(
@@ -307,7 +312,7 @@ def limit_sized_requests(stage: Stage) -> Found:
     number = min(1000, max(1, _LARGE_OCTETS // len(octets)))
     turn = [
         Step(Op.SEND, octets, if_open=True),
-        Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS, if_open=True),
+        Step(Op.AWAIT, wait_ms=stage.answer_ms, if_open=True),
     ]
     before = _memory_kb(pids := stage.pids())
     made = [_talk(stage.case, turn * 10) for _ in range(max(1, number // 10))]
@@ -378,7 +383,7 @@ def follow_redirect(stage: Stage) -> Found:
         return Found(Word.PASS, told)  # relative to what was asked: a client stays below it
     lines = stage.facts.host_lines.encode("latin-1")
     request = b"GET %s HTTP/1.1\r\n%s\r\n" % (target, lines)
-    steps = [Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)]
+    steps = [Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=stage.answer_ms)]
     followed = _talk(case, steps)
     after = stage.fire(_named([followed], "followed"), 1)[0]
     if why := _outside(followed, after):
@@ -489,7 +494,7 @@ def valid_load_among_bad_requests(stage: Stage) -> Found:
         request = (
             f"GET {place}{mark}valid-{number} HTTP/1.1\r\n{stage.facts.host_lines}\r\n"
         ).encode("latin-1")
-        steps = [Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)]
+        steps = [Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=stage.answer_ms)]
         return msgspec.structs.replace(_talk(stage.case, steps), methods=(b"GET",))
 
     bad = _cases(stage)
@@ -508,7 +513,7 @@ def valid_load_among_bad_requests(stage: Stage) -> Found:
 def thousand_bad_requests(stage: Stage) -> Found:
     """After 1000 bad requests on 1000 connections a good one is answered."""
     octets = delivery.message(stage.case)
-    steps = [Step(Op.SEND, octets), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)]
+    steps = [Step(Op.SEND, octets), Step(Op.AWAIT, wait_ms=stage.answer_ms)]
     stage.fire(_named([_talk(stage.case, steps)] * 1000), 64)
     if not stage.alive():
         return Found(Word.FAIL, "the next good request is not answered")
@@ -530,7 +535,7 @@ def markup_in_every_place(stage: Stage) -> Found:
         "Expect": b"GET " + path + line + b"Expect: " + _MARKUP + b"\r\n\r\n",
     }
     made = [
-        _talk(stage.case, [Step(Op.SEND, octets), Step(Op.AWAIT, wait_ms=corpus.ANSWER_MS)])
+        _talk(stage.case, [Step(Op.SEND, octets), Step(Op.AWAIT, wait_ms=stage.answer_ms)])
         for octets in messages.values()
     ]
     made = _named(made)

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import socket
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from httpmark.harness import catalogue, conformance, response_checks
+from httpmark.harness import catalogue, conformance, corpus, response_checks
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     Family,
@@ -132,7 +134,7 @@ def test_a_server_that_was_late_under_load_is_asked_again_and_believed(tmp_path:
 
     def at_first_late(connection: socket.socket) -> None:
         asked = connection.recv(65536)
-        if asked not in late:
+        if b"X-A" in asked and asked not in late:
             late.add(asked)
             connection.recv(65536)  # the canary, sent when the time is over; then a close
             return
@@ -239,6 +241,73 @@ def test_who_reads_the_content_first_is_not_asked_what_needs_an_early_answer(
     assert ("early" in facts.capabilities) is is_early
     word = cases["smuggle-content-request-early-answer"].word
     assert (word is Word.NOT_APPLICABLE) is not is_early
+
+
+def wrapping(delay_s: float) -> peers.Handler:
+    """A mirror whose lengths wrap at 2^64, and that takes its time for each answer."""
+
+    def text(octets: bytes) -> str:
+        return base64.b64encode(octets).decode()
+
+    def handler(connection: socket.socket) -> None:
+        received = b""
+        while True:
+            while b"\r\n\r\n" not in received:
+                if not (piece := connection.recv(65536)):
+                    return
+                received += piece
+            head, _, received = received.partition(b"\r\n\r\n")
+            method, target, _ = head.split(b"\r\n")[0].split(b" ")
+            length = re.search(rb"Content-Length: ([0-9]+)", head)
+            size = int(length[1]) % 2**64 if length else 0
+            while len(received) < size:
+                if not (piece := connection.recv(65536)):
+                    return
+                received += piece
+            content, received = received[:size], received[size:]
+            lines = [line.split(b": ") for line in head.split(b"\r\n")[1:]]
+            told = {
+                "method": text(method), "target": text(target), "authority": None,
+                "version": text(b"HTTP/1.1"), "content": text(content), "trailers": [],
+                "fields": [[text(name), text(value)] for name, value in lines],
+                "request_number": None,
+            }  # fmt: skip
+            body = json.dumps(told).encode()
+            time.sleep(delay_s)
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%b"
+                % (len(body), body)
+            )
+
+    return handler
+
+
+def test_a_server_that_is_slow_is_waited_for_and_fails_what_its_fast_twin_fails(
+    tmp_path: Path,
+) -> None:
+    """Silence passes where an incomplete message is due; an answer later than a deadline is none.
+
+    The delay is longer than what silence is waited for on a server that answers at once.
+    """
+    words: dict[float, Word] = {}
+    for delay_s in (0.0, corpus.WAIT_MS / 1000 + 0.1):
+        with peers.peer(wrapping(delay_s)) as peer:
+            target = conformance.Target(
+                name="peer", address="127.0.0.1", port=peer.port, host="a",
+                capabilities=("hello", "mirror"),
+            )  # fmt: skip
+            with Evidence(tmp_path / f"{delay_s}.sqlite", create=True) as evidence:
+                conformance.fire(
+                    KNOWN, "rfc", target, evidence, conformance.Fired(),
+                    progress=lambda _: None,
+                    selected=lambda one: one.id == "content-length-2-64",
+                )  # fmt: skip
+                facts = evidence.facts("peer")
+                assert facts is not None
+                assert facts.slowest_ms >= 1000 * delay_s
+                scored = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
+        words[delay_s] = scored.cases["content-length-2-64"].word
+    assert list(words.values()) == [Word.FAIL, Word.FAIL]
 
 
 def test_limits_are_searched_for_once(tmp_path: Path) -> None:

@@ -208,3 +208,17 @@ def test_a_drip_goes_on_for_its_time_while_the_connection_is_open() -> None:
     assert {step.data for step in drops[::2]} == {b"b"}
     assert sum(step.wait_ms for step in drops) == 7000
     assert corpus.complaint("drip b every 5") is not None
+
+
+def test_waits_grow_with_a_slow_target_and_never_shrink() -> None:
+    rule = corpus.Rule(sends=(r"GET {p} HTTP/1.1\r\n\r\n",), canary="after")
+    quick, fast, slow = (
+        next(corpus.cases("c", rule, Facts(host="h", slowest_ms=slowest_ms)))
+        for slowest_ms in (0, 30, 1500)
+    )
+    assert fast == quick
+    assert slow.sent == quick.sent
+    awaited = [step.wait_ms for step in slow.steps if step.op is Op.AWAIT]
+    assert awaited == [6000, 6000]
+    assert slow.close_ms == 6000
+    assert slow.deadline_ms > sum(awaited)

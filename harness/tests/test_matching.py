@@ -57,6 +57,7 @@ def shown(
     return answer(200, json.dumps(value).encode(), close=close)
 
 
+CANARY = b"GET /mirror?canary-c HTTP/1.1"  # its first line
 OWN = b"<canary>"  # where the canary is answered as itself
 OTHER = answer(400)
 
@@ -173,6 +174,10 @@ MUTE = Talk(canary=b"")
         ("WAIT", MUTE, OK),
         ("WAIT", Talk(canary=OTHER), BARE),
         ("WAIT", Talk(canary=OTHER), Talk(canary=OWN)),  # the canary was no part of the message
+        # What an answer shows as taken in is the canary's octets, or the answer was only late.
+        ("WAIT", Talk(canary=shown(content=b"hel" + CANARY)), Talk(canary=shown(content=b"hel"))),
+        ("WAIT", Talk(canary=shown(content=b"helGET ")), Talk(canary=shown())),
+        ("WAIT", Talk(canary=shown(fields=((b"X", b"a" + CANARY),))), Talk(canary=shown("/x"))),
         ("CLOSE", BARE, BAD),
         ("ONE", Talk(answer(500), canary=OWN), BARE),
         ("ONE; close", BAD, OK),

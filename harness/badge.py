@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from httpmark.harness.score import BINDING
 from httpmark.harness.model import Deliveries, HarnessError, Run, ServerResult, SuiteResult
+from httpmark.harness.score import BINDING
 
 # The colour of a badge is that of its worst suite.
 _WORST_FIRST = ("red", "lightgrey", "yellow", "brightgreen")

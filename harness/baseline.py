@@ -4,17 +4,19 @@ A baseline is TOML (or JSON of the same shape), checked in beside the project::
 
     [[expected]]
     id = "path_pct_pair"     # of a case, or of a generated family
-    outcome = "accepted"     # how it fails; "any" for whatever way
-    at_most = 11440          # optional: of a generated family, how many of its requests
+    outcome = "accepted"     # how it fails, as the output says it; "any" for whatever way
+    at_most = 11440          # of a generated family: how many of its requests
     reason = "the router decodes leniently until version 3"
     issue = "https://example.org/issues/7"   # optional
     expires = 2027-03-01                     # optional: from this day on it fails again
     server = "target"                        # optional: of one server only
 
-What is listed and fails as listed is expected. What is listed and passes is an unexpected pass:
-told, and in strict mode a failure. All else fails: what is not listed, what fails in another way
-or more often, what has expired. The rules are those of test expectations in browsers, and of
-pytest's ``xfail_strict``.
+What is listed and fails as listed is expected. What is listed and passes, or is only warned of, is
+an unexpected pass: told, and in strict mode a failure. All else fails: what is not listed, what
+fails in another way or more often, what has expired, and a family whose entry does not say how
+often it may fail. A way to fail that is listed without what follows a semicolon leaves that open,
+and ``"fail"``, from before families told their ways apart, stands for any. The rules are those of
+test expectations in browsers, and of pytest's ``xfail_strict``.
 """
 
 from __future__ import annotations
@@ -32,14 +34,14 @@ from typing import Any
 
 import msgspec
 
+from httpmark.harness import ways
 from httpmark.harness.gates import Excuse, Finding, Said
 from httpmark.harness.model import HarnessError
-
-ANY = "any"
 
 _HEADER = re.compile(r"^\s*\[\[\s*expected\s*\]\]\s*(?:#.*)?$")
 _TABLE = re.compile(r"^\s*\[")
 _AT_MOST = re.compile(r"^(\s*at_most\s*=\s*)[0-9_]+")
+_OUTCOME = re.compile(r"^\s*outcome\s*=")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -259,11 +261,12 @@ def _held(finding: Finding, baseline: Baseline, today: datetime.date, strict: bo
             line=baseline.lines[at],
         )
 
-    if finding.said is Said.PASSED:
-        told = "passes, though the baseline lists it: take it out, or call check with --update"
+    if finding.said in _STALE:
+        does = "passes" if finding.said is Said.PASSED else "is no failure any more"
+        told = f"{does}, though the baseline lists it: take it out, or call check with --update"
         return replace(
             finding,
-            said=Said.FAILED if strict else Said.PASSED,
+            said=Said.FAILED if strict else finding.said,
             message=f"{finding.message}; {told}",
             excuse=excuse("absent"),
         )
@@ -280,12 +283,20 @@ def _held(finding: Finding, baseline: Baseline, today: datetime.date, strict: bo
     )
 
 
+_STALE = (Said.PASSED, Said.WARNED)  # what needs no excuse
+
+
 def _trouble(finding: Finding, entry: Entry, today: datetime.date) -> str | None:
     """Why an entry does not excuse a failure."""
     if entry.expires is not None and today >= entry.expires:
         return f"the baseline excused it until {entry.expires}"
-    if entry.outcome not in (ANY, finding.outcome):
+    if not ways.covers(entry.outcome, finding.outcome, family=finding.requests > 1):
         return f"fails as {finding.outcome!r}, the baseline lists {entry.outcome!r}"
+    if entry.at_most is None and finding.requests > 1:
+        return (
+            f"the baseline does not say how many may fail: write at_most = {finding.failures}, "
+            "or call check with --update"
+        )
     if entry.at_most is not None and finding.failures > entry.at_most:
         return f"{finding.failures} fail, the baseline excuses {entry.at_most}"
     return None
@@ -302,7 +313,8 @@ class Shrunk(msgspec.Struct, frozen=True):
 
 
 def shrink(baseline: Baseline, found: Sequence[Finding]) -> Shrunk:
-    """Take out what passes, lower what fails less often; nothing else is touched.
+    """Take out what passes or is only warned of, lower what fails less often; of a family whose
+    entry does not say how often it may fail, write it down. Nothing else is touched.
 
     :param found: findings before :func:`hold`. An entry whose subject was not judged stays.
     :raises HarnessError: the file is written in a way that only its author can edit.
@@ -317,12 +329,16 @@ def shrink(baseline: Baseline, found: Sequence[Finding]) -> Shrunk:
     done: list[str] = []
     for at, subjects in sorted(about.items()):
         entry = baseline.entries[at]
-        if all(subject.said is Said.PASSED for subject in subjects):
+        if all(subject.said in _STALE for subject in subjects):
             gone.add(at)
-            done.append(f"{entry.id}: passes, taken out")
-        elif entry.at_most is not None and all(s.fails or s.said is Said.PASSED for s in subjects):
+            passes = all(subject.said is Said.PASSED for subject in subjects)
+            done.append(f"{entry.id}: {'passes' if passes else 'only warned of'}, taken out")
+        elif all(subject.fails or subject.said is Said.PASSED for subject in subjects):
             most = max(subject.failures for subject in subjects)
-            if most < entry.at_most:
+            if entry.at_most is None and any(subject.requests > 1 for subject in subjects):
+                lower[at] = most
+                done.append(f"{entry.id}: at_most {most} written down")
+            elif entry.at_most is not None and most < entry.at_most:
                 lower[at] = most
                 done.append(f"{entry.id}: at_most {entry.at_most} lowered to {most}")
     wanted = [
@@ -334,9 +350,16 @@ def shrink(baseline: Baseline, found: Sequence[Finding]) -> Shrunk:
         return Shrunk(baseline.text, ())
     if baseline.path.suffix == ".json":
         return Shrunk(_json(wanted), tuple(done))
-    text = _edited(baseline, gone, lower)
+    return _sure(baseline, _edited(baseline, gone, lower), wanted, tuple(done))
+
+
+def _sure(baseline: Baseline, text: str, wanted: Sequence[Entry], done: tuple[str, ...]) -> Shrunk:
+    """An edited text, if it says what it is meant to say.
+
+    :raises HarnessError: the file is written in a way that only its author can edit.
+    """
     try:
-        same = list(_parsed(baseline.path, text, None).entries) == wanted
+        same = list(_parsed(baseline.path, text, None).entries) == list(wanted)
     except HarnessError:
         same = False
     if not same:
@@ -344,7 +367,7 @@ def shrink(baseline: Baseline, found: Sequence[Finding]) -> Shrunk:
             f"{baseline.path}: cannot be edited without harm, as it is not a plain list of "
             f"[[expected]]; by hand: {'; '.join(done)}"
         )
-    return Shrunk(text, tuple(done))
+    return Shrunk(text, done)
 
 
 def _edited(baseline: Baseline, gone: set[int], lower: Mapping[int, int]) -> str:
@@ -355,19 +378,27 @@ def _edited(baseline: Baseline, gone: set[int], lower: Mapping[int, int]) -> str
         end = first
         while end < len(lines) and not _TABLE.match(lines[end]):
             end += 1
-        start = first - 1
         if at in gone:
             while end > first and _comments(lines[end - 1]) and end < len(lines):
                 end -= 1  # they speak of the next entry
-            above = start
-            while above and _comments(lines[above - 1]):
-                above -= 1
-            start = above or start  # a comment on the first line speaks of the file
+            start = _begins(lines, first)
             kept[start:end] = [""] * (end - start)
         elif at in lower:
-            for number in range(start, end):
-                kept[number] = _AT_MOST.sub(rf"\g<1>{lower[at]}", lines[number])
+            for number in range(first - 1, end):
+                if baseline.entries[at].at_most is not None:
+                    kept[number] = _AT_MOST.sub(rf"\g<1>{lower[at]}", lines[number])
+                elif _OUTCOME.match(lines[number]):
+                    whole = lines[number].rstrip("\r\n")
+                    kept[number] = f"{whole}\nat_most = {lower[at]}\n"
     return "".join(kept)
+
+
+def _begins(lines: Sequence[str], first: int) -> int:
+    """Where an entry begins whose header is line ``first``: with the comments right above it."""
+    above = first - 1
+    while above and _comments(lines[above - 1]):
+        above -= 1
+    return above or first - 1  # a comment on the first line speaks of the file
 
 
 def _comments(line: str) -> bool:
@@ -380,11 +411,12 @@ def _comments(line: str) -> bool:
 def grow(
     baseline: Baseline, found: Sequence[Finding], *, reason: str, known: Iterable[str]
 ) -> Shrunk:
-    """List every failure that is not listed yet; what is listed stays as it is.
+    """List every failure that is not listed yet, each before the first id that is greater, so that
+    a sorted file stays sorted; what is listed stays as it is.
 
     :param found: findings before :func:`hold`.
     :param known: the ids that can be listed; a score or a server cannot.
-    :raises HarnessError: no reason is given.
+    :raises HarnessError: no reason is given, or only its author can edit the file.
     """
     if not reason.strip():
         raise HarnessError("--allow-growth: say why, as --allow-growth 'router is lenient'")
@@ -392,37 +424,56 @@ def grow(
     new = [
         Entry(
             id=finding.id,
-            outcome=finding.outcome or ANY,
+            outcome=finding.outcome or ways.ANY,
             reason=reason,
             at_most=finding.failures if finding.requests > 1 else None,
         )
-        for finding in sorted(found, key=lambda one: one.key)
+        for finding in found
         if finding.said is Said.FAILED
         and finding.id in listable
         and baseline.of(finding) is None
     ]  # fmt: skip
-    done = tuple(f"{entry.id}: listed" for entry in new)
+    done = tuple(f"{entry.id}: listed" for entry in sorted(new, key=lambda one: one.id))
     if not new:
         return Shrunk(baseline.text, ())
+    wanted: list[Entry] = list(baseline.entries)
+    places: dict[int, list[Entry]] = {}  # by the entry they go before
+    for entry in sorted(new, key=lambda one: one.id):
+        places.setdefault(_place(baseline, entry), []).append(entry)
+    for at, entries in sorted(places.items(), reverse=True):
+        wanted[at:at] = entries
     if baseline.path.suffix == ".json":
-        return Shrunk(_json([*baseline.entries, *new]), done)
-    start = (
-        baseline.text if not baseline.text or baseline.text.endswith("\n") else baseline.text + "\n"
-    )
-    return Shrunk(
-        start + "".join(_toml(entry, first=not start and not at) for at, entry in enumerate(new)),
-        done,
+        return Shrunk(_json(wanted), done)
+    lines = baseline.text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    for at, entries in sorted(places.items(), reverse=True):
+        last = at == len(baseline.entries)
+        start = len(lines) if last else _begins(lines, baseline.lines[at])
+        empty = not any(line.strip() for line in lines[:start])
+        text = "\n".join(_toml(entry) for entry in entries)
+        lines[start:start] = [text if empty or not last else f"\n{text}", "" if last else "\n"]
+    plain = [msgspec.structs.replace(one, reason=_printable(one.reason)) for one in wanted]
+    return _sure(baseline, "".join(lines), plain, done)
+
+
+def _place(baseline: Baseline, entry: Entry) -> int:
+    return next(
+        (at for at, one in enumerate(baseline.entries) if one.id > entry.id), len(baseline.entries)
     )
 
 
-def _toml(entry: Entry, *, first: bool) -> str:
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _toml(entry: Entry) -> str:
     pairs = [("id", entry.id), ("outcome", entry.outcome), ("reason", entry.reason)]
     # A TOML basic string takes JSON's escapes of what can be printed.
-    plain = {key: "".join(c if c.isprintable() else " " for c in value) for key, value in pairs}
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
+    lines = [f"{key} = {json.dumps(_printable(text), ensure_ascii=False)}" for key, text in pairs]
     if entry.at_most is not None:
         lines.insert(2, f"at_most = {entry.at_most}")
-    return "\n".join((*(() if first else ("",)), "[[expected]]", *lines)) + "\n"
+    return "\n".join(("[[expected]]", *lines)) + "\n"
 
 
 def _json(entries: Iterable[Entry]) -> str:

@@ -17,6 +17,7 @@ from typing import TypedDict
 
 import msgspec
 
+from httpmark.harness import ways
 from httpmark.harness.model import (
     Deliveries,
     Family,
@@ -179,16 +180,11 @@ def _of_case(server: str, suite: str, id: str, verdict: Verdict, family: Family 
             *((f"contested: {family.contested}",) if family and family.contested else ()),
             *(("it only closes, and answers nothing",) if verdict.closed_unanswered else ()),
         ),
-        outcome=outcome(verdict) if fails else "",
+        outcome=ways.way(verdict.actual) if fails else "",
         failures=int(fails),
         requests=1,
         witness=verdict.case if fails else "",
     )
-
-
-def outcome(verdict: Verdict) -> str:
-    """How a case fails, in few words that stay the same: what a baseline lists."""
-    return verdict.actual.partition(";")[0].partition(" (")[0].strip()
 
 
 def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | None) -> Finding:
@@ -220,13 +216,18 @@ def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | N
         + ", ".join(f"{counts[word]} {word.value.replace('_', ' ')}" for word in counts),
         details=(
             *((family.why,) if family and family.why else ()),
+            *((f"fails as {_ways(tally)}",) if tally.ways else ()),
             *(f"{v.case}: wanted {v.expected}, got {v.actual}" for v in tally.failures),
         ),
-        outcome="fail" if failed else "",
+        outcome=ways.told(tally.ways) if failed else "",
         failures=failed,
         requests=total,
         witness=tally.failures[0].case if tally.failures else "",
     )
+
+
+def _ways(tally: Tally) -> str:
+    return ", ".join(f"{way!r} {number} times" for way, number in tally.ways.items())
 
 
 def listable(families: Mapping[str, Family]) -> dict[str, str]:

@@ -670,6 +670,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     words: dict[Level, dict[Word, int]] = {}
     closed_unanswered: int = 0  # failures that are only a close without an answer
     failures: tuple[Verdict, ...] = ()  # the first few that are no pass
+    ways: dict[str, int] = {}  # how often it fails which way (ways.way)
     ways: dict[str, int] = {}  # how often it fails which way (score.way)
 
 

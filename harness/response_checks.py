@@ -22,7 +22,7 @@ from collections import Counter
 
 import msgspec
 
-from httpmark.harness import grammar, reader, request_reader
+from httpmark.harness import grammar, reader, request_reader, ways
 from httpmark.harness.model import (
     Case,
     End,
@@ -257,6 +257,7 @@ class Collected:
         self._clean: Counter[int] = Counter()  # exchanges without a finding, by what was judged
         self._words: dict[str, dict[Word, int]] = {}
         self._failures: dict[str, list[Verdict]] = {}
+        self._ways: dict[str, Counter[str]] = {}  # how often each fails which way
         self.lingering: list[str] = []  # cases that drew "close" and, as far as seen, no close
 
     def add(self, case: Case, exchange: Exchange) -> None:
@@ -280,6 +281,9 @@ class Collected:
             words = self._words.setdefault(name, {})
             word = Word.PASS if shown is None else shown.word
             words[word] = words.get(word, 0) + 1
+            if shown is not None and shown.word is Word.FAIL:
+                # What follows a colon is the server's own value.
+                self._ways.setdefault(name, Counter())[ways.way(shown.text.partition(": ")[0])] += 1
             kept = self._failures.setdefault(name, [])
             if shown is not None and len(kept) < _FAILURES_KEPT:
                 level, title = CHECKS[name].level, CHECKS[name].title
@@ -292,6 +296,8 @@ class Collected:
             mine = self._words.setdefault(name, {})
             for word, number in words.items():
                 mine[word] = mine.get(word, 0) + number
+        for name, counts in other._ways.items():
+            self._ways.setdefault(name, Counter()).update(counts)
         for name, failures in other._failures.items():
             kept = self._failures.setdefault(name, [])
             kept += failures[: _FAILURES_KEPT - len(kept)]
@@ -307,6 +313,7 @@ class Collected:
             name: Tally(
                 words={CHECKS[name].level: words[name]},
                 failures=tuple(self._failures.get(name, ())),
+                ways=ways.counted(self._ways.get(name, {})),
             )
             for name in sorted(words)
         }

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from httpmark.harness import judge
+from httpmark.harness import judge, ways
 from httpmark.harness.model import (
     Controls,
     Difference,
@@ -34,17 +34,21 @@ _RANGE = re.compile(r"([A-Z]+)-([0-9]+)\.\.([0-9]+)")
 def tally(verdicts: Iterable[Verdict]) -> Tally:
     """Fold the verdicts of one family."""
     words: dict[Level, Counter[Word]] = {}
+    found: Counter[str] = Counter()
     closed = 0
     failures: list[Verdict] = []
     for verdict in verdicts:
         words.setdefault(verdict.level, Counter())[verdict.word] += 1
         closed += verdict.closed_unanswered
+        if verdict.word is Word.FAIL:
+            found[ways.way(verdict.actual)] += 1
         if verdict.word in (Word.FAIL, Word.UNSTABLE) and len(failures) < FAILURES_KEPT:
             failures.append(verdict)
     return Tally(
         words={level: dict(count) for level, count in words.items()},
         closed_unanswered=closed,
         failures=tuple(failures),
+        ways=ways.counted(found),
     )
 
 

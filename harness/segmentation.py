@@ -360,5 +360,6 @@ def tallies(told: Deliveries | None) -> dict[str, Tally]:
                 Verdict(case, Word.FAIL, "no answer yet", delivery.EARLY, None, Level.MUST)
                 for case in told.early[:8]
             ),
+            ways={delivery.EARLY: len(told.early)} if told.early else {},
         )
     }

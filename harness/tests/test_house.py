@@ -17,7 +17,7 @@ HARNESS = ROOT / "harness"
 
 # A module may import modules of lower floors, and on its own floor those to its left.
 FLOORS = (
-    ("model", "grammar", "statistics"),
+    ("model", "grammar", "statistics", "ways"),
     (
         "binaries",
         "minimise",

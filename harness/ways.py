@@ -1,0 +1,66 @@
+"""Ways to fail, in words that stay the same from run to run: what a baseline lists, and holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+ANY = "any"
+KEPT = 8  # of one family
+OTHER = "other"
+BETWEEN = " | "
+
+# A baseline of before families told their ways apart; it excuses any.
+_UNTOLD = "fail"
+
+# A number that counts something, or is no status code.
+_MEASURED = re.compile(
+    r"\b(?:\d+(?:\.\d+)?(?= (?:s|ms|[KM]iB|kB|octets|descriptors|requests|readers|processes|cuts"
+    r"|resets|connections)\b)|(?![1-5]\d\d\b(?!\.\d))\d+(?:\.\d+)?)\b"
+)
+
+
+def way(actual: str) -> str:
+    """How a case fails: what a verdict says came, without what differs from run to run.
+
+    Explanations in brackets are left out, what was measured is an N (a status code stays), and
+    whether a connection ends with FIN or RST depends on the moment: both are a close.
+    """
+    parts, depth = [""], 0
+    for character in actual:
+        depth += (character == "(") - (character == ")" and depth > 0)
+        if character == ";" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    head, *ends = (_MEASURED.sub("N", part.partition(" (")[0].strip()) for part in parts)
+    return "; ".join((head, *("closed" if end == "reset" else end for end in ends)))
+
+
+def counted(ways: Mapping[str, int]) -> dict[str, int]:
+    """How often a family fails which way, by name; what is beyond ``KEPT`` ways is one more."""
+    ranked = sorted(ways.items(), key=lambda item: (-item[1], item[0]))
+    kept = dict(sorted(ranked[:KEPT]))
+    others = sum(number for _, number in ranked[KEPT:])
+    return {**kept, OTHER: others} if others else kept
+
+
+def told(ways: Mapping[str, int]) -> str:
+    """The ways of a family as one outcome: ``200; closed | silence until the deadline``."""
+    return BETWEEN.join(sorted(ways)) or _UNTOLD
+
+
+def covers(listed: str, found: str, *, family: bool) -> bool:
+    """Whether an outcome that a baseline lists speaks of the one that was found.
+
+    ``any`` covers all; of a family every way that was found must be listed. A way that is listed
+    without what follows a semicolon leaves that open.
+
+    :param family: the outcome found is that of many requests.
+    """
+    if listed == ANY or (family and listed == _UNTOLD):
+        return True
+    known = [way(one) for one in listed.split(BETWEEN)]
+    return all(
+        one in known or one.partition("; ")[0] in known for one in map(way, found.split(BETWEEN))
+    )

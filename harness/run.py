@@ -220,18 +220,30 @@ def rejudge(path: Path) -> Run:
         judged = []
         for entry in run.servers:
             suites = {
-                suite: msgspec.structs.replace(
-                    conformance.score_suite(known, suite, entry.name, evidence),
-                    wall_seconds=before.wall_seconds,
-                    probe_cpu_seconds=before.probe_cpu_seconds,
-                    server_cpu_seconds=before.server_cpu_seconds,
-                )
-                for suite, before in entry.compliance.suites.items()
+                suite: _rejudged(known, suite, entry, evidence) for suite in entry.compliance.suites
             }
             judged.append(msgspec.structs.replace(entry, compliance=Compliance(suites)))
     return ranked(
         msgspec.structs.replace(run, servers=tuple(judged), catalogue_version=known.version)
     )
+
+
+def _rejudged(
+    known: catalogue.Catalogue, suite: str, entry: ServerResult, evidence: Evidence
+) -> SuiteResult:
+    """One suite again, by the ruleset it was judged by; who died in it still has no score."""
+    before = entry.compliance.suites[suite]
+    scored = msgspec.structs.replace(
+        conformance.score_suite(
+            known, suite, entry.name, evidence, ruleset=before.ruleset or "rfc"
+        ),
+        wall_seconds=before.wall_seconds,
+        probe_cpu_seconds=before.probe_cpu_seconds,
+        server_cpu_seconds=before.server_cpu_seconds,
+    )
+    if entry.died and before.reason == f"not scored: {entry.died}":
+        return msgspec.structs.replace(scored, score_percent=None, reason=before.reason)
+    return scored
 
 
 def ranked(run: Run) -> Run:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import jsonschema
 import msgspec
 import pytest
 
-from httpmark.harness import run
-from httpmark.harness.model import Compliance, Controls, Deliveries, HarnessError, Memory, Run
+from httpmark.harness import check, run
+from httpmark.harness.model import (
+    Compliance,
+    Controls,
+    Deliveries,
+    HarnessError,
+    Memory,
+    Run,
+    Unusable,
+)
 
-from . import made_run
+from . import made_run, peers
+from .test_check import Said
 from .test_manners import own_port
 from .test_manners import run as command
 
@@ -112,6 +122,40 @@ def test_who_does_not_keep_what_is_mandatory_is_shown_and_not_ranked(finished: P
 
 def test_judging_again_changes_nothing(finished: Path) -> None:
     assert run.rejudge(finished) == run.read(finished)
+
+
+@pytest.mark.parametrize("ruleset", ["rfc", "hardened", "realistic"])
+def test_judging_again_keeps_the_ruleset(tmp_path: Path, ruleset: str) -> None:
+    with peers.peer(peers.naive) as peer:
+        options = check.Options(
+            target=f"127.0.0.1:{peer.port}", suites=("rfc", "smuggling"), ruleset=ruleset,
+            cases=("CL", "HOST", "CLTE"), out=tmp_path / "run",
+        )  # fmt: skip
+        before = check.Checker(options, Said()).check()
+    suites = before.servers[0].compliance.suites
+    assert {suite.ruleset for suite in suites.values()} == {ruleset}
+    assert run.rejudge(tmp_path / "run") == run.read(tmp_path / "run")
+
+
+def test_judging_again_gives_no_score_to_who_died(tmp_path: Path) -> None:
+    def dying(connection: socket.socket) -> None:
+        while request := peers.head(connection):
+            if b"Content-Length: +" in request:
+                peer.stop()
+                return
+            connection.sendall(peers.OK)
+
+    with peers.peer(dying) as peer:
+        options = check.Options(
+            target=f"127.0.0.1:{peer.port}", suites=("rfc",), cases=("CL",), out=tmp_path / "run"
+        )
+        with pytest.raises(Unusable):
+            check.Checker(options, Said()).check()
+    before = run.read(tmp_path / "run")
+    suite = before.servers[0].compliance.suites["rfc"]
+    assert suite.score_percent is None
+    assert (suite.reason or "").startswith("not scored: ")
+    assert run.rejudge(tmp_path / "run") == before
 
 
 def test_drawing_again_gives_the_same_page(finished: Path, tmp_path: Path) -> None:

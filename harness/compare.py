@@ -643,8 +643,7 @@ def against_itself(
     ]
     drift = statistics.drift(costs)
     slot = statistics.interval(by_order, level=0.95, seed=seed)
-    chance = statistics.chance_apart(pairs)
-    too_often = statistics.binomial_tail(apart, comparisons, chance) < 0.01
+    too_often = statistics.binomial_tail(apart, comparisons, 0.05) < 0.01
     why = "a server does not differ from itself"
     if false_alarms:
         why = f"{false_alarms} of {comparisons} gates failed a server against itself"

@@ -456,7 +456,7 @@ def fold(
         for sample in sound
         if sample.cpu_ns_per_request.server is not None
     ]
-    interval = statistics.bootstrap(costs, seed=seed) if costs else None
+    interval = statistics.interval_of_cost(costs, seed=seed)
     bottleneck, why = _common(samples)
     errors: dict[str, int] = {}
     for sample in samples:

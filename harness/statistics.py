@@ -21,6 +21,7 @@ from httpmark.harness.model import Bottleneck
 RESAMPLES = 10_000
 SAMPLES_FOR_INTERVAL_MIN = 3
 
+RESAMPLED_MIN = 6
 TRIM = 0.10
 BCA_VALUES_MIN = 20
 DRIFT_VALUES_MIN = 8
@@ -78,18 +79,30 @@ def _quantile(ordered: Sequence[float], share: float, *, down: bool) -> float:
     return ordered[math.floor(position) if down else math.ceil(position)]
 
 
-def interval(values: Sequence[float], *, level: float, seed: int) -> tuple[float, float] | None:
-    """The bootstrap interval of the trimmed mean: bias-corrected and accelerated from 20 values on.
+def interval(
+    values: Sequence[float],
+    *,
+    level: float,
+    seed: int,
+    statistic: Callable[[Sequence[float]], float] | None = None,
+) -> tuple[float, float] | None:
+    """The interval of the trimmed mean, or of another statistic: bootstrapped, as wide as it says.
 
-    BCa after Efron (1987), with the jackknife's acceleration; below 20 values, whose tails say too
-    little of a skew, the percentile interval. Both are expanded, or few values would cover less
-    than ``level`` says. None below three values.
+    Below six values by Student's t: no resampling leaves the range of what was drawn, and that of
+    three holds the truth three times in four. Else the percentile interval, expanded, as few values
+    would cover less than ``level`` says; of the trimmed mean from 20 values on bias-corrected and
+    accelerated, BCa after Efron (1987) with the jackknife's acceleration. None below three values.
     """
-    if len(values) < SAMPLES_FOR_INTERVAL_MIN:
+    count = len(values)
+    if count < SAMPLES_FOR_INTERVAL_MIN:
         return None
-    tail = _expanded_tail(level, len(values))
-    if len(values) < BCA_VALUES_MIN:
-        return bootstrap(values, statistic=trimmed_mean, level=1 - 2 * tail, seed=seed)
+    if count < RESAMPLED_MIN:
+        reach = student_t((1 + level) / 2, count - 1) * deviation(values) / math.sqrt(count)
+        mean = math.fsum(values) / count
+        return mean - reach, mean + reach
+    tail = _expanded_tail(level, count)
+    if count < BCA_VALUES_MIN or statistic is not None:
+        return bootstrap(values, statistic=statistic or trimmed_mean, level=1 - 2 * tail, seed=seed)
     resampled = _resampled(tuple(values), trimmed_mean, seed)
     centre = trimmed_mean(values)
     below = bisect.bisect_left(resampled, centre) / len(resampled)
@@ -111,6 +124,14 @@ def interval(values: Sequence[float], *, level: float, seed: int) -> tuple[float
         _quantile(resampled, share(tail), down=True),
         _quantile(resampled, share(1 - tail), down=False),
     )
+
+
+def interval_of_cost(costs: Sequence[float], *, seed: int) -> tuple[float, float] | None:
+    """The 95 % interval of the median of positive figures, over their logarithms; it holds the
+    median. None below three of them."""
+    logs = [math.log(cost) for cost in costs if cost > 0]
+    bounds = interval(logs, level=0.95, seed=seed, statistic=median)
+    return (math.exp(bounds[0]), math.exp(bounds[1])) if bounds else None
 
 
 class Gate(enum.StrEnum):
@@ -329,16 +350,6 @@ def drift(values: Sequence[float]) -> Drift | None:
     return Drift(math.exp(line[0] * (count - 1)), math.erfc(z / math.sqrt(2)))
 
 
-def chance_apart(pairs: int, *, level: float = 0.95) -> float:
-    """How often an interval from so many pairs leaves out the truth, at the least.
-
-    A bootstrap draws from what it was given: where all pairs lie on one side of the truth, so does
-    its interval, and chance alone puts them there once in 2^(n-1) (the sign test). With fewer than
-    six pairs that is more often than the level says.
-    """
-    return max(1 - level, 2.0 ** (1 - pairs))
-
-
 def binomial_tail(hits: int, trials: int, chance: float) -> float:
     """How likely at least ``hits`` of ``trials`` are where each has ``chance``."""
     return math.fsum(
@@ -360,21 +371,21 @@ def share_at_most(hits: int, trials: int, *, level: float = 0.95) -> float:
     return high
 
 
-def separate(a: tuple[float, float] | None, b: tuple[float, float] | None) -> bool:
-    """Whether two intervals do not touch; an absent one separates from nothing."""
-    return a is not None and b is not None and (a[1] < b[0] or b[1] < a[0])
-
-
 def ranks(intervals: dict[str, tuple[float, float] | None]) -> dict[str, int]:
-    """Ranks by interval, lowest first: 1 + how many lie wholly below; who has none has no rank.
+    """Ranks by interval, lowest first; who has none has no rank.
 
-    Overlapping neighbours share a rank, as their order is not known.
+    Intervals that overlap, be it through a chain of others, share a rank, as their order is not
+    known: a new rank begins where all earlier ones lie wholly below. It counts those before it.
     """
-    known = {name: interval for name, interval in intervals.items() if interval is not None}
-    return {
-        name: 1 + sum(other[1] < interval[0] for other in known.values())
-        for name, interval in known.items()
-    }
+    known = sorted((span, name) for name, span in intervals.items() if span is not None)
+    found: dict[str, int] = {}
+    rank, end = 1, -math.inf
+    for (low, high), name in known:
+        if low > end:
+            rank = 1 + len(found)
+        end = max(end, high)
+        found[name] = rank
+    return found
 
 
 def littles_law_ratio(

@@ -327,8 +327,10 @@ def read_native(report: dict[str, Any], plan: LoadPlan, *, has_server: bool) -> 
     """What ``httpmark-load --json`` printed, as a measurement."""
     cost, switches, tls = report["cpu_ns_per_request"], report["context_switches"], report["tls"]
     is_open = plan.mode is LoadMode.OPEN
-    # Of an open loop's window are the requests that were due in it, whenever they were answered.
-    requests = report["requests" if is_open else "requests_in_window"]
+    # Of an open loop's window are the requests that were due in it, whenever they were answered;
+    # but a rate that was only reached by working off the rest behind it has not been served.
+    is_served = is_open and not report["saturated"]
+    requests = report["requests" if is_served else "requests_in_window"]
     threads = report["client_threads"]
     delays = [
         ratio

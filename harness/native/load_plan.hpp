@@ -119,6 +119,10 @@ struct LoadCounts {
   std::uint64_t unsent = 0;       // open: due, and not sent in time to be answered
   std::uint64_t dropped = 0;      // open: due while backlog_max others were waiting
   std::uint64_t backlog_peak = 0;
+  std::uint64_t due = 0;                 // open: in the window
+  std::uint64_t due_in_second_half = 0;  // open: of the window
+  std::uint64_t outstanding_middle = 0;  // open: due and not answered, in the middle of the window
+  std::uint64_t outstanding_end = 0;     // open: likewise at its end, before the drain
   Histogram response;   // each response, from the send of its request; open: from when it was due
   Histogram service;    // open: from the send
   Histogram lag;        // open: from when a request was due to when the generator turned to it

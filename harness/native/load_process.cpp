@@ -209,6 +209,10 @@ void each_number(Counts& counts, See see) {
   see(counts.unsent);
   see(counts.dropped);
   see(counts.backlog_peak);
+  see(counts.due);
+  see(counts.due_in_second_half);
+  see(counts.outstanding_middle);
+  see(counts.outstanding_end);
   see(counts.errors.connect);
   see(counts.errors.closed);
   see(counts.errors.reset);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 
 namespace httpmark {
@@ -11,6 +12,10 @@ constexpr std::size_t kServerThreadsShown = 64;
 // What threads that have ended waited for, and how often they were switched, the kernel has
 // forgotten: above this share of theirs the sums of those that live say nothing.
 constexpr double kEndedShareMax = 0.1;
+// Open loop: less than 99 % of what came was served. Of few requests some are always under way, and
+// how many varies: within three times the square root it is chance.
+constexpr double kShortfallMax = 0.01;
+constexpr double kChance = 3;
 
 std::string quoted(const std::string& text) {
   std::string out = "\"";
@@ -158,6 +163,20 @@ double LoadReport::unanswered_ratio() const {
   return slots > 0 ? requests_per_second() * counts.response.mean() / 1e9 / slots : 0;
 }
 
+bool LoadReport::is_saturated() const {
+  if (mode != LoadMode::kOpen) return false;
+  if (counts.unsent != 0 || counts.dropped != 0) return true;
+  const auto too_many = [](double excess, double level, std::uint64_t due) {
+    return excess > kShortfallMax * static_cast<double>(due) && excess > kChance * std::sqrt(level);
+  };
+  const auto middle = static_cast<double>(counts.outstanding_middle);
+  const auto end = static_cast<double>(counts.outstanding_end);
+  const double slots = static_cast<double>(connections) * static_cast<double>(depth);
+  // A server that is slow and keeps up has as many under way in the middle as at the end.
+  return too_many(end - middle, end + middle, counts.due_in_second_half) ||
+         too_many(end - slots, end, counts.due);
+}
+
 std::string report_json(const LoadReport& report) {
   const LoadCounts& counts = report.counts;
   const double wall_ns = (report.seconds + report.drain_seconds) * 1e9;
@@ -244,6 +263,9 @@ std::string report_json(const LoadReport& report) {
     object.raw("lag_us", latency_json(counts.lag));
     object.number("unsent", counts.unsent).number("dropped", counts.dropped);
     object.number("backlog_peak", counts.backlog_peak);
+    object.number("due", counts.due);
+    object.number("outstanding_middle", counts.outstanding_middle);
+    object.number("outstanding_end", counts.outstanding_end);
     object.raw("saturated", report.is_saturated() ? "true" : "false");
   }
   object.number("connects", counts.connect.total());

@@ -44,8 +44,10 @@ struct LoadReport {
   double requests_per_second() const;
   double littles_law_ratio() const;
   double unanswered_ratio() const;
-  // Open loop: the requests did not all go out when they were due.
-  bool is_saturated() const { return counts.unsent != 0 || counts.dropped != 0; }
+  // Open loop: what was due was not served as fast as it came; some was never sent, or it piled up
+  // while the window lasted. That it was worked off in the drain, when nothing more came, is no
+  // service of the rate.
+  bool is_saturated() const;
 };
 
 std::string report_json(const LoadReport& report);

@@ -97,6 +97,10 @@ void LoadCounts::add(const LoadCounts& other) {
   unsent += other.unsent;
   dropped += other.dropped;
   backlog_peak += other.backlog_peak;
+  due += other.due;
+  due_in_second_half += other.due_in_second_half;
+  outstanding_middle += other.outstanding_middle;
+  outstanding_end += other.outstanding_end;
   abandoned += other.abandoned;
   errors.add(other.errors);
   balance.merge(other.balance);
@@ -247,6 +251,7 @@ void LoadWorker::connect_all() {
 void LoadWorker::run(std::uint64_t start_ns) {
   const std::uint64_t window_ns = start_ns + ns_of(plan_.warmup_s);
   const std::uint64_t stop_ns = window_ns + ns_of(plan_.duration_s);
+  const std::uint64_t middle_ns = window_ns + (stop_ns - window_ns) / 2;
   const std::uint64_t give_up_ns = stop_ns + ns_of(plan_.drain_s);
   epoll_event events[kEventsPerWait];
   sleep_until_ns(start_ns);
@@ -261,16 +266,25 @@ void LoadWorker::run(std::uint64_t start_ns) {
     schedule_first(start_ns);
     prctl(PR_SET_TIMERSLACK, 1UL);  // else the kernel may wake 50 us late
   }
-  std::uint64_t next_ns = is_in_window_ ? stop_ns : window_ns;
+  bool is_past_middle = false;
+  std::uint64_t next_ns = is_in_window_ ? middle_ns : window_ns;
   for (;;) {
     now = monotonic_ns();
     if (now >= next_ns) {
       if (is_sending_ && !is_in_window_) {
         begin_window(plan_.mode == LoadMode::kOpen ? window_ns : now);
+        next_ns = middle_ns;
+      }
+      if (now >= middle_ns && !is_past_middle) {
+        is_past_middle = true;
+        if (plan_.mode == LoadMode::kOpen) dispatch(now, stop_ns);
+        result_.counts.outstanding_middle = backlog_.size() + unanswered_;
+        result_.counts.due_in_second_half = 0;
         next_ns = stop_ns;
       }
       if (now >= stop_ns && is_sending_) {
         if (plan_.mode == LoadMode::kOpen) dispatch(now, stop_ns);
+        result_.counts.outstanding_end = backlog_.size() + unanswered_;
         is_sending_ = false;
         is_in_window_ = false;
         result_.counts.responses_in_window = result_.counts.responses;
@@ -437,7 +451,11 @@ void LoadWorker::advance_due() {
 void LoadWorker::dispatch(std::uint64_t now_ns, std::uint64_t until_ns) {
   while (due_ns_ <= static_cast<double>(now_ns) && due_ns_ < static_cast<double>(until_ns)) {
     const auto due = static_cast<std::uint64_t>(due_ns_);
-    if (is_in_window_ && due >= result_.started_ns) result_.counts.lag.add(now_ns - due);
+    if (is_in_window_ && due >= result_.started_ns) {
+      result_.counts.lag.add(now_ns - due);
+      ++result_.counts.due;
+      ++result_.counts.due_in_second_half;
+    }
     if (backlog_.size() < plan_.backlog_max) {
       backlog_.push_back(due);
     } else {

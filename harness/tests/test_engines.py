@@ -12,6 +12,7 @@ import ssl
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -593,6 +594,25 @@ def test_an_open_loop_counts_what_was_due_and_reports_its_own_lag() -> None:
     assert measured.service_us is not None
     assert measured.latency_us is not None
     assert measured.service_us["p50"] <= measured.latency_us["p99"]
+
+
+def test_a_rate_that_was_only_served_in_the_drain_was_not_served() -> None:
+    plan = msgspec.structs.replace(OPEN, rate=350.0, warmup_s=0.0)
+    one_at_a_time = threading.Lock()
+
+    def serve(connection: socket.socket) -> None:
+        while peers.head(connection):
+            with one_at_a_time:
+                time.sleep(0.005)
+            connection.sendall(dated())
+
+    with peers.peer(serve) as peer:
+        measured = engines.Native().measure(
+            plan, engines.Target("127.0.0.1", peer.port), duration_s=1.0, cpus=None
+        )
+    assert measured.errors == {}
+    assert measured.saturated is True
+    assert measured.requests / measured.seconds < 250  # and not the 350 that were answered later
 
 
 def test_churn_counts_connections() -> None:

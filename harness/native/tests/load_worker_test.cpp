@@ -16,6 +16,7 @@
 #include "clock.hpp"
 #include "http_date.hpp"
 #include "load_process.hpp"
+#include "load_report.hpp"
 #include "scripted_server.hpp"
 
 namespace httpmark {
@@ -302,6 +303,55 @@ TEST(OpenLoop, what_a_server_cannot_serve_is_not_kept_quiet) {
   EXPECT_GT(counts.unsent, 300u);
   EXPECT_GE(counts.response.total(), counts.responses + counts.unsent - 1);
   EXPECT_GT(counts.response.percentile(50), 100'000'000u);
+}
+
+LoadReport report_of(const LoadPlan& plan, const LoadCounts& counts) {
+  LoadReport report;
+  report.mode = plan.mode;
+  report.connections = plan.connections;
+  report.depth = plan.depth;
+  report.counts = counts;
+  return report;
+}
+
+TEST(OpenLoop, a_rate_that_was_only_served_in_the_drain_was_not_served) {
+  // In the backlog of the generator, and in the queue of the server.
+  for (const std::size_t connections : {std::size_t{1}, std::size_t{64}}) {
+    LoadPlan plan = open_plan(350, Arrivals::kConstant);
+    plan.connections = connections;
+    plan.depth = connections == 1 ? 1 : 16;
+    plan.duration_s = 1;
+    plan.drain_s = 10;
+    std::mutex one_at_a_time;
+    const LoadCounts counts = load_plan(plan, [&](int, const std::string&) {
+      const std::lock_guard<std::mutex> lock(one_at_a_time);
+      usleep(5'000);
+      return reply();
+    });
+    EXPECT_EQ(counts.errors.sum(), 0u);
+    EXPECT_EQ(counts.unsent + counts.dropped, 0u);  // all was answered in the end
+    EXPECT_EQ(counts.responses, counts.due);
+    EXPECT_GT(counts.outstanding_end, counts.outstanding_middle);
+    EXPECT_TRUE(report_of(plan, counts).is_saturated());
+  }
+}
+
+TEST(OpenLoop, a_slow_server_that_keeps_up_has_served_the_rate) {
+  LoadPlan plan = open_plan(200, Arrivals::kConstant);
+  plan.connections = 64;
+  plan.depth = 1;
+  plan.warmup_s = 0;  // nothing is under way at first
+  plan.duration_s = 1;
+  const LoadCounts counts = load_plan(plan, [](int, const std::string&) {
+    usleep(100'000);
+    return reply();
+  });
+  EXPECT_EQ(counts.errors.sum(), 0u);
+  EXPECT_GT(counts.outstanding_end, 10u);  // 10 % of what was due
+  EXPECT_FALSE(report_of(plan, counts).is_saturated());
+  const LoadPlan few = open_plan(30, Arrivals::kPoisson);
+  const LoadCounts answered = load_plan(few, [](int, const std::string&) { return reply(); });
+  EXPECT_FALSE(report_of(few, answered).is_saturated());
 }
 
 TEST(SplitLoad, pieces_of_requests_are_still_requests) {

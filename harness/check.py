@@ -46,7 +46,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     suites: tuple[str, ...]
     quick: bool = False
     full: bool = False  # every delivery, too
-    path: str = "/hello"
+    path: str | None = None  # None: that of the target's URL, else PATH
     host: str | None = None
     allow_remote: bool = False
     out: Path | None = None
@@ -59,6 +59,33 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     rerun: Path | None = None  # a run folder whose failures are taken
     jobs: int | None = None  # at most so many connections at once
     header: tuple[str, ...] = ()  # field lines that go behind every Host line
+
+    @property
+    def again(self) -> tuple[str, ...]:
+        """The words that say the same to ``check`` and ``replay`` (``ServerResult.again``)."""
+        said = ["--serve", self.serve] if self.serve is not None else [self.target]
+        for option, value in (
+            ("--path", self.path),
+            ("--host", self.host),
+            *(("--header", _masked(line)) for line in self.header),
+            ("--cacert", self.cacert),
+            ("--manifest", self.manifest),
+        ):
+            said += [option, str(value)] if value is not None else []
+        said += ["--allow-remote"] * self.allow_remote
+        said += ["--ruleset", self.ruleset] * (self.ruleset != "rfc")
+        return tuple(said)
+
+
+PATH = "/hello"
+"""What is asked for where neither ``--path`` nor the target's URL names a path."""
+
+_MASK = "***"
+
+
+def _masked(line: str) -> str:
+    """A field line without its value, which may be a secret."""
+    return f"{line.partition(':')[0]}: {_MASK}"
 
 
 _FRAMING = frozenset({
@@ -80,40 +107,70 @@ def field_lines(given: Iterable[str]) -> tuple[str, ...]:
             octets = b""
         if grammar.FIELD_LINES.fullmatch(octets) is None or octets.count(b"\n") != 1:
             raise HarnessError(f"--header: {line!r} is no field line; write 'Name: value'")
-        name = line.partition(":")[0]
+        name, _, value = line.partition(":")
+        if value.strip() == _MASK:
+            raise HarnessError(f"--header: {name}: write its value where {_MASK} stands for it")
         if name.lower() in _FRAMING:
             raise HarnessError(f"--header: {name} is what the cases are about; leave it out")
     return lines
 
 
-def _target(
-    where: address.Address, *, path: str, host: str | None = None, cacert: Path | None = None
-) -> conformance.Target:
-    """The target that listens there."""
-    return conformance.Target(
-        name="target",
-        address=where.address,
-        port=where.port,
-        host=host or where.host,
-        path=path,
-        unix=where.unix,
-        tls=where.tls,
-        ca_file=str(cacert) if cacert else None,
-    )
-
-
 def asked(
-    text: str, *, path: str, allow_remote: bool, cacert: Path | None = None
+    text: str,
+    *,
+    path: str | None = None,
+    host: str | None = None,
+    header: tuple[str, ...] = (),
+    cacert: Path | None = None,
+    manifest: Path | None = None,
+    allow_remote: bool,
 ) -> conformance.Target:
     """A target by its address, with what it can do.
 
-    :raises HarnessError: no address, or another machine without leave.
+    :param path: as the other words, what ``httpmark check`` was told.
+    :raises HarnessError: no address, another machine without leave, or no manifest.
     :raises Unusable: nothing answers there.
     """
-    target = _target(address.read(text, allow_remote=allow_remote), path=path, cacert=cacert)
+    options = Options(target=text, suites=(), path=path, host=host, header=header, cacert=cacert)
+    declared = servers.read(manifest) if manifest else None
+    return _asked(options, address.read(text, allow_remote=allow_remote), declared)
+
+
+def _asked(
+    options: Options,
+    where: address.Address,
+    declared: Server | None,
+    death: Callable[[], str | None] = lambda: None,
+) -> conformance.Target:
+    """Whom to ask, and what it can do: declared, else found by asking.
+
+    :raises Unusable: nothing answers there.
+    """
+    own = where.path if where.path != "/" else ""
+    target = conformance.Target(
+        name="target",
+        address=where.address,
+        port=where.port,
+        host=options.host or where.host,
+        path=options.path or own or PATH,
+        unix=where.unix,
+        tls=where.tls,
+        ca_file=str(options.cacert) if options.cacert else None,
+        jobs=options.jobs,
+        header=options.header,
+        death=death,
+    )
     if conformance.hello(target) is None:
-        raise Unusable(f"{text}: nothing answers there: is the server running?")
-    return msgspec.structs.replace(target, capabilities=discovery.capabilities(target))
+        raise Unusable(f"{options.target}: nothing answers there: is the server running?")
+    if declared is None:
+        return msgspec.structs.replace(target, capabilities=discovery.capabilities(target))
+    return msgspec.structs.replace(
+        target,
+        capabilities=declared.capabilities,
+        limits=declared.limits | declared.conformance.limits,
+        timeouts=declared.timeouts | declared.conformance.timeouts,
+        answers_1_0_as_1_0=declared.answers_1_0_as_1_0,
+    )
 
 
 def served(command: str, manifest: Server | None) -> Server:
@@ -212,32 +269,8 @@ class Checker:
         finally:
             running.stop()
 
-    def _target(self, death: Callable[[], str | None]) -> conformance.Target:
-        """Whom to ask, and what it can do: declared, else found by asking.
-
-        :raises Unusable: nothing answers there.
-        """
-        target = _target(
-            self.address, path=self.options.path, host=self.options.host, cacert=self.options.cacert
-        )
-        target = msgspec.structs.replace(
-            target, death=death, jobs=self.options.jobs, header=self.options.header
-        )
-        if conformance.hello(target) is None:
-            raise Unusable(f"{self.options.target}: nothing answers there: is the server running?")
-        declared = self.manifest
-        if declared is None:
-            return msgspec.structs.replace(target, capabilities=discovery.capabilities(target))
-        return msgspec.structs.replace(
-            target,
-            capabilities=declared.capabilities,
-            limits=declared.limits | declared.conformance.limits,
-            timeouts=declared.timeouts | declared.conformance.timeouts,
-            answers_1_0_as_1_0=declared.answers_1_0_as_1_0,
-        )
-
     def _check(self, death: Callable[[], str | None]) -> Run:
-        target = self._target(death)
+        target = _asked(self.options, self.address, self.manifest, death)
         started = run.now()
         suites: dict[str, SuiteResult] = {}
         died: str | None = None
@@ -312,6 +345,7 @@ class Checker:
                         died=died,
                         compliance=Compliance(suites),
                         memory_reason="the processes of a target are not known",
+                        again=self.options.again,
                     ),
                 ),
             )

@@ -446,6 +446,44 @@ def compare_command(
     raise SystemExit(compare.exit_code(found, inconclusive=inconclusive))
 
 
+def _addressed(command: Command) -> Command:
+    """What ``check`` and ``replay`` are told of a target besides its address.
+
+    What is added here belongs into ``check.Options.again``, too.
+    """
+    for option in reversed(
+        (
+            _file("--manifest", "manifest", "What TARGET can do: the keys of a server.toml."),
+            click.option(
+                "--path",
+                help="A path that answers 2xx to GET, whatever follows. "
+                f"[default: that of TARGET, where it has one, else {check.PATH}]",
+            ),
+            click.option("--host", help="The Host value; by default that of TARGET."),
+            click.option(
+                "--header",
+                multiple=True,
+                metavar="LINE",
+                help="A field line for every request; repeatable.",
+            ),
+            _file("--cacert", "cacert", "Verify the certificate of an https TARGET against these."),
+            click.option(
+                "--allow-remote",
+                is_flag=True,
+                help="TARGET is not this machine, and I may test it.",
+            ),
+            click.option(
+                "--ruleset",
+                type=click.Choice(gates.RULESETS),
+                default="rfc",
+                help="What counts as failed.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 @httpmark.command("check")
 @click.argument("target", required=False)
 @_configured
@@ -462,18 +500,8 @@ def compare_command(
 @_file("--rerun", "rerun", "Only what failed in this run folder.")
 @_quick
 @_full
-@_file("--manifest", "manifest", "What TARGET can do: the keys of a server.toml.")
-@click.option("--path", default="/hello", help="A path that answers 2xx to GET, whatever follows.")
-@click.option("--host", help="The Host value; by default that of TARGET.")
-@click.option(
-    "--header", multiple=True, metavar="LINE", help="A field line for every request; repeatable."
-)
-@_file("--cacert", "cacert", "Verify the certificate of an https TARGET against these.")
+@_addressed
 @click.option("--jobs", type=click.IntRange(1, 256), help="At most so many connections at once.")
-@click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
-@click.option(
-    "--ruleset", type=click.Choice(gates.RULESETS), default="rfc", help="What counts as failed."
-)
 @click.option("--fail-under", type=click.FloatRange(0, 100), help="Least score in percent.")
 @click.option(
     "--inconclusive",
@@ -505,7 +533,7 @@ def check_command(
     quick: bool,
     full: bool,
     manifest: Path | None,
-    path: str,
+    path: str | None,
     host: str | None,
     header: tuple[str, ...],
     cacert: Path | None,
@@ -571,7 +599,7 @@ def check_command(
         finally:
             if checker.last is not None:
                 raw = gates.findings(checker.last, gate=gate, families=checker.catalogue.families)
-                raw = proof.of_run(raw, checker.folder, target=None if serve else target)
+                raw = proof.of_run(raw, checker.folder, checker.last)
                 if held is not None:
                     held, changes = baseline.changed(
                         held, raw, update=update, growth=growth, known=known,
@@ -710,16 +738,34 @@ def explain_command(case: str) -> None:
 @httpmark.command("replay")
 @click.argument("case")
 @click.argument("target")
-@click.option("--path", default="/hello", help="The path the case is addressed to.")
-@click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
+@_addressed
 @click.option("--minimise", is_flag=True, help="Find the fewest octets with the same verdict.")
-def replay_command(case: str, target: str, path: str, allow_remote: bool, minimise: bool) -> None:
+def replay_command(
+    case: str,
+    target: str,
+    manifest: Path | None,
+    path: str | None,
+    host: str | None,
+    header: tuple[str, ...],
+    cacert: Path | None,
+    allow_remote: bool,
+    ruleset: str,
+    minimise: bool,
+) -> None:
     """Send one case again and show both sides of the wire."""
+    asked = check.asked(
+        target,
+        path=path,
+        host=host,
+        header=check.field_lines(header),
+        cacert=cacert,
+        manifest=manifest,
+        allow_remote=allow_remote,
+    )
     if minimise:
-        asked = check.asked(target, path=path, allow_remote=allow_remote)
         click.echo(explain.minimised(case, asked))
-        return
-    click.echo(explain.replay(case, check.asked(target, path=path, allow_remote=allow_remote)))
+    else:
+        click.echo(explain.replay(case, asked, hardened=ruleset == "hardened"))
 
 
 @httpmark.command("fuzz")

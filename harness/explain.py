@@ -18,6 +18,7 @@ from httpmark.harness import (
     minimise,
     planted,
     request_reader,
+    response_checks,
     runners,
     runtime,
     servers,
@@ -295,16 +296,17 @@ def _played(steps: Iterable[Step]) -> list[str]:
     return told
 
 
-def replay(name: str, target: conformance.Target) -> str:
+def replay(name: str, target: conformance.Target, *, hardened: bool = False) -> str:
     """Send one case and show both sides of the wire, the outcome and the verdict.
 
+    :param hardened: judge by the ruleset of that name.
     :raises HarnessError: there is no such case.
     """
-    family, planned = find(name, target.facts())
+    family, planned = _addressed(name, target)
     if family.runner is not None:
         raise HarnessError(
             f"{planned.case.id} is played by a program: "
-            f"httpmark check http://{target.place}/ --case {planned.case.id}"
+            f"httpmark check TARGET --suite {family.suite} --case {planned.case.id}"
         )
     found: list[Exchange] = []
     with target.probe(in_flight=1) as probe:
@@ -314,7 +316,8 @@ def replay(name: str, target: conformance.Target) -> str:
     if planned.expectation is None:
         verdict = judge.judge(family, exchange)
     else:
-        verdict = judge.Judge().judge(planned, exchange)
+        verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
+    verdict = conformance.strict(verdict, family) if hardened else verdict
     return "\n".join(
         (
             f"{planned.case.id} to {target.place}",
@@ -325,8 +328,30 @@ def replay(name: str, target: conformance.Target) -> str:
             f"expected: {verdict.expected}",
             f"actual:   {verdict.actual}",
             f"verdict:  {verdict.word}",
+            *_of_every_answer(planned.case, exchange, target.facts()),
         )
     )
+
+
+def _addressed(name: str, target: conformance.Target) -> tuple[Family, Planned]:
+    """A case for a target that is asked first for what the case needs to know, as ``check`` does.
+
+    :raises HarnessError: there is no such case.
+    """
+    known = catalogue.load()
+    family, _ = find(name)
+    return find(name, conformance.asked(known, [family.id], target, None).facts())
+
+
+def _of_every_answer(case: Case, exchange: Exchange, facts: Facts) -> list[str]:
+    """What the checks on every answer find wrong with this one."""
+    answers = response_checks.Collected(facts)
+    answers.add(case, exchange)
+    return [
+        f"{number}:  {failed.actual}"
+        for number, tally in answers.tallies().items()
+        for failed in tally.failures
+    ]
 
 
 def minimised(name: str, target: conformance.Target) -> str:
@@ -334,7 +359,7 @@ def minimised(name: str, target: conformance.Target) -> str:
 
     :raises HarnessError: there is no such case, or it is more than one write.
     """
-    _, planned = find(name, target.facts())
+    _, planned = _addressed(name, target)
     case = planned.case
     own = [step for step in case.steps if step.op is Op.SEND and step.data != case.canary]
     if planned.expectation is None or len(own) != 1 or case.steps[0] is not own[0]:

@@ -65,7 +65,7 @@ def stored(folder: Path, result: Run) -> Gated:
     """What a gate with nothing special asked concludes of a stored run."""
     gate = Gate()
     raw = findings(result, gate=gate, families=catalogue.load().families)
-    return gated(result, proof.of_run(raw, folder), gate=gate, today=datetime.date.min)
+    return gated(result, proof.of_run(raw, folder, result), gate=gate, today=datetime.date.min)
 
 
 def compared(found: compare.Comparison, *, inconclusive: str) -> Gated:

@@ -1,57 +1,71 @@
-"""What shows a failure: of each finding that fails, one exchange, and how to send it by hand."""
+"""What shows a failure: of each finding that fails, one exchange, and how to send it again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from httpmark.harness import explain, judge, octets
+from httpmark.harness import catalogue, explain, judge, octets
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.gates import Finding
-from httpmark.harness.model import Exchange
+from httpmark.harness.model import Exchange, Run
 from httpmark.harness.run import EVIDENCE
 
 _BY_HAND_OCTETS_MAX = 8192  # no shell line is longer
 _LOOKED_AT_MAX = 100_000  # exchanges of one family
 
 
-def of_run(
-    found: Sequence[Finding], folder: Path, *, target: str | None = None
-) -> tuple[Finding, ...]:
+def of_run(found: Sequence[Finding], folder: Path, result: Run) -> tuple[Finding, ...]:
     """The same, from the evidence in a run folder; where there is none, the findings alone."""
     if not (folder / EVIDENCE).is_file() or not any(finding.fails for finding in found):
         return tuple(found)
     with Evidence(folder / EVIDENCE) as evidence:
-        return shown(found, evidence, target=target)
+        return shown(found, evidence, {server.name: server.again for server in result.servers})
 
 
 def shown(
-    found: Iterable[Finding], evidence: Evidence, *, target: str | None = None
+    found: Iterable[Finding], evidence: Evidence, again: Mapping[str, tuple[str, ...]]
 ) -> tuple[Finding, ...]:
-    """The findings, the failing ones of families with both sides of one telling exchange.
+    """The findings, the failing ones with both sides of one telling exchange.
 
-    :param target: what ``httpmark replay`` should be told; None where nothing listens any more.
+    :param again: ``ServerResult.again`` by server.
     """
-    return tuple(_shown(finding, evidence, target) for finding in found)
+    return tuple(_shown(one, evidence, again.get(one.server, ())) for one in found)
 
 
-def _shown(finding: Finding, evidence: Evidence, target: str | None) -> Finding:
+def _shown(finding: Finding, evidence: Evidence, again: tuple[str, ...]) -> Finding:
     if not finding.fails or finding.reproducers:
         return finding
     exchange = next(_witnesses(finding, evidence), None)
+    case = exchange.case if exchange is not None else finding.witness
+    command = (line(case, finding.suite, again),) if case and again else ()
     if exchange is None:
-        return finding
-    replay = (f"httpmark replay {exchange.case} {target}",) if target else ()
+        return msgspec.structs.replace(finding, reproducers=command)
+    gone = again[:1] == ("--serve",)  # nothing listens there any more
     by_hand = (
-        (octets.reproducer(exchange.sent),) if len(exchange.sent) <= _BY_HAND_OCTETS_MAX else ()
+        (octets.reproducer(exchange.sent),)
+        if not gone and len(exchange.sent) <= _BY_HAND_OCTETS_MAX
+        else ()
     )
     return msgspec.structs.replace(
         finding,
-        reproducers=(*replay, *by_hand),
+        reproducers=(*command, *by_hand),
         wire=wire(exchange),
     )
+
+
+def line(case: str, suite: str, again: tuple[str, ...]) -> str:
+    """The command that asks the same server for the same case, with the same options.
+
+    ``replay`` cannot start a server, nor play what a program plays: ``check`` does.
+    """
+    entry = catalogue.load().families.get(case)
+    if again[0] == "--serve" or (entry is not None and entry.runner is not None):
+        return shlex.join(("httpmark", "check", *again, "--suite", suite, "--case", case))
+    return shlex.join(("httpmark", "replay", case, *again))
 
 
 def _witnesses(finding: Finding, evidence: Evidence) -> Iterator[Exchange]:

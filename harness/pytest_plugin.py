@@ -305,7 +305,7 @@ class Plan:
             cases=() if whole and not self.said.get("cases") else (*controls, *ids),
             exclude=tuple(self.said.get("exclude", ())) if whole else (),
             quick=self.quick,
-            path=self.said.get("path", "/hello"),
+            path=self.said.get("path"),
             host=self.said.get("host"),
             allow_remote=bool(self.said.get("allow_remote")),
             manifest=self.said.get("manifest"),
@@ -321,7 +321,7 @@ class Plan:
         if checker.last is None:
             return [_trouble(suite, trouble or "nothing was found")]
         found = gates.findings(checker.last, gate=self.gate, families=self.catalogue.families)
-        found = proof.of_run(found, checker.folder, target=self.target)
+        found = proof.of_run(found, checker.folder, checker.last)
         if self.baseline is not None:
             today = datetime.datetime.now(datetime.UTC).date()
             found = hold(found, self.baseline, today=today, strict=self.strict)

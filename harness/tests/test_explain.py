@@ -116,7 +116,7 @@ def test_what_a_program_plays_is_not_replayed() -> None:
     assert "two answers in order" in explain.explain("PIPE-11")
     with peers.peer(peers.closing(peers.BAD)) as peer:
         target = check.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
-        with pytest.raises(HarnessError, match="check http"):
+        with pytest.raises(HarnessError, match="check TARGET --suite rfc --case"):
             explain.replay("PIPE-11", target)
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
-from httpmark.harness import gates, proof
+from httpmark.harness import binaries, gates, proof
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.gates import Said
 from httpmark.harness.model import Outcome
 
+from . import peers
 from .made_findings import CONTROLS_FAIL, run_of
 from .made_run import OK, MadeEvidence
 
@@ -22,12 +28,18 @@ def store(folder: Path, server: str) -> Path:
 
 
 def test_what_was_let_through_is_shown_by_a_request_that_was(tmp_path: Path) -> None:
-    found = gates.findings(run_of("go_net_http"))
-    shown = proof.of_run(found, store(tmp_path, "go_net_http"), target="http://127.0.0.1:1/")
+    run = run_of("go_net_http")
+    asked = msgspec.structs.replace(run.servers[0], again=("http://127.0.0.1:1/", "--path", "/a b"))
+    found = gates.findings(run)
+    shown = proof.of_run(
+        found,
+        store(tmp_path, "go_net_http"),
+        msgspec.structs.replace(run, servers=(asked,)),
+    )
     family = next(finding for finding in shown if finding.id == "path_byte")
     replay, by_hand = family.reproducers
     assert replay.startswith("httpmark replay path_byte-")
-    assert replay.endswith(" http://127.0.0.1:1/")
+    assert replay.endswith(" http://127.0.0.1:1/ --path '/a b'")
     assert by_hand.startswith("printf ")
     assert by_hand.endswith(" | nc -q 2 127.0.0.1 18080")
     assert "HTTP/1.1 200 OK" in family.wire
@@ -37,9 +49,10 @@ def test_what_was_let_through_is_shown_by_a_request_that_was(tmp_path: Path) -> 
 
 
 def test_silence_is_shown_by_silence(tmp_path: Path) -> None:
-    (finding,) = [f for f in gates.findings(run_of("go_net_http")) if f.id == "path_byte"]
+    run = run_of("go_net_http")
+    (finding,) = [f for f in gates.findings(run) if f.id == "path_byte"]
     finding = msgspec.structs.replace(finding, outcome="hung")
-    (shown,) = proof.of_run([finding], store(tmp_path, "go_net_http"))
+    (shown,) = proof.of_run([finding], store(tmp_path, "go_net_http"), run)
     assert not shown.reproducers, "none was silent"
     with Evidence(tmp_path / "evidence.sqlite") as evidence:
         exchange = next(evidence.exchanges("go_net_http", family="path_byte"))
@@ -47,26 +60,85 @@ def test_silence_is_shown_by_silence(tmp_path: Path) -> None:
             exchange, outcome=Outcome.HUNG, received=b"", attempt=2, first_us=None
         )
         evidence.add("go_net_http", [silent])
-    (shown,) = proof.of_run([finding], tmp_path)
+    (shown,) = proof.of_run([finding], tmp_path, run)
     assert "(nothing)" in shown.wire
     assert len(shown.reproducers) == 1, "nothing listens any more"
 
 
 def test_a_failed_control_is_shown(tmp_path: Path) -> None:
-    (finding,) = [
-        f for f in gates.findings(run_of("reference", CONTROLS_FAIL)) if f.id == "controls"
-    ]
+    run = run_of("reference", CONTROLS_FAIL)
+    (finding,) = [f for f in gates.findings(run) if f.id == "controls"]
     with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
         (exchange, *_) = MadeEvidence(only=("path_byte",)).exchanges("reference")
         control = msgspec.structs.replace(
             exchange, case="control_hello", family="control_hello", received=OK
         )
         evidence.add("reference", [control])
-    (shown,) = proof.of_run([finding], tmp_path)
+    (shown,) = proof.of_run([finding], tmp_path, run)
     assert shown.said is Said.FAILED
     assert shown.wire.startswith("control_hello, sent:")
 
 
 def test_no_evidence_no_proof(tmp_path: Path) -> None:
-    found = gates.findings(run_of("go_net_http"))
-    assert proof.of_run(found, tmp_path) == found
+    run = run_of("go_net_http")
+    found = gates.findings(run)
+    assert proof.of_run(found, tmp_path, run) == found
+
+
+def picky(connection: socket.socket) -> None:
+    """Answers 2xx to its own path, host and key alone, and takes what it should refuse."""
+    while request := peers.head(connection):
+        own = request.startswith(b"GET /app") and b"\r\nX-Key: k\r\n" in request
+        known = own and b"\r\nHost: a.example\r\n" in request
+        connection.sendall(peers.OK if known else peers.NOT_FOUND)
+
+
+def spoken(*words: str) -> tuple[int, str]:
+    """The exit code of a command, and what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from httpmark.harness.cli import main; main()", *words],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize("in_url", [True, False])
+def test_the_line_to_be_copied_draws_the_same_verdict(tmp_path: Path, in_url: bool) -> None:
+    """Whatever the target was asked with; but a secret is left for its owner to fill in."""
+    with peers.peer(picky) as peer:
+        target = f"http://127.0.0.1:{peer.port}/"
+        own = [f"{target}app"] if in_url else [target, "--path", "/app"]
+        code, said = spoken(
+            "check", *own, "--host", "a.example", "--header", "X-Key: k", "--suite", "rfc",
+            "--case", "host-twice-different", "--out", str(tmp_path / "run"),
+        )  # fmt: skip
+        assert code == 1, said
+        lines = {line.strip() for line in said.splitlines() if "replay host-twice" in line}
+        [line] = lines
+        assert "X-Key: ***" in line
+        words = shlex.split(line)[1:]
+        code, masked = spoken(*words)
+        assert (code, masked) == (2, "")
+        code, replayed = spoken(*(word.replace("***", "k") for word in words))
+        assert code == 0
+        assert "verdict:  fail" in replayed.splitlines()
+        other = spoken("replay", "host-twice-different", target)[1]
+        assert "\nactual:   200" in replayed
+        assert "\nactual:   404" in other, "what is left out matters"
+
+
+def test_a_served_command_is_started_again(tmp_path: Path) -> None:
+    """Nothing listens any more where the server was: the line starts it."""
+    command = f"{binaries.need('null')} --address 127.0.0.1 --port {{port}} --workers 1"
+    code, said = spoken(
+        "check", "--serve", command, "--path", "/x", "--suite", "rfc", "--case", "host-missing",
+        "--out", str(tmp_path / "run"), "--junit", str(tmp_path / "junit.xml"),
+    )  # fmt: skip
+    assert code == 1, said
+    assert "| nc " not in (tmp_path / "junit.xml").read_text()
+    [line] = [line.strip() for line in said.splitlines() if "httpmark check" in line]
+    words = shlex.split(line)
+    assert words[:6] == ["httpmark", "check", "--serve", command, "--path", "/x"]
+    code, said = spoken(*words[1:], "--out", str(tmp_path / "again"))
+    assert code == 1
+    assert "failed: host-missing" in said

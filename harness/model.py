@@ -163,6 +163,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     answers_1_0_as_1_0: bool = False
     values: dict[str, str] = {}  # names of planted files and the like
     header: tuple[str, ...] = ()  # field lines that go behind every Host line
+    slowest_ms: int = 0  # of a few plain requests one after the other
 
     @property
     def host_lines(self) -> str:
@@ -669,6 +670,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     words: dict[Level, dict[Word, int]] = {}
     closed_unanswered: int = 0  # failures that are only a close without an answer
     failures: tuple[Verdict, ...] = ()  # the first few that are no pass
+    ways: dict[str, int] = {}  # how often it fails which way (ways.way)
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):

@@ -389,7 +389,9 @@ class Arm:
             finally:
                 running.stop()
 
-        return load.Contestant(self.name, start, is_null, path=self.path)
+        return load.Contestant(
+            self.name, start, is_null, path=self.path, standing=self.standing is not None
+        )
 
 
 def _of_command(name: str, text: str, path: str | None) -> Server:

@@ -123,7 +123,8 @@ class _Machine(msgspec.Struct, frozen=True, kw_only=True):
 class _Clocks:
     """Read the machine's counters now, and what they grew by when called.
 
-    :param cpus: the processors that the server was given; None where it has all.
+    :param cpus: the processors that the server was given; None where it has all, or was not
+        started by us.
     """
 
     def __init__(self, server: Started, cpus: frozenset[int] | None) -> None:
@@ -184,6 +185,7 @@ class Contestant(msgspec.Struct, frozen=True):
     is_null: bool = False
     tls_port: int | None = None
     path: str | None = None  # instead of the plan's
+    standing: bool = False  # it runs already: on which processors, and how many, is not ours to say
 
 
 class Race:
@@ -282,7 +284,7 @@ class Race:
             try:
                 with contestant.start(plan, place) as server:
                     pids = tuple(server.pids())
-                    clocks = _Clocks(server, place.server)
+                    clocks = _Clocks(server, None if contestant.standing else place.server)
                     target = Target(
                         server.address, server.port, pids, contestant.tls_port, contestant.path
                     )
@@ -340,7 +342,7 @@ class Race:
                 # Only where connections are opened in the window is a lost one in its figures.
                 lost_connects=machine.dropped if self.plan.mode is LoadMode.CHURN else {},
                 littles_law_ratio=measured.littles_law_ratio,
-                server_cpu_demand=self._demand(measured, rate),
+                server_cpu_demand=None if contestant.standing else self._demand(measured, rate),
                 is_null=contestant.is_null,
                 saturated=measured.saturated,
             )

@@ -660,6 +660,7 @@ class Runner:
             entry.server.control,
             self._tls_port(entry),
             entry.standing.path if entry.standing else None,
+            standing=entry.standing is not None,
         )
 
     # -- the result ----------------------------------------------------------------------------

@@ -462,6 +462,12 @@ def bottleneck(signs: Signs) -> tuple[Bottleneck, str]:
         return Bottleneck.CLIENT, f"generator on CPU {signs.client_on_cpu_ratio:.0%}"
     if share is not None and share > NULL_SHARE_CLIENT:
         return Bottleneck.CLIENT, f"{share:.0%} of what null reaches with this generator"
+    if signs.server_on_cpu_ratio > 1 + LAW_TOLERANCE:
+        return (
+            Bottleneck.UNKNOWN,
+            f"server on CPU {signs.server_on_cpu_ratio:.0%}: it has more CPUs than it was given, "
+            "and how many is not known",
+        )
     server_busy = signs.server_on_cpu_ratio >= SERVER_BUSY_MIN
     if (
         not server_busy

@@ -206,6 +206,29 @@ def test_a_server_that_waits_for_itself_alone_does_not_starve(
     assert (result.redone > 0) is starves
 
 
+@pytest.mark.parametrize("standing", [False, True])
+def test_a_target_that_runs_already_has_the_processors_it_has(
+    monkeypatch: pytest.MonkeyPatch, standing: bool
+) -> None:
+    """It is not pinned: three CPUs at work are no contradiction, and who else ran not its own."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    asked: list[object] = []
+    monkeypatch.setattr(resources, "idle_ns", asked.append)
+    # 300 ns each and 10 million a second.
+    busy = {"requests": 10_000_000, "server_ns_per_request": 300.0, "server_on_cpu_ratio": 3.0}
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, a=busy)
+    made.contestants[0] = msgspec.structs.replace(made.contestants[0], standing=standing)
+    result = run(made)["a"]
+    assert not result.ranked
+    if standing:
+        assert result.bottleneck is Bottleneck.UNKNOWN
+        assert "more CPUs than it was given" in result.bottleneck_why
+        assert len(asked) == 2 * 3, "of null alone"
+    else:
+        assert result.bottleneck is Bottleneck.BROKEN
+        assert len(asked) == 4 * 3
+
+
 def test_a_machine_that_starves_all_samples_is_not_asked_thrice_for_ever() -> None:
     starved = {"run_delay_ratio": 0.5}
     made, engine = race({"a": [80.0] * 30, "null": [35.0] * 30}, rounds=4, a=starved, null=starved)

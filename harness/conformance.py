@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from httpmark.harness import (
+    corpus,
     judge,
     limits_found,
     planted,
@@ -85,6 +86,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     answers_1_0_as_1_0: bool = False
     values: dict[str, str] = {}  # names of planted files and the like
     header: tuple[str, ...] = ()  # field lines that go behind every Host line
+    slowest_ms: int = 0  # of a few plain requests one after the other
 
     def facts(self) -> Facts:
         """What scenario texts and verdicts need to know of it."""
@@ -99,6 +101,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             answers_1_0_as_1_0=self.answers_1_0_as_1_0,
             values=self.values,
             header=self.header,
+            slowest_ms=self.slowest_ms,
         )
 
     def ask(self, octets: bytes, *, deadline_s: float) -> bytes | None:
@@ -260,10 +263,13 @@ def asked(
 
     :param known: of an earlier suite; what was asked then is not asked again.
     """
+    slowest_ms = known.slowest_ms if known is not None else _slowest_ms(target)
+    target = msgspec.structs.replace(target, slowest_ms=slowest_ms)
     facts = target.facts()
+    deadline_s = corpus.patience_ms(round(_ASK_S * 1000), facts) / 1000
 
     def ask(octets: bytes) -> bytes | None:
-        return target.ask(octets, deadline_s=_ASK_S)
+        return target.ask(octets, deadline_s=deadline_s)
 
     named: set[str] = set()
     asked: set[str] = set()
@@ -288,6 +294,25 @@ def asked(
     return msgspec.structs.replace(
         target, limits=limits, values=target.values | values, capabilities=capabilities
     )
+
+
+_PLAIN_S = 5.0
+_PLAIN_ASKED = 3
+
+
+def _slowest_ms(target: Target) -> int:
+    """How long a plain request takes, the longest of a few alone; 0 where one is not answered.
+
+    What is silent until its deadline is judged by it, so no deadline may be shorter than a slow
+    server's answer (cases.md 1.1: calibrated on the target's own controls, up, never down).
+    """
+    slowest = 0.0
+    for _ in range(_PLAIN_ASKED):
+        began = time.monotonic()
+        if not hello(target, deadline_s=_PLAIN_S):
+            return 0
+        slowest = max(slowest, time.monotonic() - began)
+    return round(slowest * 1000)
 
 
 def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
@@ -328,11 +353,12 @@ _PIECE_MS = 15
 def _in_pieces(target: Target, octets: bytes) -> bytes | None:
     """What one request draws that arrives in three pieces."""
     third = len(octets) // 3
+    wait_ms = corpus.patience_ms(round(_ASK_S * 1000), target.facts())
     steps = [Step(Op.SEND, octets[:third])]
     for piece in (octets[third:-1], octets[-1:]):
         steps += [Step(Op.PAUSE, wait_ms=_PIECE_MS), Step(Op.SEND, piece, if_open=True)]
-    steps.append(Step(Op.AWAIT, wait_ms=round(_ASK_S * 1000)))
-    case = Case("pieces", "pieces", tuple(steps), deadline_ms=round(_ASK_S * 2000))
+    steps.append(Step(Op.AWAIT, wait_ms=wait_ms))
+    case = Case("pieces", "pieces", tuple(steps), deadline_ms=2 * wait_ms)
     with target.probe(in_flight=1) as probe:
         for batch in probe.fire([case]):
             return batch[0].received if batch[0].outcome is not Outcome.REFUSED else None
@@ -564,7 +590,7 @@ def _run(
             case=case,
             facts=facts,
             fire=functools.partial(_played, target, evidence, fired),
-            alive=lambda: accepts(target),
+            alive=lambda: accepts(target, deadline_s=corpus.patience_ms(2000, facts) / 1000),
             pids=target.pids,
             flood=target.flood,
             trickle=target.trickle,

@@ -6,12 +6,18 @@ stored run can be scored again for ever.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
+import os
+import pickle
 import re
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -28,6 +34,7 @@ from httpmark.harness import (
     wire,
 )
 from httpmark.harness.catalogue import Catalogue, Planned
+from httpmark.harness.catalogue import load as load_catalogue
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     Case,
@@ -61,7 +68,6 @@ _AGAIN_MAX = 32
 _LATE_LOT = 256
 _QUICK_STEP = 31
 _QUICK_ABOVE = 50_000
-_SILENT = (Outcome.HUNG, Outcome.REFUSED)
 
 Progress = Callable[[int], None]
 
@@ -93,6 +99,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return Facts(
             host=self.host,
             port=self.port,
+            address=self.address,
+            unix=self.unix,
             path=self.path,
             capabilities=self.capabilities,
             scheme="https" if self.tls else "http",
@@ -421,12 +429,12 @@ class _Shooter:
         with target.probe(in_flight=in_flight) as probe:
             try:
                 for batch in probe.fire(cases, attempt=attempt):
-                    quiet = [exchange for exchange in batch if exchange.outcome in _SILENT]
+                    quiet = [exchange for exchange in batch if exchange.outcome in judge.SILENT]
                     if quiet:
                         self._check_alive(quiet)
                         if resources.grown(before, resources.dropped_packets()):
                             batch = [_dropped(exchange) for exchange in batch]
-                            quiet = [e for e in batch if e.outcome in _SILENT]
+                            quiet = [e for e in batch if e.outcome in judge.SILENT]
                     self._evidence.add(target.name, filter(keep, batch))
                     self._fired.exchanges += len(batch)
                     if attempt == 1:
@@ -510,11 +518,11 @@ def _fire_cases(
     for _ in shooter.play(cases(twice), in_flight=_TWICE_IN_FLIGHT, attempt=judge.REPEAT):
         pass
     evidence.flush()
+    chosen_ones = set(families)
     late = [
-        (exchanges[-1].family, exchanges[-1].case)
-        for name in families
-        for exchanges in evidence.attempts(target.name, family=name)
-        if judge.ran_out(exchanges[-1])
+        which
+        for which in evidence.last_with(target.name, judge.SILENT, judge.RAN_OUT)
+        if which[0] in chosen_ones
     ]
     for begin in range(0, len(late), _LATE_LOT):
         lot = late[begin : begin + _LATE_LOT]
@@ -689,16 +697,9 @@ def _doubtful(
     alone: set[_Which] = set()
     silent: set[_Which] = set()
     lingering: list[_Which] = []
+    judged = _judged_twofold(catalogue, families, facts, evidence, server, quick=quick)
     for name in families:
-        doubted: list[tuple[str, bool]] = []
-
-        def look(
-            verdict: Verdict, exchanges: list[Exchange], kept: list[tuple[str, bool]] = doubted
-        ) -> None:
-            if verdict.word in _DOUBTED and len(kept) < _AGAIN_MAX:
-                kept.append((verdict.case, judge.ran_out(exchanges[-1])))
-
-        found = _fold(catalogue, name, facts, evidence, server, quick=quick, look=look)
+        found, doubted = judged[name]
         open_still = found.answers.lingering
         lingering += [(name, case) for case in open_still]
         if not doubted and not open_still:
@@ -707,6 +708,94 @@ def _doubtful(
             again.add((name, case))
             (silent if late else alone).add((name, case))
     return again, alone, silent, lingering
+
+
+_Doubts = tuple[Folded, list[tuple[str, bool]]]  # the first doubted cases, and which ran out
+
+
+def _with_doubts(
+    catalogue: Catalogue, family: str, facts: Facts, evidence: Evidence, server: str, *, quick: bool
+) -> _Doubts:
+    doubted: list[tuple[str, bool]] = []
+
+    def look(verdict: Verdict, exchanges: list[Exchange]) -> None:
+        if verdict.word in _DOUBTED and len(doubted) < _AGAIN_MAX:
+            doubted.append((verdict.case, judge.ran_out(exchanges[-1])))
+
+    return _fold(catalogue, family, facts, evidence, server, quick=quick, look=look), doubted
+
+
+# From so many cases on, a second process judges a part of them: it has its own start to pay.
+_TWOFOLD_FROM = 30_000
+_SECOND_SHARE = 0.42
+_SECOND = "from httpmark.harness import conformance; conformance.judge_for_another()"
+
+
+def _judged_twofold(
+    catalogue: Catalogue,
+    families: list[str],
+    facts: Facts,
+    evidence: Evidence,
+    server: str,
+    *,
+    quick: bool,
+) -> dict[str, _Doubts]:
+    """All families judged, on two processors where there is much to judge.
+
+    What the second process does not bring is judged here: it is a help, no condition.
+    """
+    sizes = {
+        name: catalogue.families[name].count // _step(catalogue.families[name], quick=quick)
+        for name in families
+    }
+    theirs: list[str] = []
+    room = _SECOND_SHARE * sum(sizes.values())
+    if sum(sizes.values()) >= _TWOFOLD_FROM and len(os.sched_getaffinity(0)) > 1:
+        for name in sorted(families, key=lambda name: -sizes[name]):
+            if sizes[name] <= room:
+                theirs.append(name)
+                room -= sizes[name]
+    found: dict[str, _Doubts] = {}
+    with contextlib.ExitStack() as stack:
+        if theirs:
+            evidence.flush()
+            order = (str(evidence.path), catalogue.version, theirs, facts, server, quick)
+            second = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", _SECOND],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+            stack.callback(second.kill)
+            assert second.stdin is not None
+            assert second.stdout is not None
+            with contextlib.suppress(BrokenPipeError), second.stdin:
+                second.stdin.write(pickle.dumps(order))
+        for name in families:
+            if name not in theirs:
+                found[name] = _with_doubts(catalogue, name, facts, evidence, server, quick=quick)
+        if theirs:
+            assert second.stdout is not None
+            with contextlib.suppress(EOFError, pickle.UnpicklingError):
+                found |= pickle.load(second.stdout)
+    for name in families:
+        if name not in found:
+            found[name] = _with_doubts(catalogue, name, facts, evidence, server, quick=quick)
+    return found
+
+
+def judge_for_another() -> None:
+    """The second process: an order on standard input, what was found on standard output."""
+    path, version, families, facts, server, quick = pickle.load(sys.stdin.buffer)
+    known = load_catalogue()
+    found: dict[str, _Doubts] = {}
+    if known.version == version:
+        with Evidence(Path(path)) as evidence:
+            for name in families:
+                found[name] = _with_doubts(known, name, facts, evidence, server, quick=quick)
+    pickle.dump(found, sys.stdout.buffer)
 
 
 def _fold(
@@ -794,7 +883,7 @@ def _patient(case: Case) -> Case:
 
 
 def _dropped(exchange: Exchange) -> Exchange:
-    if exchange.outcome not in _SILENT:
+    if exchange.outcome not in judge.SILENT:
         return exchange
     return msgspec.structs.replace(exchange, machine_dropped=True)
 

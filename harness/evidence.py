@@ -89,6 +89,11 @@ class Evidence:
         )
         self._items = dict(self._base.execute("SELECT slug, id FROM item"))
 
+    @property
+    def path(self) -> Path:
+        """The file; what :meth:`flush` handed over can be read from it by others."""
+        return self._path
+
     def _trouble(self, error: sqlite3.Error) -> HarnessError:
         if "full" in str(error):
             return Unusable(f"{self._path}: the disk is full; free some space or use --out")
@@ -303,6 +308,22 @@ class Evidence:
         """
         for attempts in self.attempts(server, family=family, case=case, delivery=delivery):
             yield attempts[-1]
+
+    def last_with(
+        self, server: str, outcomes: Iterable[Outcome], flags: int
+    ) -> Iterator[tuple[str, str]]:
+        """(family, case) in order, where the last attempt at a whole delivery had one of these
+        outcomes, or one of these flags."""
+        self.flush()
+        numbers = ",".join(str(_OUTCOME_NUMBER[outcome]) for outcome in outcomes)
+        yield from self._base.execute(
+            "SELECT family, slug FROM exchange AS e JOIN item ON item.id = e.item"
+            " WHERE e.server = (SELECT id FROM server WHERE name = ?) AND delivery = 'whole'"
+            f" AND (outcome IN ({numbers}) OR flags & ?)"
+            " AND attempt = (SELECT max(attempt) FROM exchange AS x WHERE x.server = e.server"
+            " AND x.item = e.item AND x.delivery = e.delivery) ORDER BY e.item",
+            (server, flags),
+        )
 
     def attempts(
         self,

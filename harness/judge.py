@@ -151,8 +151,9 @@ def _hurried(exchange: Exchange) -> bool:
 
 def ran_out(exchange: Exchange) -> bool:
     """Whether an answer did not come in time, or no connection did."""
-    return exchange.outcome in (Outcome.HUNG, Outcome.REFUSED) or bool(exchange.flags & _RAN_OUT)
+    return exchange.outcome in SILENT or bool(exchange.flags & RAN_OUT)
 
 
+SILENT = (Outcome.HUNG, Outcome.REFUSED)
 # The probe's deadline, or an AWAIT of its, ran out; a slow connect alone can make the first.
-_RAN_OUT = 2 | 4
+RAN_OUT = 2 | 4

@@ -6,8 +6,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import socket
+import sys
 import time
 from pathlib import Path
 
@@ -308,6 +310,41 @@ def test_a_server_that_is_slow_is_waited_for_and_fails_what_its_fast_twin_fails(
                 scored = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
         words[delay_s] = scored.cases["content-length-2-64"].word
     assert list(words.values()) == [Word.FAIL, Word.FAIL]
+
+
+@pytest.mark.parametrize("second", [sys.executable, "/bin/false"])
+def test_a_second_process_judges_as_the_first_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str
+) -> None:
+    """What it does not bring, because it cannot, is judged here."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    names = [
+        family.id
+        for family in KNOWN.of_suite("rfc")
+        if family.group == "CL" and conformance.has_octets(KNOWN, family.id)
+    ]
+    with peers.peer(peers.naive) as peer, Evidence(tmp_path / "e", create=True) as evidence:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        conformance.fire(
+            KNOWN, "rfc", target, evidence, conformance.Fired(),
+            progress=lambda _: None, selected=lambda one: one.id in names,
+        )  # fmt: skip
+        facts = evidence.facts("peer")
+        assert facts is not None
+        found = []
+        monkeypatch.setattr(sys, "executable", second)
+        for limit in (1 << 30, 1):
+            monkeypatch.setattr(conformance, "_TWOFOLD_FROM", limit)
+            judged = conformance._judged_twofold(KNOWN, names, facts, evidence, "peer", quick=False)
+            found.append(
+                {
+                    name: (one.tally, one.first, one.exchanges, one.answers.tallies(), doubted)
+                    for name, (one, doubted) in judged.items()
+                }
+            )
+    assert found[0].keys() == set(names)
+    assert any(doubted for *_, doubted in found[0].values())
+    assert found[0] == found[1]
 
 
 def test_limits_are_searched_for_once(tmp_path: Path) -> None:

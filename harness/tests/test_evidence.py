@@ -54,6 +54,24 @@ def test_the_last_attempt_counts(tmp_path: Path) -> None:
         assert [(e.case, e.attempt) for e in evidence.exchanges("one")] == [("a", 2), ("b", 1)]
 
 
+def test_what_was_silent_at_last_is_found_by_outcome_and_flags(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.plan([(case, "f") for case in "abcde"])
+        hung = {"outcome": Outcome.HUNG}
+        evidence.add("one", [exchange("e", flags=6), exchange("d", flags=1), exchange("b", **hung)])
+        evidence.add("one", [exchange("c", **hung), exchange("a", delivery="byte", **hung)])
+        evidence.add("two", [exchange("d", **hung)])
+        assert list(evidence.last_with("one", (Outcome.HUNG,), 2)) == [
+            ("f", "b"), ("f", "c"), ("f", "e"),
+        ]  # fmt: skip
+        evidence.add("one", [exchange("b", attempt=2), exchange("d", attempt=2, **hung)])
+        assert [case for _, case in evidence.last_with("one", (Outcome.HUNG,), 2)] == [
+            "c",
+            "d",
+            "e",
+        ]
+
+
 def test_octets_are_stored_once(tmp_path: Path) -> None:
     path = tmp_path / "e.sqlite"
     with Evidence(path, create=True) as evidence:

@@ -71,6 +71,7 @@ struct LoadErrors {
   std::uint64_t connect = 0;
   std::uint64_t closed = 0;  // FIN with requests unanswered and no close announced
   std::uint64_t reset = 0;
+  std::uint64_t lost = 0;     // requests sent, and the connection ended before their answer
   std::uint64_t timeout = 0;  // requests still unanswered at the end of the drain
   std::uint64_t status = 0;
   std::uint64_t framing = 0;
@@ -80,7 +81,8 @@ struct LoadErrors {
   std::uint64_t surplus = 0;  // octets nobody asked for
 
   std::uint64_t sum() const {
-    return connect + closed + reset + timeout + status + framing + body + order + date + surplus;
+    return connect + closed + reset + lost + timeout + status + framing + body + order + date +
+           surplus;
   }
   void add(const LoadErrors& other);
 };
@@ -113,7 +115,9 @@ struct LoadCounts {
   std::uint64_t writes = 0;
   std::uint64_t wakes = 0;
   std::uint64_t reconnects = 0;
-  std::uint64_t abandoned = 0;  // requests unanswered on connections that ended
+  // Requests that went out once more: the server had announced the close of their connection, and
+  // so that it would not look at them (RFC 9112 section 9.6). Their time runs on meanwhile.
+  std::uint64_t resent = 0;
   LoadErrors errors;
   std::uint64_t closes_seen = 0;  // idle: connections the server ended while they were held
   std::uint64_t unsent = 0;       // open: due, and not sent in time to be answered

@@ -204,7 +204,7 @@ void each_number(Counts& counts, See see) {
   see(counts.writes);
   see(counts.wakes);
   see(counts.reconnects);
-  see(counts.abandoned);
+  see(counts.resent);
   see(counts.closes_seen);
   see(counts.unsent);
   see(counts.dropped);
@@ -216,6 +216,7 @@ void each_number(Counts& counts, See see) {
   see(counts.errors.connect);
   see(counts.errors.closed);
   see(counts.errors.reset);
+  see(counts.errors.lost);
   see(counts.errors.timeout);
   see(counts.errors.status);
   see(counts.errors.framing);

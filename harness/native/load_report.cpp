@@ -131,7 +131,8 @@ const char* refill_name(Refill refill) { return refill == Refill::kBatch ? "batc
 std::string errors_json(const LoadErrors& errors) {
   JsonObject object;
   object.number("connect", errors.connect).number("closed", errors.closed);
-  object.number("reset", errors.reset).number("timeout", errors.timeout);
+  object.number("reset", errors.reset).number("lost", errors.lost);
+  object.number("timeout", errors.timeout);
   object.number("status", errors.status).number("framing", errors.framing);
   object.number("body", errors.body).number("order", errors.order);
   object.number("date", errors.date).number("surplus", errors.surplus);
@@ -211,7 +212,7 @@ std::string report_json(const LoadReport& report) {
   }
   object.raw("complaints", complaints + "]");
   object.number("variants", counts.variants).number("interim", counts.interim);
-  object.number("reconnects", counts.reconnects).number("abandoned", counts.abandoned);
+  object.number("reconnects", counts.reconnects).number("resent", counts.resent);
   object.number("requests_sent", counts.requests_sent);
   object.number("bytes_sent", counts.bytes_sent);
   object.number("bytes_received", counts.bytes_received);

@@ -72,6 +72,7 @@ void LoadErrors::add(const LoadErrors& other) {
   connect += other.connect;
   closed += other.closed;
   reset += other.reset;
+  lost += other.lost;
   timeout += other.timeout;
   status += other.status;
   framing += other.framing;
@@ -101,7 +102,7 @@ void LoadCounts::add(const LoadCounts& other) {
   due_in_second_half += other.due_in_second_half;
   outstanding_middle += other.outstanding_middle;
   outstanding_end += other.outstanding_end;
-  abandoned += other.abandoned;
+  resent += other.resent;
   errors.add(other.errors);
   balance.merge(other.balance);
   response.merge(other.response);
@@ -359,7 +360,6 @@ void LoadWorker::begin_window(std::uint64_t now_ns) {
   LoadCounts counts;
   counts.complaints = std::move(result_.counts.complaints);
   counts.errors = result_.counts.errors;
-  counts.abandoned = result_.counts.abandoned;
   counts.reconnects = result_.counts.reconnects;
   if (plan_.mode != LoadMode::kChurn) {
     counts.connect = std::move(result_.counts.connect);
@@ -372,19 +372,24 @@ void LoadWorker::begin_window(std::uint64_t now_ns) {
   is_in_window_ = true;
 }
 
-// The first requests on a new connection.
+// The first requests on a new connection, behind those that another one has left over.
 void LoadWorker::start(Connection* connection) {
   switch (plan_.mode) {
     case LoadMode::kClosed:
     case LoadMode::kChurn:
     case LoadMode::kIdle: {
-      const std::uint64_t now = monotonic_ns();
-      const std::size_t count = plan_.mode == LoadMode::kIdle ? 1 : plan_.depth;
-      enqueue(connection, static_cast<std::uint32_t>(count), now, now);
+      const std::size_t slots = plan_.mode == LoadMode::kIdle ? 1 : plan_.depth;
+      const bool is_batch = plan_.mode != LoadMode::kClosed || plan_.refill == Refill::kBatch;
+      const std::uint32_t left = connection->unanswered;
+      if (is_sending_ && left < slots && (left == 0 || !is_batch)) {
+        const std::uint64_t now = monotonic_ns();
+        enqueue(connection, static_cast<std::uint32_t>(slots) - left, now, now);
+      }
       flush(connection);
       break;
     }
     case LoadMode::kOpen:
+      flush(connection);
       set_free(connection);
       break;
     case LoadMode::kSlow:
@@ -610,8 +615,9 @@ bool LoadWorker::read_once(Connection* connection) {
     partial.erase(0, done);
   }
   if (partial.empty()) connection->need = 0;
-  if (connection->closing && connection->unanswered == 0) {
-    reopen(connection);
+  if (connection->closing) {
+    // RFC 9112 section 9.6: the client closes once it has read that answer.
+    reopen_and_resend(connection);
     return false;
   }
   refill(connection, before - connection->unanswered, now);
@@ -633,16 +639,16 @@ std::size_t LoadWorker::digest(Connection* connection, std::string_view octets,
       reopen(connection);
       return kGone;
     }
-    const std::size_t equal =
-        verifier.count_equal(rest, is_one_kind ? connection->unanswered : std::size_t{1});
+    const std::size_t equal = verifier.count_equal(
+        rest, is_one_kind && !verifier.announced_close() ? connection->unanswered : std::size_t{1});
     if (equal != 0) {
       at += equal * verifier.learned_size();
-      if (verifier.announced_close()) connection->closing = true;
       answered(connection, equal, now_ns, true);
-      continue;
+      if (!verifier.announced_close()) continue;
+      connection->closing = true;
+      return at;
     }
     const CheckResult result = verifier.check(rest);
-    if (result.announced_close) connection->closing = true;
     LoadErrors& errors = result_.counts.errors;
     switch (result.kind) {
       case CheckKind::kNeedMore:
@@ -684,6 +690,10 @@ std::size_t LoadWorker::digest(Connection* connection, std::string_view octets,
         return kGone;
     }
     at += result.size;
+    if (result.announced_close && result.kind != CheckKind::kInterim) {
+      connection->closing = true;
+      return at;  // whatever comes behind it is no answer
+    }
   }
   return at;
 }
@@ -714,9 +724,7 @@ void LoadWorker::answered(Connection* connection, std::uint64_t count, std::uint
     count -= part;
     if (group.count != 0) continue;
     if (plan_.refill == Refill::kBatch && !is_open) result_.counts.batch.add(now_ns - group.at_ns);
-    connection->group_first =
-        (connection->group_first + 1) % static_cast<std::uint32_t>(connection->groups.size());
-    --connection->group_count;
+    drop_group(connection);
   }
 }
 
@@ -752,21 +760,62 @@ void LoadWorker::on_end(Connection* connection, bool is_reset) {
     return;
   }
   LoadErrors& errors = result_.counts.errors;
+  CheckResult end;
   if (is_reset) {
     ++errors.reset;
-  } else if (connection->unanswered != 0 && !connection->closing) {
+    end.why = "connection reset";
+    complain(*connection, end, connection->partial);
+  } else if (connection->unanswered != 0) {
     ++errors.closed;
-  }
-  CheckResult end;
-  end.why = is_reset ? "connection reset" : "connection closed with requests unanswered";
-  if (is_reset || (connection->unanswered != 0 && !connection->closing)) {
+    end.why = "connection closed with requests unanswered";
     complain(*connection, end, connection->partial);
   }
   reopen(connection);
 }
 
-// The requests that were under way are given up; the load itself goes on.
+void LoadWorker::reopen_and_resend(Connection* connection) {
+  result_.counts.resent += connection->unanswered - connection->queued;
+  connection->queued = connection->unanswered;
+  connection->send_kind = connection->receive_kind;
+  replace(connection);
+}
+
 void LoadWorker::reopen(Connection* connection) {
+  lose(connection, connection->unanswered - connection->queued);
+  connection->receive_kind = connection->send_kind;
+  replace(connection);
+}
+
+// The oldest `count` requests of a connection will not be answered. They are errors, and in an open
+// loop there is the time they waited: a server does not get better percentiles by hanging up.
+void LoadWorker::lose(Connection* connection, std::uint32_t count) {
+  result_.counts.errors.lost += count;
+  connection->unanswered -= count;
+  unanswered_ -= count;
+  const std::uint64_t now = monotonic_ns();
+  std::uint64_t left = count;
+  while (left != 0) {
+    SendGroup& group = connection->groups[connection->group_first];
+    const std::uint64_t part = std::min(left, group.count);
+    if (plan_.mode == LoadMode::kOpen && result_.started_ns != 0 &&
+        group.at_ns >= result_.started_ns) {
+      result_.counts.response.add(now - group.at_ns, part);
+      result_.counts.service.add(now - group.sent_ns, part);
+    }
+    group.count -= part;
+    left -= part;
+    if (group.count == 0) drop_group(connection);
+  }
+}
+
+void LoadWorker::drop_group(Connection* connection) {
+  connection->group_first =
+      (connection->group_first + 1) % static_cast<std::uint32_t>(connection->groups.size());
+  --connection->group_count;
+}
+
+// Another connection in the place of this one, with its requests that are to be sent.
+void LoadWorker::replace(Connection* connection) {
   if (plan_.mode == LoadMode::kChurn) {
     // A close of ours would leave the port in TIME_WAIT, and there are 28,000 of them.
     const linger reset = {1, 0};
@@ -775,20 +824,22 @@ void LoadWorker::reopen(Connection* connection) {
   connection->tls.reset();
   close(connection->fd);
   --live_;
-  result_.counts.abandoned += connection->unanswered;
   connection->fd = -1;
-  unanswered_ -= connection->unanswered;
-  connection->unanswered = connection->queued = 0;
-  connection->send_kind = connection->receive_kind = 0;
   connection->send_offset = connection->need = 0;
-  connection->group_first = connection->group_count = 0;
   connection->wants_writable = connection->closing = false;
   connection->partial.clear();
-  if (!is_sending_) return;
-  if (plan_.mode == LoadMode::kIdle) return;
+  // In the drain only for what is still to be answered.
+  if (!is_sending_ && connection->unanswered == 0) return;
+  if (plan_.mode == LoadMode::kIdle) {
+    lose(connection, connection->unanswered);
+    connection->queued = 0;
+    return;
+  }
   ++result_.counts.reconnects;
   if (!add_connection(connection)) {
     ++result_.counts.errors.connect;
+    lose(connection, connection->unanswered);
+    connection->queued = 0;
     return;
   }
   start(connection);

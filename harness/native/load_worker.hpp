@@ -82,7 +82,13 @@ class LoadWorker {
   static ssize_t transmit(Connection* connection, const char* data, std::size_t size);
   static ssize_t receive(Connection* connection, char* data, std::size_t size);
   bool add_connection(Connection* connection);
+  // The server has announced the close: what it did not answer it has not looked at.
+  void reopen_and_resend(Connection* connection);
+  // Requests that are out are lost.
   void reopen(Connection* connection);
+  void replace(Connection* connection);
+  void lose(Connection* connection, std::uint32_t count);
+  static void drop_group(Connection* connection);
   void enqueue(Connection* connection, std::uint32_t count, std::uint64_t at_ns,
                std::uint64_t sent_ns);
   void start(Connection* connection);

@@ -105,6 +105,33 @@ def test_a_server_that_drops_the_seventh_response_is_caught() -> None:
     assert verdict(found) is Bottleneck.BROKEN
 
 
+@pytest.mark.parametrize("announced", [True, False])
+def test_requests_that_a_server_leaves_behind_when_it_closes(announced: bool) -> None:
+    def leaving(connection: socket.socket) -> None:
+        held = b""
+        number = 0
+        while piece := connection.recv(65536):
+            held += piece
+            *heads, held = held.split(b"\r\n\r\n")
+            for _ in heads:
+                number += 1
+                is_last = announced and number == 7
+                connection.sendall(
+                    ok().replace(b"\r\n", b"\r\nConnection: close\r\n", 1) if is_last else ok()
+                )
+                if number == 7:
+                    return
+
+    found = measured(leaving, plan())
+    if announced:
+        # RFC 9112 section 9.6: it has not looked at them, and they are sent again.
+        assert found.errors == {}
+        assert verdict(found) is Bottleneck.SERVER
+    else:
+        assert found.errors["lost"] > 0
+        assert verdict(found) is Bottleneck.BROKEN
+
+
 @pytest.mark.parametrize("length", [3, 9])
 def test_a_server_that_lies_about_content_length_is_caught(length: int) -> None:
     found = measured(numbered(lambda number, _: ok(length=length if number == 7 else None)), plan())

@@ -190,7 +190,8 @@ TEST(LoadWorker, a_close_in_the_middle) {
       load([](int n, const std::string&) { return n == 7 ? "END" : reply(); });
   EXPECT_GT(counts.errors.closed + counts.errors.reset, 0u);
   EXPECT_GT(counts.reconnects, 0u);
-  EXPECT_GT(counts.abandoned, 0u);
+  EXPECT_GT(counts.errors.lost, 0u);
+  EXPECT_EQ(counts.requests_sent, counts.responses + counts.errors.lost);
 }
 
 TEST(LoadWorker, an_announced_close_is_no_error) {
@@ -201,6 +202,45 @@ TEST(LoadWorker, an_announced_close_is_no_error) {
   });
   EXPECT_EQ(counts.errors.sum(), 0u) << (counts.complaints.empty() ? "" : counts.complaints[0]);
   EXPECT_GT(counts.reconnects, 0u);
+}
+
+std::string last_reply() {
+  std::string octets = reply();
+  return octets.insert(octets.find("Content"), "Connection: close\r\n");
+}
+
+TEST(LoadWorker, what_an_announced_close_leaves_unanswered_is_sent_again) {
+  for (const Refill refill : {Refill::kBatch, Refill::kWindow}) {
+    // The server ends the connection behind its tenth answer, whatever else it was sent.
+    std::atomic<int> answers = 0;
+    const LoadCounts counts = load(
+        [&](int n, const std::string&) {
+          if (n > 10) return std::string("END");
+          ++answers;
+          return n == 10 ? last_reply() : reply();
+        },
+        refill);
+    EXPECT_EQ(counts.errors.sum(), 0u) << (counts.complaints.empty() ? "" : counts.complaints[0]);
+    EXPECT_GT(counts.responses, 100u);
+    EXPECT_GT(counts.resent, 10u);
+    EXPECT_EQ(counts.responses, static_cast<std::uint64_t>(answers));
+    EXPECT_EQ(counts.requests_sent, counts.responses + counts.resent);
+    EXPECT_EQ(counts.response.total(), counts.responses);
+  }
+}
+
+TEST(LoadWorker, requests_that_are_sent_again_are_the_same_ones) {
+  const LoadCounts counts = load(
+      [](int n, const std::string& request) {
+        std::string octets = reply(request.substr(4, request.find(' ', 4) - 4));
+        if (n > 10) return std::string("END");
+        if (n == 10) octets.insert(octets.find("Content"), "Connection: close\r\n");
+        return octets;
+      },
+      Refill::kWindow, {"/one", "/two", "/three"});
+  EXPECT_EQ(counts.errors.sum(), 0u) << (counts.complaints.empty() ? "" : counts.complaints[0]);
+  EXPECT_GT(counts.resent, 10u);
+  EXPECT_EQ(counts.requests_sent, counts.responses + counts.resent);
 }
 
 TEST(LoadWorker, a_head_that_changes_is_a_variant) {
@@ -352,6 +392,36 @@ TEST(OpenLoop, a_slow_server_that_keeps_up_has_served_the_rate) {
   const LoadPlan few = open_plan(30, Arrivals::kPoisson);
   const LoadCounts answered = load_plan(few, [](int, const std::string&) { return reply(); });
   EXPECT_FALSE(report_of(few, answered).is_saturated());
+}
+
+TEST(OpenLoop, no_request_gets_lost_where_connections_end) {
+  LoadPlan plan = open_plan(600, Arrivals::kConstant);
+  plan.connections = 2;
+  plan.depth = 8;
+  plan.duration_s = 0.5;
+  plan.drain_s = 5;
+  plan.warmup_s = 0;
+  for (const bool is_announced : {true, false}) {
+    const LoadCounts counts = load_plan(plan, [&](int n, const std::string&) {
+      usleep(5'000);  // more come meanwhile
+      if (n > 10) return std::string("END");
+      return n == 10 && is_announced ? last_reply() : reply();
+    });
+    EXPECT_NEAR(static_cast<double>(counts.due), 300, 1);
+    // Each has a time, answered or not.
+    EXPECT_EQ(counts.response.total(), counts.due - counts.dropped);
+    EXPECT_EQ(counts.service.total(), counts.response.total());
+    if (is_announced) {
+      EXPECT_EQ(counts.errors.sum(), 0u) << counts.complaints[0];
+      EXPECT_EQ(counts.responses, counts.due);
+      EXPECT_GT(counts.resent, 0u);
+    } else {
+      EXPECT_GT(counts.errors.closed + counts.errors.reset, 0u);
+      EXPECT_GT(counts.errors.lost, 0u);
+      EXPECT_EQ(counts.requests_sent, counts.due);
+      EXPECT_EQ(counts.responses + counts.errors.lost, counts.due);
+    }
+  }
 }
 
 TEST(SplitLoad, pieces_of_requests_are_still_requests) {

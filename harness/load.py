@@ -472,7 +472,7 @@ def fold(
         and (base := null_cost.get(sample.round)) is not None
     ]
     is_open = plan.mode is LoadMode.OPEN
-    ranked = bool(samples) and bottleneck is Bottleneck.SERVER and not is_open
+    ranked, ranked_reason = _rate_ranks(bool(samples), plan.mode, bottleneck, why)
     middle = sorted(sound, key=lambda sample: sample.requests_per_second)
     typical = middle[len(middle) // 2] if middle else None
     instructions = _median_cost([sample.instructions_per_request for sample in sound])
@@ -488,11 +488,7 @@ def fold(
         bottleneck=bottleneck,
         bottleneck_why=why,
         ranked=ranked,
-        ranked_reason="the server was the bottleneck in every sample"
-        if ranked
-        else "an offered rate is no throughput"
-        if is_open
-        else f"a lower bound: bottleneck {bottleneck} ({why})",
+        ranked_reason=ranked_reason,
         littles_law_ratio=_median_of([sample.littles_law_ratio for sample in samples]),
         interval_95=interval,
         interval_reason=None
@@ -530,6 +526,17 @@ def fold(
         if not resources.has_counters()
         else "the engine counts none, or perf_event_paranoid forbids it",
     )
+
+
+def _rate_ranks(
+    measured: bool, mode: LoadMode, bottleneck: Bottleneck, why: str
+) -> tuple[bool, str]:
+    """Whether requests per second may be ranked, and why or why not."""
+    if mode is LoadMode.OPEN:
+        return False, "an offered rate is no throughput"
+    if measured and bottleneck is Bottleneck.SERVER:
+        return True, "the server was the bottleneck in every sample"
+    return False, f"a lower bound: bottleneck {bottleneck} ({why})"
 
 
 def _median_cost(costs: Sequence[Cost | None]) -> Cost:
@@ -586,7 +593,7 @@ def _common(samples: Sequence[LoadSample]) -> tuple[Bottleneck, str]:
 def with_ranks(
     results: dict[str, LoadResult], *, excluded: dict[str, str]
 ) -> dict[str, LoadResult]:
-    """Rank cost over servers of one profile.
+    """Rank cost over servers of one profile; who may not be ranked has none of throughput either.
 
     :param excluded: servers that may not be ranked, with the reason (a control, not scored).
     """
@@ -599,8 +606,15 @@ def with_ranks(
     ranked = {}
     for name, result in results.items():
         rank = ranks.get(name)
+        may, reason = _rate_ranks(
+            result.rounds > 0, result.mode, result.bottleneck, result.bottleneck_why
+        )
+        if may and name in excluded:
+            may, reason = False, excluded[name]
         ranked[name] = msgspec.structs.replace(
             result,
+            ranked=may,
+            ranked_reason=reason,
             cost_rank=rank,
             cost_rank_reason=None
             if rank is not None

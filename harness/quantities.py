@@ -9,7 +9,7 @@ import math
 
 import msgspec
 
-from httpmark.harness.model import Bottleneck, LoadResult, LoadSample
+from httpmark.harness.model import Bottleneck, LoadMode, LoadResult, LoadSample
 
 
 def count(number: int | None) -> str:
@@ -97,7 +97,7 @@ STAMPS = {
 def throughput(
     rate: float | None, bottleneck: Bottleneck, *, ranked: bool, why: str = ""
 ) -> Throughput:
-    """How requests per second are printed; what is not ranked is never a plain number."""
+    """How requests per second are printed; what is a lower bound is never a plain number."""
     reason = why or _LIMITED_BY[bottleneck]
     if rate is None:
         return Throughput("no figure", False, False, reason)
@@ -114,7 +114,12 @@ def result_throughput(load: LoadResult) -> Throughput:
         why = load.reason or load.ranked_reason
     else:
         why = load.ranked_reason if load.ranked else load.bottleneck_why
-    return throughput(load.requests_per_second, load.bottleneck, ranked=load.ranked, why=why)
+    # Of a server that may not be ranked: its own limit all the same, so a figure and no bound.
+    is_limit = load.bottleneck is Bottleneck.SERVER and load.mode is not LoadMode.OPEN
+    told = throughput(load.requests_per_second, load.bottleneck, ranked=is_limit, why=why)
+    if is_limit and not load.ranked and told.ranked:
+        return msgspec.structs.replace(told, ranked=False, why=load.ranked_reason)
+    return told
 
 
 def sample_throughput(sample: LoadSample) -> Throughput:

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from httpmark.harness.first_screen import SUITE, Column, Row, columns, rows
 from httpmark.harness.maps import READINGS
-from httpmark.harness.model import Level, Run, Word
+from httpmark.harness.model import Bottleneck, Level, Run, Word
 from httpmark.harness.quantities import count, memory, nanoseconds, percent, times
+
+# The suite whose MUSTs decide who is ranked.
+REQUIREMENTS = "rfc"
 
 
 def _ascii(text: str) -> str:
@@ -82,6 +85,7 @@ def scoreboard(run: Run, *, width: int = 80) -> str:
     lines += _requirement_lines(measured, width)
     for column in columns(run):
         lines += _cost_lines(column, measured, width)
+    lines += _asked_lines(run, width)
     lines += _memory_lines(measured, width)
     absent = [
         (row.server.name, row.server.unavailable or row.server.died or "")
@@ -201,8 +205,9 @@ def _cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str
             cell.stamp.removesuffix("-bound"),
         ]
         lines.append(table.line(_named_server(row), cells))
-        if not cell.rate.ranked:
-            prefix = "req/s is a lower bound, " if cell.rate.figure else "req/s "
+        if not cell.rate.ranked and cell.rate.why != load.cost_rank_reason:
+            is_bound = cell.rate.figure and load.bottleneck is not Bottleneck.SERVER
+            prefix = "req/s is a lower bound, " if is_bound else "req/s "
             notes.append((name, prefix + cell.rate.why))
         if not interval and load.interval_reason:
             notes.append((name, f"no interval, {load.interval_reason}"))
@@ -213,10 +218,23 @@ def _cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str
             and not row.server.control
         ):
             why = load.cost_rank_reason.removeprefix("not ranked: ")
-            notes.append((name, f"cost not ranked, {why}"))
+            both = "" if load.cost_rank_reason == load.ranked_reason else "cost "
+            notes.append((name, f"{both}not ranked, {why}"))
     if any(row.server.control for row in measured):
         notes.append(("*", "control, measured for calibration and never ranked"))
     return lines + _grouped(notes, width)
+
+
+def _asked_lines(run: Run, width: int) -> list[str]:
+    """Which MUSTs stand behind the ranks, where those of HTTP were not asked."""
+    if REQUIREMENTS in run.suites or not any(server.load for server in run.servers):
+        return []
+    fired = f"{', '.join(run.suites)} only" if run.suites else "no suite fired"
+    return _wrapped(
+        f"conformance: {fired}; MUSTs of {REQUIREMENTS} were not asked: ranks are of cost alone",
+        width,
+        indent="",
+    )
 
 
 def _memory_lines(measured: Sequence[Row], width: int) -> list[str]:

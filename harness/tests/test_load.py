@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from httpmark.harness import engines, figures, load, resources
+from httpmark.harness import engines, figures, load, quantities, resources
 from httpmark.harness.model import Bottleneck, LoadMode, LoadPlan, LoadResult, Unusable
 
 PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
@@ -354,6 +354,23 @@ def test_ranks_leave_out_controls_and_say_why() -> None:
     assert (ranked["a"].cost_rank, ranked["b"].cost_rank) == (1, 2)
     assert ranked["null"].cost_rank is None
     assert ranked["null"].cost_rank_reason == "a control"
+
+
+def test_who_may_not_be_ranked_has_no_rank_of_throughput_either() -> None:
+    made, _ = race({"a": [80.0] * 3, "b": [90.0] * 3, "null": [35.0] * 3})
+    results = run(made)
+    assert results["a"].ranked
+    out = load.with_ranks(results, excluded={"a": "not ranked: 3 MUSTs not kept"})
+    assert out["b"].ranked
+    assert not out["a"].ranked
+    assert out["a"].ranked_reason == out["a"].cost_rank_reason == "not ranked: 3 MUSTs not kept"
+    again = load.with_ranks(out, excluded={})
+    assert again["a"].ranked, "judged again, it is ranked again"
+    assert again["a"].ranked_reason == results["a"].ranked_reason
+    # What it served is its own limit: a figure, and no lower bound.
+    told = quantities.result_throughput(out["a"])
+    assert (told.text, told.ranked) == ("12.5 M", False)
+    assert told.why == "not ranked: 3 MUSTs not kept"
 
 
 def test_both_ends_never_share_a_processor() -> None:

@@ -73,7 +73,7 @@ def test_every_server_has_scores_costs_and_memory(finished: Path) -> None:
             assert load.littles_law_ratio is not None
             if server.name != "nginx":  # its batches take as long as a quick window
                 assert load.littles_law_ratio == pytest.approx(1.0, abs=0.15)
-            assert load.ranked == (load.bottleneck == "server")
+            assert load.ranked == (load.bottleneck == "server" and not server.control)
         assert server.memory is not None
         assert server.memory.pss_kb is not None
         assert server.memory.vmhwm_kb is not None
@@ -118,6 +118,11 @@ def test_who_does_not_keep_what_is_mandatory_is_shown_and_not_ranked(finished: P
             assert load.cpu_ns_per_request == before.cpu_ns_per_request
             assert load.cost_rank_reason == reason
             assert (load.cost_rank is None) == (reason is not None)
+            # Throughput goes with it, and comes back with it.
+            limit = load.bottleneck == "server"
+            assert load.ranked == (limit and reason is None)
+            if limit and reason:
+                assert load.ranked_reason == reason
 
 
 def test_judging_again_changes_nothing(finished: Path) -> None:

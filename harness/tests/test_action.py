@@ -46,8 +46,8 @@ def environment(here: Path) -> dict[str, str]:
     return kept | {"CI": "true", "PATH": f"{here.parent / 'bin'}:{os.environ['PATH']}"}
 
 
-def own_server() -> str:
-    return f"{binaries.need('server')} --address 127.0.0.1 --port {{port}} --workers 1"
+def own_server(port: str = "{port}") -> str:
+    return f"{binaries.need('server')} --address 127.0.0.1 --port {port} --workers 1"
 
 
 # --- GitHub ---------------------------------------------------------------------------------------
@@ -157,6 +157,7 @@ SPEC = yaml.safe_load(TEMPLATE.partition("\n---\n")[0])["spec"]["inputs"]
 
 def job(**given: str) -> tuple[str, dict[str, Any]]:
     inputs = {name: str((one or {}).get("default", "")) for name, one in SPEC.items()} | given
+    assert "default" not in SPEC["install"], "GitLab itself then asks for it"
     assert set(inputs) == set(SPEC)
     body = re.sub(
         r"\$\[\[ inputs\.([a-z]+) \]\]", lambda match: inputs[match[1]],
@@ -170,7 +171,7 @@ def job(**given: str) -> tuple[str, dict[str, Any]]:
 
 def pipe(here: Path, **given: str) -> tuple[int, str, dict[str, Any]]:
     """Run a job's scripts as a runner does: exit code, log, and the job."""
-    _, words = job(install="", **given)
+    _, words = job(**{"install": "installed", **given})
     values = {
         name: one["value"] if isinstance(one, dict) else one
         for name, one in words["variables"].items()
@@ -194,8 +195,10 @@ def test_the_template_judges_and_leaves_its_artifacts(here: Path) -> None:
     assert code == 0, log
     assert words["allow_failure"] == {"exit_codes": [4]}
     artifacts = words["artifacts"]
-    for path in (*artifacts["paths"], *artifacts["reports"].values()):
+    junit, speed = artifacts["reports"].pop("junit")
+    for path in (*artifacts["paths"], *artifacts["reports"].values(), junit):
         assert (here / path).exists(), path
+    assert not (here / speed).exists()
     with listening("null") as target:
         code, log, _ = pipe(here, target=target, suite="rfc", report="other", job="conformance")
     assert code == 1
@@ -207,3 +210,134 @@ def test_the_template_says_what_is_wrong(here: Path) -> None:
     code, log, _ = pipe(here)
     assert code == 2
     assert "name a TARGET" in log
+    for word in ("", "httpmark", "httpmark==1.0"):
+        code, log, _ = pipe(here, install=word, target="http://127.0.0.1:1/")
+        assert (code, "says not where from" in log) == (2, True)
+
+
+# --- speed, against another commit ----------------------------------------------------------------
+
+
+def committed(here: Path) -> None:
+    """A project of two commits: the server that is built is the same, but for its name."""
+    (here / ".git").rmdir()
+
+    def git(*words: str) -> None:
+        subprocess.run(
+            ["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=here, check=True,
+            capture_output=True, timeout=60,
+        )  # fmt: skip
+
+    git("init", "-q", "-b", "main")
+    for number in (1, 2):
+        server = own_server('"$1"')
+        (here / "server.sh").write_text(f"#!/bin/sh\n# {number}\nexec {server}\n")
+        git("add", "server.sh")
+        git("commit", "-q", "-m", f"{number}")
+    (here / "httpmark.toml").write_text(
+        f'[check]\nsuite = "rfc"\ncase = {json.dumps(FEW.split())}\n'
+        "[compare]\npairs = 3\nmargin = 100\n"
+    )
+
+
+BUILD = "cp server.sh built.sh && chmod +x built.sh"
+
+
+@pytest.mark.timeout(300)
+def test_the_action_holds_the_speed_against_another_commit(here: Path) -> None:
+    committed(here)
+    subprocess.run(["sh", "-e", "-c", BUILD], cwd=here, check=True, timeout=10)
+    code, outputs, log, summary = act(
+        here, version="installed", command="./built.sh {port}", against="main~1", build=BUILD
+    )
+    assert outputs["verdict"] == "passed", log
+    assert (here.parent / "httpmark-base" / "built.sh").read_text().startswith("#!/bin/sh\n# 1\n")
+    found = json.loads((here / "httpmark-report" / "speed.json").read_text())
+    assert "httpmark-base" in found["base"]
+    assert outputs["speed"] == found["verdict"] in ("pass", "inconclusive", "fail")
+    assert code == (1 if outputs["speed"] == "fail" else 0)
+    assert "is no worse than that of" in summary
+    assert (here / "httpmark-report" / "speed.xml").is_file()
+
+
+STUB = """#!/bin/sh
+[ "$1" = compare ] || exit 0
+echo "$@" >> "$LOG"
+while [ $# -gt 1 ]; do
+  case "$1" in --junit|--sarif|--summary) echo told > "$2" ;; esac
+  shift
+done
+echo '{"verdict": "'$SPEED'"}'
+exit $CODE
+"""
+
+
+@pytest.mark.parametrize(("speed", "code"), [("pass", 0), ("fail", 1), ("inconclusive", 4)])
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_speed_is_one_of_three(
+    here: Path, monkeypatch: pytest.MonkeyPatch, forge: str, speed: str, code: int
+) -> None:
+    """What the steps ask of the command, and what becomes of each of its answers."""
+    committed(here)
+    stub, log = here.parent / "bin" / "httpmark", here.parent / "asked"
+    stub.write_text(STUB)
+    (here / "out").mkdir()
+    for name, value in (("LOG", str(log)), ("SPEED", speed), ("CODE", str(code))):
+        monkeypatch.setenv(name, value)
+    ask = {"command": "./s.sh {port}", "against": "main~1", "inconclusive": "fail", "report": "out"}
+    if forge == "github":
+        found, outputs, _, summary = act(here, version="installed", profile="keepalive", **ask)
+        assert outputs["speed"] == speed
+        assert "told" in summary
+        place = here.parent / "httpmark-base"
+    else:
+        found, _, words = pipe(here, profile="keepalive", **ask)
+        assert words["artifacts"]["reports"]["junit"][1] == "out/speed.xml"
+        place = here / ".httpmark-base"
+    assert found == code
+    (line,) = log.read_text().splitlines()
+    assert line.startswith(f"compare env -C '{place}' ./s.sh {{port}} ./s.sh {{port}} --quick")
+    assert "--profile keepalive" in line
+    assert "--inconclusive fail" in line
+    assert (here / "out" / "speed.xml").exists()
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        ({"against": "nowhere"}, "no commit 'nowhere'"),
+        ({"against": "--exec=touch evil"}, "is no git ref"),
+        ({"against": "main~1", "build": "false"}, "build failed at main~1"),
+        ({"against": "main~1", "command": ""}, "name the command"),
+    ],
+)
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_what_cannot_be_compared_is_said(
+    here: Path, forge: str, ask: dict[str, str], said: str
+) -> None:
+    committed(here)
+    (here.parent / "bin" / "httpmark").write_text("#!/bin/sh\nexit 0\n")
+    ask = {"command": "./s.sh {port}", **ask}
+    if forge == "github":
+        code, _, log, _ = act(here, version="installed", **ask)
+    else:
+        code, log, _ = pipe(here, **ask)
+    assert (code, said in log) == (2, True), log
+    assert not (here / "evil").exists()
+
+
+def test_a_command_runs_in_an_image_that_is_named(here: Path) -> None:
+    docker = here.parent / "bin" / "docker"
+    docker.write_text(f'#!/bin/sh\necho "$@" >> {here}/asked\nshift 6\nexec "$@"\n')
+    docker.chmod(0o755)
+    code, outputs, log, _ = act(
+        here, version="installed", image="ours:1", command=own_server(), suite="rfc", case=FEW
+    )
+    assert (code, outputs["verdict"]) == (0, "passed"), log
+    assert (here / "asked").read_text().startswith("run --rm --init --network host ours:1 ")
+
+
+@pytest.mark.parametrize("word", ["0.1", "httpmark", "latest"])
+def test_no_name_is_looked_up_in_a_registry(here: Path, word: str) -> None:
+    code, _, log, _ = act(here, version=word)
+    assert (code, "says not where from" in log) == (2, True)

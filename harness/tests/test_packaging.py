@@ -1,18 +1,24 @@
-"""`pip install .` into an empty environment gives a command that works outside the checkout."""
+"""`pip install .` into an empty environment gives a command that works outside the checkout.
+
+What installs it is the GitHub action's own step, as of the checkout that an action runs from.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import pytest
 
+from .test_action import ACTION
 from .test_house import ROOT, tracked
 from .test_manners import own_port
+
+INSTALL = next(step["run"] for step in ACTION["runs"]["steps"] if step["id"] == "install")
 
 
 @pytest.mark.timeout(900)
@@ -22,16 +28,23 @@ def test_a_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
         copy = checkout / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
-    venv.create(tmp_path / "venv", with_pip=True)
-    python = tmp_path / "venv" / "bin" / "python"
+    output = tmp_path / "output"
     installed = subprocess.run(
-        [python, "-m", "pip", "install", "-q", "."],
-        cwd=checkout, capture_output=True, text=True, check=False, timeout=800,
+        ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", INSTALL],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=800,
+        env={
+            **{key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+            "VERSION": "source", "GITHUB_ACTION_PATH": str(checkout),
+            "RUNNER_TEMP": str(tmp_path / "runner temp"), "GITHUB_OUTPUT": str(output),
+        },
     )  # fmt: skip
     assert installed.returncode == 0, installed.stderr[-2000:]
+    assert installed.stdout.startswith("httpmark, version ")
     # Whatever is found now comes from the wheel.
     shutil.rmtree(checkout)
-    command = tmp_path / "venv" / "bin" / "httpmark"
+    command = Path(output.read_text().strip().removeprefix("command="))
+    place = command.parent.parent
+    assert place == tmp_path / "runner temp" / "httpmark"
 
     def run(*words: str) -> str:
         done = subprocess.run(
@@ -52,6 +65,6 @@ def test_a_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     result = json.loads((tmp_path / "r" / "result.json").read_text("utf-8"))
     assert result["servers"][0]["compliance"]["suites"]["seed"]["score_percent"] == 100.0
     assert (tmp_path / "r" / "report.html").stat().st_size > 10_000
-    packages = tmp_path / "venv" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    packages = place / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
     assert not (packages / "harness").exists()
     assert not list(packages.glob("httpmark/**/tests")), "tests travel in the wheel"

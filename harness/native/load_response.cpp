@@ -254,7 +254,10 @@ CheckResult ResponseVerifier::check(std::string_view input) {
           result.why_at = date_at_;
           return result;
         }
-        learned_.replace(date_at_, kImfFixdateSize, date);
+        if (learned_.compare(date_at_, kImfFixdateSize, date) != 0) {
+          learned_.replace(date_at_, kImfFixdateSize, date);
+          ++date_changes_;
+        }
       }
       is_current_ = true;
       result.kind = CheckKind::kVerified;
@@ -310,6 +313,9 @@ CheckResult ResponseVerifier::check(std::string_view input) {
   result.kind = is_learned() ? CheckKind::kVariant : CheckKind::kVerified;
   if (!is_learned()) body_ = parsed.body;
   status_ = parsed.status;
+  if (date_at_ == 0 || learned_.compare(date_at_, kImfFixdateSize, parsed.date) != 0) {
+    ++date_changes_;
+  }
   learned_.assign(input.substr(0, parsed.size));
   date_at_ = parsed.date_at;
   announced_close_ = parsed.announced_close;

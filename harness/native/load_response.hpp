@@ -16,9 +16,9 @@ namespace httpmark {
 
 inline constexpr std::size_t kLoadHeadBytesMax = 64 * 1024;
 inline constexpr std::uint64_t kLoadBodyBytesMax = std::uint64_t{1} << 30;
-// How far a Date may be from the clock. A server renews its Date once a second, and a response may
-// wait in buffers.
-inline constexpr std::int64_t kDateSkewSecondsMax = 5;
+// How far a Date may be from the clock, and how long it may stay the same. A server renews its Date
+// once a second, and a response may wait in buffers.
+inline constexpr std::int64_t kDateSkewSecondsMax = 2;
 
 enum class ParseState : std::uint8_t {
   kComplete,
@@ -103,6 +103,8 @@ class ResponseVerifier {
   bool is_learned() const { return !learned_.empty(); }
   int status() const { return status_; }
   bool has_date() const { return date_at_ != 0; }
+  // How often a Date was another one than the one before.
+  std::uint64_t date_changes() const { return date_changes_; }
   std::size_t body_size() const { return body_.size(); }
   const std::string& body() const { return body_; }
   bool announced_close() const { return announced_close_; }
@@ -122,6 +124,7 @@ class ResponseVerifier {
   std::string learned_;
   std::string body_;  // of the first response; all others have to equal it
   std::size_t date_at_ = 0;
+  std::uint64_t date_changes_ = 0;
   ParsedResponse parsed_;
 };
 

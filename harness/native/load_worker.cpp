@@ -33,6 +33,7 @@ constexpr time_t kConnectSecondsMax = 5;
 constexpr std::size_t kComplaintsMax = 5;
 constexpr std::size_t kGone = std::string_view::npos;
 constexpr std::uint64_t kNsPerMs = 1'000'000;
+constexpr std::uint64_t kDateStillNsMax = std::uint64_t{kDateSkewSecondsMax} * 1'000'000'000;
 constexpr const char* kOwnSchedstat = "/proc/thread-self/schedstat";
 
 std::int64_t wall_seconds() {
@@ -125,6 +126,7 @@ LoadWorker::LoadWorker(const LoadPlan& plan, std::size_t connections,
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
       connections_(connections),
       verifiers_(verifiers),
+      dates_(verifiers.size()),
       receive_(kReceiveBytes) {
   for (std::size_t i = 0; i < plan_.depth + plan_.requests.size(); ++i) {
     block_at_.push_back(block_.size());
@@ -702,6 +704,7 @@ void LoadWorker::answered(Connection* connection, std::uint64_t count, std::uint
                           bool verified) {
   connection->unanswered -= static_cast<std::uint32_t>(count);
   unanswered_ -= count;
+  if (verified) look_at_date(connection, now_ns);
   if (verifiers_.size() > 1) {
     connection->receive_kind = (connection->receive_kind + static_cast<std::uint32_t>(count)) %
                                static_cast<std::uint32_t>(verifiers_.size());
@@ -726,6 +729,21 @@ void LoadWorker::answered(Connection* connection, std::uint64_t count, std::uint
     if (plan_.refill == Refill::kBatch && !is_open) result_.counts.batch.add(now_ns - group.at_ns);
     drop_group(connection);
   }
+}
+
+// A Date near the clock that does not move with it is that of an answer which was made once.
+void LoadWorker::look_at_date(Connection* connection, std::uint64_t now_ns) {
+  const ResponseVerifier& verifier = verifiers_[connection->receive_kind];
+  DateSpan& span = dates_[connection->receive_kind];
+  if (!verifier.has_date() || span.since_ns == 0 || span.changes != verifier.date_changes()) {
+    span = {verifier.date_changes(), now_ns};
+  }
+  if (now_ns - span.since_ns <= kDateStillNsMax) return;
+  span.since_ns = now_ns;
+  ++result_.counts.errors.date;
+  CheckResult still;
+  still.why = "the Date has not moved for over two seconds";
+  complain(*connection, still, {});
 }
 
 void LoadWorker::refill(Connection* connection, std::uint32_t answered_count,

@@ -78,6 +78,12 @@ class LoadWorker {
     std::vector<SendGroup> groups;
   };
 
+  // Since when the answers to a kind of request have had the same Date.
+  struct DateSpan {
+    std::uint64_t changes = 0;
+    std::uint64_t since_ns = 0;
+  };
+
   int open_socket(std::uint32_t index);
   static ssize_t transmit(Connection* connection, const char* data, std::size_t size);
   static ssize_t receive(Connection* connection, char* data, std::size_t size);
@@ -107,6 +113,7 @@ class LoadWorker {
   // connection is gone.
   std::size_t digest(Connection* connection, std::string_view octets, std::uint64_t now_ns);
   void answered(Connection* connection, std::uint64_t count, std::uint64_t now_ns, bool verified);
+  void look_at_date(Connection* connection, std::uint64_t now_ns);
   void on_end(Connection* connection, bool is_reset);
   void refill(Connection* connection, std::uint32_t answered, std::uint64_t now_ns);
   void complain(const Connection& connection, const CheckResult& result, std::string_view octets);
@@ -119,6 +126,7 @@ class LoadWorker {
   int epoll_fd_;
   std::vector<Connection> connections_;
   std::vector<ResponseVerifier> verifiers_;
+  std::vector<DateSpan> dates_;  // of each
   // depth + kinds requests one behind the other, and where each begins.
   std::string block_;
   std::vector<std::size_t> block_at_;

@@ -165,6 +165,13 @@ def test_a_server_that_answers_from_a_cache_is_caught() -> None:
     assert verdict(found) is Bottleneck.BROKEN
 
 
+def test_a_server_that_replays_its_first_answer_is_caught_while_its_date_is_near() -> None:
+    soon = ok(date=email.utils.formatdate(time.time() + 1.5, usegmt=True))
+    found = measured(numbered(lambda *_: soon), plan(duration_s=2.2))
+    assert found.errors["date"] > 0
+    assert verdict(found) is Bottleneck.BROKEN
+
+
 def test_a_cache_that_mixes_up_its_keys_is_caught() -> None:
     cache: dict[bool, bytes] = {}
 

@@ -40,9 +40,9 @@ TEST_F(Verifier, equal_responses_are_counted_up_to_the_limit) {
 TEST_F(Verifier, the_date_is_free_near_the_clock) {
   EXPECT_EQ(kind_of(reply("Sun, 06 Nov 1994 08:49:38 GMT")), CheckKind::kVerified);
   EXPECT_EQ(verifier_.count_equal(reply("Sun, 06 Nov 1994 08:49:38 GMT"), 1), 1u);
-  EXPECT_EQ(kind_of(reply("Sun, 06 Nov 1994 08:49:32 GMT")), CheckKind::kVerified);
-  EXPECT_EQ(kind_of(reply("Sun, 06 Nov 1994 08:49:31 GMT")), CheckKind::kDate);
-  EXPECT_EQ(kind_of(reply("Sun, 06 Nov 1994 08:49:43 GMT")), CheckKind::kDate);
+  EXPECT_EQ(kind_of(reply("Sun, 06 Nov 1994 08:49:35 GMT")), CheckKind::kVerified);
+  EXPECT_EQ(kind_of(reply("Sun, 06 Nov 1994 08:49:34 GMT")), CheckKind::kDate);
+  EXPECT_EQ(kind_of(reply("Sun, 06 Nov 1994 08:49:40 GMT")), CheckKind::kDate);
   EXPECT_EQ(kind_of(reply("Mon, 06 Nov 1994 08:49:37 GMT")), CheckKind::kDate);
   EXPECT_EQ(kind_of(reply("Sun, 06 Nov 1994 08:49:37 UTC")), CheckKind::kDate);
   EXPECT_EQ(kind_of(reply("Sun Nov  6 08:49:37 1994")), CheckKind::kDate);
@@ -54,7 +54,21 @@ TEST_F(Verifier, an_answer_from_a_cache_is_caught_by_its_date) {
   EXPECT_EQ(kind_of(reply()), CheckKind::kVerified);
   verifier_.set_wall_clock(kNow + kDateSkewSecondsMax + 1);
   EXPECT_EQ(kind_of(reply()), CheckKind::kDate);
-  EXPECT_EQ(kind_of(reply("Sun, 06 Nov 1994 08:49:43 GMT")), CheckKind::kVerified);
+  EXPECT_EQ(kind_of(reply("Sun, 06 Nov 1994 08:49:40 GMT")), CheckKind::kVerified);
+}
+
+TEST_F(Verifier, changes_of_the_date_are_counted) {
+  const std::uint64_t before = verifier_.date_changes();
+  kind_of(reply());
+  EXPECT_EQ(verifier_.date_changes(), before);
+  kind_of(reply("Sun, 06 Nov 1994 08:49:38 GMT"));
+  kind_of(reply("Sun, 06 Nov 1994 08:49:38 GMT"));
+  EXPECT_EQ(verifier_.date_changes(), before + 1);
+  // In a head that is new otherwise, too.
+  kind_of(reply("Sun, 06 Nov 1994 08:49:38 GMT", "Hello World!", "X: y\r\n"));
+  EXPECT_EQ(verifier_.date_changes(), before + 1);
+  kind_of(reply("Sun, 06 Nov 1994 08:49:39 GMT"));
+  EXPECT_EQ(verifier_.date_changes(), before + 2);
 }
 
 TEST_F(Verifier, another_body_of_the_same_length) {

@@ -89,6 +89,24 @@ LoadCounts load(Answer answer, Refill refill = Refill::kBatch,
   return worker.result().counts;
 }
 
+// One worker with its own plan against a scripted server.
+LoadCounts load_at(const ScriptedServer& server, LoadPlan plan) {
+  plan.server = server.endpoint();
+  plan.requests.push_back({"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", false});
+  ResponseVerifier verifier(0, false);
+  verifier.set_wall_clock(std::time(nullptr));
+  EXPECT_EQ(verifier.check(reply()).kind, CheckKind::kVerified);
+  LoadWorker worker(plan, plan.connections, {verifier});
+  worker.connect_all();
+  worker.run(monotonic_ns());
+  return worker.result().counts;
+}
+
+LoadCounts load_plan(const LoadPlan& plan, Answer answer) {
+  const ScriptedServer server(answering(answer));
+  return load_at(server, plan);
+}
+
 TEST(LoadWorker, a_good_server_gives_no_errors_and_every_request_is_accounted_for) {
   for (const Refill refill : {Refill::kBatch, Refill::kWindow}) {
     const LoadCounts counts = load([](int, const std::string&) { return reply(); }, refill);
@@ -163,6 +181,19 @@ TEST(LoadWorker, a_date_from_a_cache) {
       [](int n, const std::string&) { return n == 7 ? reply("Hello World!", -3600) : reply(); });
   EXPECT_EQ(counts.errors.date, 4u);
   EXPECT_EQ(counts.errors.sum(), 4u);
+}
+
+TEST(LoadWorker, a_date_that_stands_still_near_the_clock) {
+  LoadPlan plan;
+  plan.duration_s = 2.3;
+  const std::string first = reply("Hello World!", 2);
+  const LoadCounts counts = load_plan(plan, [&](int, const std::string&) { return first; });
+  EXPECT_EQ(counts.errors.date, 1u);
+  EXPECT_EQ(counts.errors.sum(), 1u);
+  ASSERT_FALSE(counts.complaints.empty());
+  EXPECT_NE(counts.complaints[0].find("not moved"), std::string::npos);
+  const LoadCounts good = load_plan(plan, [](int, const std::string&) { return reply(); });
+  EXPECT_EQ(good.errors.sum(), 0u);
 }
 
 TEST(LoadWorker, another_status) {
@@ -250,24 +281,6 @@ TEST(LoadWorker, a_head_that_changes_is_a_variant) {
   });
   EXPECT_EQ(counts.errors.sum(), 0u);
   EXPECT_GT(counts.variants, 100u);
-}
-
-// One worker with its own plan against a scripted server.
-LoadCounts load_at(const ScriptedServer& server, LoadPlan plan) {
-  plan.server = server.endpoint();
-  plan.requests.push_back({"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", false});
-  ResponseVerifier verifier(0, false);
-  verifier.set_wall_clock(std::time(nullptr));
-  EXPECT_EQ(verifier.check(reply()).kind, CheckKind::kVerified);
-  LoadWorker worker(plan, plan.connections, {verifier});
-  worker.connect_all();
-  worker.run(monotonic_ns());
-  return worker.result().counts;
-}
-
-LoadCounts load_plan(const LoadPlan& plan, Answer answer) {
-  const ScriptedServer server(answering(answer));
-  return load_at(server, plan);
 }
 
 LoadPlan open_plan(double rate, Arrivals arrivals) {

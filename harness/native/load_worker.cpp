@@ -672,7 +672,8 @@ std::size_t LoadWorker::digest(Connection* connection, std::string_view octets,
         bool is_other = false;
         if (result.kind == CheckKind::kBody) {
           for (const ResponseVerifier& other : verifiers_) {
-            if (other.body() != verifier.body() &&
+            // Whatever there is ends with the nothing that answers a HEAD.
+            if (!other.body().empty() && other.body() != verifier.body() &&
                 rest.substr(0, result.size).ends_with(other.body())) {
               is_other = true;
             }

@@ -164,6 +164,31 @@ TEST(LoadWorker, answers_out_of_order) {
   EXPECT_EQ(counts.errors.sum(), 8u);
 }
 
+TEST(LoadWorker, a_changed_body_beside_a_head_is_no_matter_of_order) {
+  const std::string empty = "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n";
+  ScriptedServer server(answering([&](int n, const std::string& request) {
+    if (request.starts_with("HEAD")) return empty;
+    return reply(n == 7 ? "Hello world!" : "Hello World!");
+  }));
+  LoadPlan plan;
+  plan.server = server.endpoint();
+  plan.depth = 16;
+  plan.duration_s = 0.1;
+  plan.requests = {{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", false},
+                   {"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", true}};
+  std::vector<ResponseVerifier> verifiers = {ResponseVerifier(0, false), ResponseVerifier(0, true)};
+  for (ResponseVerifier& verifier : verifiers) verifier.set_wall_clock(std::time(nullptr));
+  EXPECT_EQ(verifiers[0].check(reply()).kind, CheckKind::kVerified);
+  EXPECT_EQ(verifiers[1].check(empty).kind, CheckKind::kVerified);
+  LoadWorker worker(plan, plan.connections, verifiers);
+  worker.connect_all();
+  worker.run(monotonic_ns());
+  const LoadErrors& errors = worker.result().counts.errors;
+  EXPECT_EQ(errors.body, 1u);
+  EXPECT_EQ(errors.order, 0u);
+  EXPECT_EQ(errors.sum(), 1u);
+}
+
 TEST(LoadWorker, requests_in_turn_are_each_compared_with_their_own) {
   for (const Refill refill : {Refill::kBatch, Refill::kWindow}) {
     const LoadCounts counts = load(

@@ -16,6 +16,7 @@ from httpmark.harness import (
     conformance,
     judge,
     minimise,
+    octets,
     planted,
     request_reader,
     response_checks,
@@ -145,57 +146,35 @@ def find(name: str, facts: Facts = EXAMPLE) -> tuple[Family, Planned]:
     raise HarnessError(f"no case {name!r}: {hint}")
 
 
-def visible(octets: bytes) -> str:
+def visible(text: bytes) -> str:
     """Octets as text that can be told apart: escapes as scenario files write them."""
     named = {0x0D: "\\r", 0x0A: "\\n", 0x09: "\\t", 0x5C: "\\x5c"}
     return "".join(
         named.get(octet) or (chr(octet) if 0x20 <= octet < 0x7F else f"\\x{octet:02x}")
-        for octet in octets
+        for octet in text
     )
 
 
-def lines(octets: bytes) -> str:
+def lines(message: bytes) -> str:
     """The same, a line of the message on each line."""
-    shown = octets[:_SHOWN_OCTETS]
+    shown = message[:_SHOWN_OCTETS]
     text = visible(shown).replace("\\r\\n", "\\r\\n\n").rstrip("\n")
-    rest = len(octets) - len(shown)
+    rest = len(message) - len(shown)
     return text + (f"\n... and {rest} octets more" if rest else "")
-
-
-def reproducer(octets: bytes, *, address: str, port: int | str) -> str:
-    """One shell line that sends the octets: printf and nc."""
-    escaped = "".join(f"\\{octet:03o}" if not _plain(octet) else chr(octet) for octet in octets)
-    return f"printf {shlex.quote(escaped)} | nc -q 1 {address} {port}"
-
-
-def _plain(octet: int) -> bool:
-    return 0x20 <= octet < 0x7F and chr(octet) not in "\\%'"
-
-
-def script(*writes: bytes, address: str, port: int | str, half_close: bool = False) -> str:
-    """The same with Python alone, for octets a shell cannot hold and for several writes."""
-    pauses = "; time.sleep(0.3); ".join(f"s.sendall({octets!r})" for octets in writes)
-    sent = f"{pauses}; " if writes else ""
-    shut = "s.shutdown(1); " if half_close else ""
-    return "python3 -c " + shlex.quote(
-        f"import socket{', time' if len(writes) > 1 else ''}; "
-        f"s = socket.create_connection(({address!r}, {port})); "
-        f"{sent}{shut}s.settimeout(2); print(s.recv(65536))"
-    )
 
 
 _CURL_FIELDS = re.compile(rb"[ -~]*")
 
 
-def curl(octets: bytes, *, address: str, port: int | str) -> str | None:
+def curl(message: bytes, *, address: str, port: int | str) -> str | None:
     """The same with curl, which can say it where the request is whole, valid and plain."""
-    read = request_reader.read(octets)
-    if len(read.requests) != 1 or read.certain != len(octets):
+    read = request_reader.read(message)
+    if len(read.requests) != 1 or read.certain != len(message):
         return None
     [request] = read.requests
     if not (request.valid and request.whole) or request.target[:1] != b"/" or request.minor != 1:
         return None
-    head, _, content = octets.partition(b"\r\n\r\n")
+    head, _, content = message.partition(b"\r\n\r\n")
     fields = [line for line in head.split(b"\r\n")[1:] if line]
     names = [line.partition(b":")[0].lower() for line in fields]
     if b"transfer-encoding" in names or not all(map(_CURL_FIELDS.fullmatch, (*fields, content))):
@@ -252,12 +231,14 @@ def explain(name: str) -> str:
     if sum(map(len, writes)) > _REPRODUCED_OCTETS or any(step.op is Op.RESET for step in own):
         lines_.append(f"httpmark replay {case.id} http://127.0.0.1:PORT/")
         return "\n".join(lines_)
-    if len(writes) == 1:
-        lines_.append(reproducer(writes[0], address="127.0.0.1", port="PORT"))
-        if line := curl(writes[0], address="127.0.0.1", port="PORT"):
-            lines_.append(line)
+    where = octets.Place("127.0.0.1", tls=family.transport == "tls")
     is_half_closed = any(step.op is Op.FIN for step in own)
-    lines_.append(script(*writes, address="127.0.0.1", port="PORT", half_close=is_half_closed))
+    if len(writes) == 1:
+        lines_.append(octets.piped(writes[0], where))
+        if not where.tls and (line := curl(writes[0], address="127.0.0.1", port="PORT")):
+            lines_.append(line)
+    if not (is_half_closed and where.tls):
+        lines_.append(octets.scripted(*writes, where=where, half_close=is_half_closed))
     return "\n".join(lines_)
 
 
@@ -367,8 +348,8 @@ def minimised(name: str, target: conformance.Target) -> str:
     judging = judge.Judge()
     with Talker(target.probe(in_flight=1)) as talker:
 
-        def word(octets: bytes) -> Word:
-            steps = (msgspec.structs.replace(case.steps[0], data=octets), *case.steps[1:])
+        def word(message: bytes) -> Word:
+            steps = (msgspec.structs.replace(case.steps[0], data=message), *case.steps[1:])
             tried = msgspec.structs.replace(case, steps=steps)
             exchange = talker.play(tried)
             shown = msgspec.structs.replace(planned, case=tried)
@@ -377,11 +358,11 @@ def minimised(name: str, target: conformance.Target) -> str:
         wanted = word(case.steps[0].data)
         if wanted not in (Word.FAIL, Word.WARN):
             return f"{case.id}: {wanted}; nothing to make smaller"
-        small = minimise.smallest(case.steps[0].data, lambda octets: word(octets) is wanted)
+        small = minimise.smallest(case.steps[0].data, lambda message: word(message) is wanted)
     return "\n".join(
         (
             f"{case.id}: {wanted}, with {len(small)} of {len(case.steps[0].data)} octets:",
             lines(small),
-            reproducer(small, address=target.address, port=target.port),
+            octets.piped(small, octets.place(target.facts())),
         )
     )

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from httpmark.harness import corpus, judge, octets
 from httpmark.harness.catalogue import Catalogue
-from httpmark.harness.model import Exchange, Level, ServerResult, Word
+from httpmark.harness.model import Exchange, Facts, Level, ServerResult, Word
 
 READINGS = ("rejected", "closed", "accepted", "mute", "malformed", "void")
 """The strict readings, in the order they are drawn; a map's cell holds 1 + the index."""
@@ -47,6 +47,10 @@ class Evidence(Protocol):
         delivery: str | None = "whole",
     ) -> Iterator[Exchange]:
         """Every exchange with a server, in case order: of a family, a case, a delivery."""
+        ...  # pragma: no cover
+
+    def facts(self, server: str) -> Facts | None:
+        """Where a server listens, among others."""
         ...  # pragma: no cover
 
 
@@ -388,7 +392,7 @@ def look(server: ServerResult, evidence: Evidence, known: Sequence[Place]) -> Se
             for place in known
             if place.key in cells
         },
-        _picks(best),
+        _picks(best, server, evidence.facts(server.name)),
         {
             place.key: _forbidden(place, bytes(cells[place.key]))
             for place in known
@@ -404,20 +408,28 @@ def _first_alone(exchange: Exchange) -> Exchange:
     return msgspec.structs.replace(exchange, head_only=True) if without else exchange
 
 
-def _picks(best: Mapping[tuple[str, str], tuple[int, Exchange, bool]]) -> dict[
-    str, tuple[Picked, ...]
-]:  # fmt: skip
+def _picks(
+    best: Mapping[tuple[str, str], tuple[int, Exchange, bool]],
+    server: ServerResult,
+    facts: Facts | None,
+) -> dict[str, tuple[Picked, ...]]:
     """For each published family a request per reading, what was let through first."""
     picked: dict[str, tuple[Picked, ...]] = {}
     for family in FAMILIES:
         reads = [read for read in _TOLD_FIRST if (family.id, read) in best]
         if reads:
-            picked[family.id] = tuple(_pick(best[family.id, read], read) for read in reads)
+            picked[family.id] = tuple(
+                _pick(best[family.id, read], read, server, facts) for read in reads
+            )
     return picked
 
 
-def _pick(found: tuple[int, Exchange, bool], read: str) -> Picked:
+def _pick(
+    found: tuple[int, Exchange, bool], read: str, server: ServerResult, facts: Facts | None
+) -> Picked:
     _, exchange, detected = found
+    gone = server.again[:1] == ("--serve",)
+    by_hand = None if gone else octets.by_hand(exchange, facts)
     return Picked(
         case=exchange.case,
         reading=read,
@@ -429,5 +441,5 @@ def _pick(found: tuple[int, Exchange, bool], read: str) -> Picked:
         end=exchange.end.value,
         first_us=exchange.first_us,
         end_us=exchange.end_us,
-        reproducer=octets.reproducer(exchange.sent),
+        reproducer=by_hand or octets.command(exchange.case, "seed", server.again),
     )

@@ -25,7 +25,7 @@ from httpmark.harness.model import (
     Verdict,
     Word,
 )
-from httpmark.harness.octets import reproducer, wire
+from httpmark.harness.octets import by_hand, command, wire
 
 SENT_OCTETS_MAX = 300
 RECEIVED_OCTETS_MAX = 200
@@ -67,7 +67,7 @@ class CaseRow(msgspec.Struct, frozen=True):
     drawn_in: str | None = None  # the requirement under which it stands already
     shown: tuple[tuple[str, str], ...] = ()  # server, and the case that shows its failure
     sent: bytes = b""
-    sent_octets: int = 0
+    again: str = ""  # the line that sends it again
     logs: tuple[Log, ...] = ()
 
     @property
@@ -148,11 +148,19 @@ def matrix(run: Run, known: Catalogue) -> Matrix | None:
     )
 
 
-def with_logs(made: Matrix, evidence: Evidence, *, octets: int = LOGS_OCTETS_MAX) -> Matrix:
+def with_logs(
+    made: Matrix,
+    evidence: Evidence,
+    again: Mapping[str, tuple[str, ...]],
+    *,
+    octets: int = LOGS_OCTETS_MAX,
+) -> Matrix:
     """The same with both sides of the wire, so many octets of a page in all.
 
     Of cases that all servers took alike the first stands for all. What binds comes first, and of
     that what most servers fail.
+
+    :param again: ``ServerResult.again`` by server.
     """
     budget = _Budget(octets)
     failing = [
@@ -161,7 +169,7 @@ def with_logs(made: Matrix, evidence: Evidence, *, octets: int = LOGS_OCTETS_MAX
     failing.sort(
         key=lambda case: (_BINDING_FIRST.index(case.family.level), -len(case.shown), case.family.id)
     )
-    logged = {case.family.id: _with_logs(case, evidence, budget) for case in failing}
+    logged = {case.family.id: _with_logs(case, evidence, again, budget) for case in failing}
     sections = tuple(
         (
             name,
@@ -334,19 +342,25 @@ def _case(
     return CaseRow(family, words, told, expected, shown=shown)
 
 
-def _with_logs(row: CaseRow, evidence: Evidence, budget: _Budget) -> CaseRow:
-    sent = b""
+def _with_logs(
+    row: CaseRow, evidence: Evidence, again: Mapping[str, tuple[str, ...]], budget: _Budget
+) -> CaseRow:
+    sent, line = b"", ""
     alike: dict[tuple[bytes, str, str], list[str]] = {}
     octets: dict[tuple[bytes, str, str], int] = {}
     for server, case in row.shown:
         for exchange in evidence.exchanges(server, family=row.family.id, case=case):
-            sent = sent or exchange.sent
+            if not sent:
+                sent, words = exchange.sent, again.get(server, ())
+                gone = words[:1] == ("--serve",)  # nothing listens there any more
+                typed = None if gone else by_hand(exchange, evidence.facts(server))
+                line = typed or command(case, row.family.suite, words)
             key = (_undated(exchange.received), str(exchange.outcome), str(exchange.end))
             alike.setdefault(key, []).append(server)
             octets[key] = len(exchange.received)
     if not sent:
         return row
-    sides = [wire(sent, limit=SENT_OCTETS_MAX), reproducer(sent)]
+    sides = [wire(sent, limit=SENT_OCTETS_MAX), line]
     sides += [wire(key[0], limit=RECEIVED_OCTETS_MAX) for key in alike]
     cost = sum(len(escape(side)) + _AROUND_OCTETS for side in sides)
     if not budget.take(cost):
@@ -354,7 +368,7 @@ def _with_logs(row: CaseRow, evidence: Evidence, budget: _Budget) -> CaseRow:
     return msgspec.structs.replace(
         row,
         sent=sent,
-        sent_octets=len(sent),
+        again=line,
         logs=tuple(
             Log(tuple(names), key[0], octets[key], key[1], key[2]) for key, names in alike.items()
         ),

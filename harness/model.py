@@ -155,6 +155,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     host: str  # the Host value
     port: int = 80
+    address: str | None = None  # where it listens; None in evidence that does not say
+    unix: str | None = None  # the path of a Unix socket, instead of address and port
     path: str = "/hello"  # the target that answers 2xx to a plain GET
     capabilities: tuple[str, ...] = ("hello",)
     scheme: str = "http"

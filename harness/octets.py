@@ -4,10 +4,18 @@ it reaches a page only through here, the template's escaping, or the JSON block'
 
 from __future__ import annotations
 
+import re
+import shlex
 import unicodedata
+from collections.abc import Sequence
 
+import msgspec
 from markupsafe import Markup, escape
 
+from httpmark.harness import observation
+from httpmark.harness.model import Exchange, Facts
+
+LINE_CHARACTERS_MAX = 500  # of shell: nobody copies more with an easy mind
 RECEIVED_OCTETS_MAX = 200
 
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
@@ -61,21 +69,104 @@ def wire(octets: bytes, *, limit: int = RECEIVED_OCTETS_MAX) -> Markup:
     return Markup("".join(parts))  # every piece above is escaped or our own
 
 
-def reproducer(sent: bytes) -> str:
-    """One line of shell that sends the same octets again, to the host the request names."""
+class Place(msgspec.Struct, frozen=True):
+    """Where octets are sent by hand; the words as they stand where that is not known."""
+
+    address: str = "HOST"
+    port: int | str = "PORT"
+    tls: bool = False
+    unix: str | None = None  # the path of a Unix socket, instead of address and port
+
+
+def place(facts: Facts | None) -> Place:
+    """Where a server listens by what is stored of it."""
+    if facts is None or facts.address is None:
+        return Place()
+    return Place(facts.address, facts.port, facts.scheme == "https", facts.unix)
+
+
+def by_hand(exchange: Exchange, facts: Facts | None) -> str | None:
+    """One line of shell that sends what an exchange sent, to where it was sent.
+
+    None where no line that one would copy can: it is too long, or a half-close over TLS.
+    """
+    writes, half_close = _writes(exchange)
+    where = place(facts)
+    if half_close and where.tls:
+        return None
+    line = (
+        piped(writes[0], where)
+        if len(writes) == 1 and not half_close
+        else scripted(*writes, where=where, half_close=half_close)
+    )
+    return line if len(line) <= LINE_CHARACTERS_MAX else None
+
+
+def _writes(exchange: Exchange) -> tuple[list[bytes], bool]:
+    """What went out in one go each, and whether a half-close came last.
+
+    The request after the case, which shows how far the server had read, needs no go of its own.
+    """
+    events = observation.events(exchange.timeline)
+    writes: list[bytes] = []
+    rest = exchange.sent
+    for number in [event.octets for event in events if event.kind == observation.SENT]:
+        writes.append(rest[:number])
+        rest = rest[number:]
+    writes += [rest] if rest else []
+    while len(writes) > 1 and _CANARY.match(writes[-1]):
+        last = writes.pop()
+        writes[-1] += last
+    return writes, any(event.kind == observation.OWN_FIN for event in events)
+
+
+_CANARY = re.compile(rb"GET [^ ]*canary-")
+
+
+def piped(octets: bytes, where: Place) -> str:
+    """printf, and a client of bare octets."""
     escapes = {0x0D: "\\r", 0x0A: "\\n", 0x5C: "\\\\", 0x25: "%%", 0x27: "\\047"}
     text = "".join(
         escapes.get(octet, chr(octet) if 0x20 <= octet < 0x7F else f"\\{octet:03o}")
-        for octet in sent
+        for octet in octets
     )
-    host, port = "127.0.0.1", "8080"
-    for line in sent.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        found_host, colon, found_port = value.strip().decode("latin-1").rpartition(":")
-        if name.lower() == b"host" and colon and found_port.isascii() and found_port.isdigit():
-            if found_host.replace(".", "").replace("-", "").isalnum() and found_host.isascii():
-                host, port = found_host, found_port
-            break
     if text.startswith("-"):
         text = "\\055" + text[1:]  # else printf takes it for an option
-    return f"printf '{text}' | nc -q 2 {host} {port}"
+    if where.unix is not None:
+        client = f"nc -q 2 -U {shlex.quote(where.unix)}"
+    elif where.tls:
+        host = f"[{where.address}]" if ":" in where.address else where.address
+        client = f"openssl s_client -quiet -connect {shlex.quote(f'{host}:{where.port}')}"
+    else:
+        client = f"nc -q 2 {shlex.quote(where.address)} {where.port}"
+    return f"printf '{text}' | {client}"
+
+
+def scripted(*writes: bytes, where: Place, half_close: bool = False) -> str:
+    """Python alone, for several writes with time between them, and for a half-close."""
+    modules = ["socket", *(["ssl"] if where.tls else []), *(["time"] if len(writes) > 1 else [])]
+    if where.unix is not None:
+        opened = f"s = socket.socket(socket.AF_UNIX); s.connect({where.unix!r}); "
+    else:
+        opened = f"s = socket.create_connection(({where.address!r}, {where.port})); "
+    if where.tls:
+        opened += "s = ssl._create_unverified_context().wrap_socket(s); "
+    pauses = "; time.sleep(0.3); ".join(f"s.sendall({octets!r})" for octets in writes)
+    sent = f"{pauses}; " if writes else ""
+    shut = "s.shutdown(1); " if half_close else ""
+    return "python3 -c " + shlex.quote(
+        f"import {', '.join(modules)}; {opened}{sent}{shut}s.settimeout(2); print(s.recv(65536))"
+    )
+
+
+def command(case: str, suite: str, again: Sequence[str], *, is_played: bool = False) -> str:
+    """The command that asks the same server for the same case, with the same options.
+
+    ``replay`` cannot start a server, nor play what a program plays: ``check`` does.
+
+    :param again: ``ServerResult.again``; nothing where no target is known.
+    """
+    again = again or ("TARGET",)
+    if again[0] == "--serve" or is_played:
+        return shlex.join(("httpmark", "check", *again, "--suite", suite, "--case", case))
+    return shlex.join(("httpmark", "replay", case, *again))

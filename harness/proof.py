@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from httpmark.harness.gates import Finding
 from httpmark.harness.model import Exchange, Run
 from httpmark.harness.run import EVIDENCE
 
-_BY_HAND_OCTETS_MAX = 8192  # no shell line is longer
 _LOOKED_AT_MAX = 100_000  # exchanges of one family
 
 
@@ -41,31 +39,21 @@ def _shown(finding: Finding, evidence: Evidence, again: tuple[str, ...]) -> Find
         return finding
     exchange = next(_witnesses(finding, evidence), None)
     case = exchange.case if exchange is not None else finding.witness
-    command = (line(case, finding.suite, again),) if case and again else ()
+    if not case:
+        return finding
+    entry = catalogue.load().families.get(case)
+    is_played = entry is not None and entry.runner is not None
+    command = octets.command(case, finding.suite, again, is_played=is_played)
     if exchange is None:
-        return msgspec.structs.replace(finding, reproducers=command)
+        return msgspec.structs.replace(finding, reproducers=(command,) if again else ())
     gone = again[:1] == ("--serve",)  # nothing listens there any more
-    by_hand = (
-        (octets.reproducer(exchange.sent),)
-        if not gone and len(exchange.sent) <= _BY_HAND_OCTETS_MAX
-        else ()
-    )
+    by_hand = None if gone else octets.by_hand(exchange, evidence.facts(finding.server))
+    lines = [command] if again or by_hand is None else []
     return msgspec.structs.replace(
         finding,
-        reproducers=(*command, *by_hand),
+        reproducers=(*lines, *([by_hand] if by_hand is not None else [])),
         wire=wire(exchange),
     )
-
-
-def line(case: str, suite: str, again: tuple[str, ...]) -> str:
-    """The command that asks the same server for the same case, with the same options.
-
-    ``replay`` cannot start a server, nor play what a program plays: ``check`` does.
-    """
-    entry = catalogue.load().families.get(case)
-    if again[0] == "--serve" or (entry is not None and entry.runner is not None):
-        return shlex.join(("httpmark", "check", *again, "--suite", suite, "--case", case))
-    return shlex.join(("httpmark", "replay", case, *again))
 
 
 def _witnesses(finding: Finding, evidence: Evidence) -> Iterator[Exchange]:

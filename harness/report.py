@@ -130,7 +130,6 @@ def _templates() -> jinja2.Environment:
         share=quantities.share,
         parts=first_screen.parts,
         octets=lambda value, limit: octets.wire(value, limit=limit),
-        again=octets.reproducer,
     )
     return environment
 
@@ -246,5 +245,9 @@ def render(run: Run, evidence: maps.Evidence | None) -> str:
         room = PAGE_OCTETS_MAX - len(text.encode("utf-8"))
     if made is not None and evidence is not None:
         logged = min(max(room, 0), matrix.LOGS_OCTETS_MAX)
-        text = page(matrix=matrix.with_logs(made, evidence, octets=logged))
+        text = page(
+            matrix=matrix.with_logs(
+                made, evidence, {server.name: server.again for server in run.servers}, octets=logged
+            )
+        )
     return text + "\n"

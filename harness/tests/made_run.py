@@ -137,6 +137,9 @@ class MadeEvidence:
     manners: dict[str, Manner] = dataclasses.field(default_factory=lambda: dict(MANNERS))
     only: tuple[str, ...] = tuple(RULES)
 
+    def facts(self, server: str) -> Facts | None:
+        return Facts(host="127.0.0.1:18080", address="127.0.0.1", port=18080)
+
     def exchanges(
         self,
         server: str,

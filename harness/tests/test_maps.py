@@ -15,6 +15,7 @@ from httpmark.harness.model import (
     Compliance,
     End,
     Exchange,
+    Facts,
     Level,
     Outcome,
     ServerResult,
@@ -150,6 +151,9 @@ def test_every_family_of_octets_and_pairs_has_a_place_in_its_suite() -> None:
 
 class Stored:
     """Answers of one server to two octets and a control of one place."""
+
+    def facts(self, server: str) -> Facts | None:
+        return None
 
     def exchanges(
         self,

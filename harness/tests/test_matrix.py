@@ -11,6 +11,7 @@ from httpmark.harness.model import (
     Compliance,
     End,
     Exchange,
+    Facts,
     Level,
     Outcome,
     Run,
@@ -29,8 +30,14 @@ SENT = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nhello"
 HOSTILE = b"HTTP/1.1 200 OK\r\nDate: %d\r\nX: <script>alert(1)</script>\r\n\r\n"
 
 
+AGAIN = {"a": ("http://127.0.0.1:18080/",)}
+
+
 class Stored:
     """Exchanges of two servers that differ in their date alone."""
+
+    def facts(self, server: str) -> Facts | None:
+        return Facts(host="a", address="127.0.0.1", port=18080)
 
     def exchanges(
         self,
@@ -71,7 +78,7 @@ def run_of(*servers: ServerResult) -> Run:
 def drawn(*servers: ServerResult) -> matrix.Matrix:
     made = matrix.matrix(run_of(*servers), KNOWN)
     assert made is not None
-    return matrix.with_logs(made, Stored())
+    return matrix.with_logs(made, Stored(), AGAIN)
 
 
 def test_a_run_without_such_suites_has_no_matrix() -> None:
@@ -113,11 +120,11 @@ def test_hostile_octets_stay_text_in_the_page() -> None:
 def test_logs_keep_to_their_room_and_what_is_left_out_is_told() -> None:
     made = matrix.matrix(run_of(server("bad", Word.FAIL)), KNOWN)
     assert made is not None
-    full = matrix.with_logs(made, Stored())
+    full = matrix.with_logs(made, Stored(), AGAIN)
     [case] = next(row for _, found in full.sections for row in found if row.cases).cases
     assert case.logs
     assert full.logs_left_out == 0
-    none = matrix.with_logs(made, Stored(), octets=100)
+    none = matrix.with_logs(made, Stored(), AGAIN, octets=100)
     [case] = next(row for _, found in none.sections for row in found if row.cases).cases
     assert case.sent == b""
     assert case.told

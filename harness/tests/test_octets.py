@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
+import socket
+import ssl
+import struct
 import subprocess
+from pathlib import Path
 
 import hypothesis
 import hypothesis.strategies as st
+import msgspec
+import pytest
 
-from httpmark.harness import octets
+from httpmark.harness import catalogue, certificates, explain, observation, octets
+from httpmark.harness.model import End, Exchange, Facts, Op, Outcome
 
 
 @hypothesis.given(st.binary(max_size=300))
@@ -35,21 +43,141 @@ def test_a_long_answer_is_cut_and_says_so() -> None:
     assert "1,800 more octets" in octets.wire(b"a" * 2000)
 
 
+HERE = octets.Place("127.0.0.1", 18080)
+FACTS = Facts(host="a.example:81", address="127.0.0.1", port=18080)
+
+
+def exchange(*writes: bytes, half_close: bool = False, unsent: bytes = b"") -> Exchange:
+    events = [(observation.SENT, len(octets)) for octets in writes]
+    events += [(observation.OWN_FIN, 0)] * half_close
+    return Exchange(
+        "c", "c", b"".join(writes) + unsent, b"", Outcome.HUNG, End.OPEN, None, 0, 0,
+        timeline=b"".join(struct.pack("<BII", kind, 0, octets) for kind, octets in events),
+    )  # fmt: skip
+
+
 @hypothesis.given(st.binary(max_size=120))
 @hypothesis.example(b"-\0")
 @hypothesis.example(b"\0005%d\\n'")
 @hypothesis.settings(max_examples=60, deadline=None)
-def test_the_reproducer_sends_the_same_octets(sent: bytes) -> None:
-    line = octets.reproducer(sent)
-    command, _, rest = line.rpartition(" | nc ")
-    assert rest == "-q 2 127.0.0.1 8080" or b":" in sent
+def test_a_pipe_sends_the_same_octets(sent: bytes) -> None:
+    line = octets.piped(sent, HERE)
+    command, _, rest = line.rpartition(" | ")
+    assert rest == "nc -q 2 127.0.0.1 18080"
     assert "\n" not in line
     said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, timeout=10, check=True)
     assert said.stdout == sent
 
 
-def test_the_reproducer_takes_the_host_of_the_request_but_never_shell_words() -> None:
-    good = octets.reproducer(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:18080\r\n\r\n")
-    assert good.endswith("| nc -q 2 127.0.0.1 18080")
-    bad = octets.reproducer(b"GET / HTTP/1.1\r\nHost: $(reboot):80\r\n\r\n")
-    assert bad.endswith("| nc -q 2 127.0.0.1 8080")
+@pytest.mark.parametrize(
+    ("facts", "client"),
+    [
+        (FACTS, "nc -q 2 127.0.0.1 18080"),
+        (msgspec.structs.replace(FACTS, address="::1"), "nc -q 2 ::1 18080"),
+        (
+            msgspec.structs.replace(FACTS, scheme="https"),
+            "openssl s_client -quiet -connect 127.0.0.1:18080",
+        ),
+        (
+            msgspec.structs.replace(FACTS, scheme="https", address="::1"),
+            "openssl s_client -quiet -connect '[::1]:18080'",
+        ),
+        (msgspec.structs.replace(FACTS, unix="/run/a b.sock"), "nc -q 2 -U '/run/a b.sock'"),
+        (msgspec.structs.replace(FACTS, address=None), "nc -q 2 HOST PORT"),
+        (None, "nc -q 2 HOST PORT"),
+    ],
+)
+@pytest.mark.parametrize("host", [b"$(reboot):80", b"h:9", b"", None])
+def test_a_line_leads_to_the_target_whatever_its_host_says(
+    facts: Facts | None, client: str, host: bytes | None
+) -> None:
+    field = b"" if host is None else b"Host: " + host + b"\r\n"
+    line = octets.by_hand(exchange(b"GET / HTTP/1.1\r\n" + field + b"\r\n"), facts)
+    assert line is not None
+    assert line.endswith(f" | {client}")
+
+
+def test_every_case_that_fits_a_line_leads_to_its_target() -> None:
+    """The place is that of the target in all of them, be the request as odd as it may."""
+    known = catalogue.load()
+    facts = msgspec.structs.replace(
+        explain.EXAMPLE, host="other.example:1234", address="127.0.0.9", port=4321
+    )
+    told = 0
+    for family in known.families.values():
+        if family.generated or known.inapplicable(family.id, facts) is not None:
+            continue
+        for planned in known.planned(family.id, facts):
+            sends = [step.data for step in planned.case.steps if step.op is Op.SEND]
+            if not sends:
+                continue
+            line = octets.by_hand(exchange(*sends), facts)
+            if line is not None:
+                told += 1
+                assert line.endswith("127.0.0.9 4321") or "('127.0.0.9', 4321)" in line.replace(
+                    "'\"'\"'", "'"
+                )
+    assert told > 300
+
+
+def test_a_long_line_is_none() -> None:
+    assert octets.by_hand(exchange(b"a" * octets.LINE_CHARACTERS_MAX), FACTS) is None
+    over_tls = msgspec.structs.replace(FACTS, scheme="https")
+    assert octets.by_hand(exchange(b"a", half_close=True), over_tls) is None
+
+
+def test_the_request_that_follows_a_case_needs_no_time_of_its_own() -> None:
+    canary = b"GET /?canary-c HTTP/1.1\r\n\r\n"
+    sent = octets.by_hand(exchange(b"a", canary), FACTS)
+    assert sent is not None
+    assert sent.startswith("printf 'aGET /?canary-c")
+    assert octets.by_hand(exchange(b"a", unsent=canary), FACTS) == sent
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX])
+def test_writes_apart_and_a_half_close_are_said_in_python(family: int, tmp_path: Path) -> None:
+    unix = family == socket.AF_UNIX
+    with socket.socket(family) as listener:
+        listener.bind(str(tmp_path / "s") if unix else ("127.0.0.1", 0))
+        listener.listen()
+        facts = msgspec.structs.replace(
+            FACTS,
+            unix=str(tmp_path / "s") if unix else None,
+            port=80 if unix else listener.getsockname()[1],
+        )
+        line = octets.by_hand(exchange(b"a\xff", b"b'", half_close=True), facts)
+        assert line is not None
+        with subprocess.Popen(["sh", "-c", line], stdout=subprocess.PIPE) as client:
+            talk = listener.accept()[0]
+            received = b""
+            while piece := talk.recv(100):
+                received += piece
+            talk.sendall(b"answer")
+            talk.close()
+            said, _ = client.communicate(timeout=20)
+    assert received == b"a\xffb'"
+    assert b"answer" in said
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not on this machine")
+@pytest.mark.parametrize("in_one_write", [True, False])
+def test_over_tls_the_octets_arrive(tmp_path: Path, in_one_write: bool) -> None:
+    pair = certificates.Authority(tmp_path).server("127.0.0.1")
+    own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    own.load_cert_chain(pair.certificate, pair.key)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        facts = msgspec.structs.replace(FACTS, scheme="https", port=listener.getsockname()[1])
+        line = octets.by_hand(exchange(*([b"Q\nR\n"] if in_one_write else [b"Q\n", b"R\n"])), facts)
+        assert line is not None
+        with subprocess.Popen(
+            ["sh", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as client:
+            talk = own.wrap_socket(listener.accept()[0], server_side=True)
+            received = b""
+            while len(received) < 4:
+                received += talk.recv(100)
+            talk.sendall(b"answer")
+            talk.close()
+            said, _ = client.communicate(timeout=20)
+    assert received == b"Q\nR\n"
+    assert b"answer" in said

@@ -22,8 +22,11 @@ from .made_run import OK, MadeEvidence
 
 
 def store(folder: Path, server: str) -> Path:
+    made = MadeEvidence(only=("path_byte", "field_name_byte"))
     with Evidence(folder / "evidence.sqlite", create=True) as evidence:
-        evidence.add(server, MadeEvidence(only=("path_byte", "field_name_byte")).exchanges(server))
+        evidence.add(server, made.exchanges(server))
+        if (facts := made.facts(server)) is not None:
+            evidence.set_facts(server, facts)
     return folder
 
 

@@ -665,14 +665,16 @@ def report_command(folder: Path, form: str, out: Path | None, as_json: bool) -> 
 @click.option("--csv", "form", flag_value="csv", help="A file per table.")
 @click.option("--json", "form", flag_value="json", help="A table is a list of objects.")
 @click.option("--parquet", "form", flag_value="parquet", help="With every exchange, too.")
-@_file("--out", "out", "The folder to write into, a file per table.")
+@_file("--out", "out", "The folder for a file per table; else printed, or RUN/tables.")
 def export_command(folder: Path, names: tuple[str, ...], form: str, out: Path | None) -> None:
     """Every table of a stored run, for tools of your own."""
     stored = outputs.stored(folder, run.read(folder))
-    if out is None:
-        click.echo(tables.printed(stored.run, stored.found, names, form), nl=False)
-        return
     evidence = folder / run.EVIDENCE
+    out = out or tables.folder_of(folder, names, form)
+    if out is None:
+        text = tables.printed(stored.run, stored.found, names, form, evidence=evidence)
+        click.echo(text, nl=False)
+        return
     for path in tables.export(stored.run, stored.found, names, form, out, evidence=evidence):
         click.echo(path)
 

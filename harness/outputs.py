@@ -36,6 +36,7 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     found: tuple[Finding, ...]
     code: int
     location: str = "README.md"  # the file that results without one of their own point at
+    evidence: Path | None = None  # of its exchanges
 
 
 def gated(
@@ -65,7 +66,9 @@ def stored(folder: Path, result: Run) -> Gated:
     """What a gate with nothing special asked concludes of a stored run."""
     gate = Gate()
     raw = findings(result, gate=gate, families=catalogue.load().families)
-    return gated(result, proof.of_run(raw, folder, result), gate=gate, today=datetime.date.min)
+    found = proof.of_run(raw, folder, result)
+    one = gated(result, found, gate=gate, today=datetime.date.min)
+    return msgspec.structs.replace(one, evidence=folder / run.EVIDENCE)
 
 
 def compared(found: compare.Comparison, *, inconclusive: str) -> Gated:
@@ -137,7 +140,10 @@ FORMATS: dict[str, tuple[str, Render]] = {
         lambda it: charts.github_action_benchmark(it.run),
     ),
     "bencher": ("bencher.json", lambda it: charts.bencher(it.run)),
-    "tables": ("tables.json", lambda it: tables.as_json(tables.tables(it.run, it.found).values())),
+    "tables": (
+        "tables.json",
+        lambda it: tables.as_json(tables.tables(it.run, it.found, evidence=it.evidence).values()),
+    ),
 }
 """What each format is called, the file it has in a folder of outputs, and how it is made."""
 

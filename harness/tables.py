@@ -16,18 +16,23 @@ from typing import Any
 
 import msgspec
 
+from httpmark.harness import agreement, catalogue, maps
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.gates import Finding
-from httpmark.harness.model import HarnessError, Run
+from httpmark.harness.model import HarnessError, Run, Verdict
 
 EXCHANGES = "exchanges"
 """The table that only Parquet can hold: every exchange of the evidence."""
+
+FOLDER = "tables"
+"""Where tables go that cannot be printed, in the run folder, where no other is named."""
 
 _BATCH = 20_000
 # These have rows of their own, or are too much for a cell.
 _TABLES = {
     "families", "compliance", "memory", "controls", "cases", "generated", "answers",
     "requirements", "deliveries", "load", "samples", "failures", "differences", "disagreements",
+    "ladder",
 }  # fmt: skip
 
 
@@ -43,10 +48,16 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[tuple[Value, ...], ...]
 
 
-def tables(run: Run, found: Sequence[Finding] = ()) -> dict[str, Table]:
-    """The tables of a run by name; one without a row is there, too."""
+def tables(
+    run: Run, found: Sequence[Finding] = (), *, evidence: Path | None = None
+) -> dict[str, Table]:
+    """The tables of a run by name; one without a row is there, too.
+
+    :param evidence: the file of its exchanges, which alone can say who agrees with whom.
+    """
     servers, suites, families, cases, generated = [], [], [], [], []
-    requirements, load, samples, memory = [], [], [], []
+    requirements, load, samples, memory, ladder = [], [], [], [], []
+    failures, differences, deliveries, disagreements = [], [], [], []
     for server in run.servers:
         who = {"server": server.name}
         servers.append(_flat(server))
@@ -64,12 +75,32 @@ def tables(run: Run, found: Sequence[Finding] = ()) -> dict[str, Table]:
                 {**of, "requirement": id, "verdict": word.value}
                 for id, word in suite.requirements.items()
             ]
+            failing: dict[str, tuple[Verdict, ...]] = {}
+            if suite.controls:
+                failing["controls"] = suite.controls.failures
+            for id, tally in (suite.generated | suite.answers).items():
+                failing[id] = tally.failures
+            failures += [
+                {**of, "of": id, **_flat(one)} for id, told in failing.items() for one in told
+            ]
+            differences += [{**of, **_flat(one, whole=True)} for one in suite.differences]
+            if (cut := suite.deliveries) is not None:
+                deliveries.append(
+                    {
+                        **of, "messages": cut.messages, "cuts": sum(cut.fired.values()),
+                        "disagreements": len(cut.disagreements),
+                        "early": ", ".join(cut.early), "unstable": ", ".join(cut.unstable),
+                        **{f"fired.{mode}": number for mode, number in cut.fired.items()},
+                    }
+                )  # fmt: skip
+                disagreements += [{**of, **_flat(one, whole=True)} for one in cut.disagreements]
         for result in server.load:
             load.append({**who, **_flat(result)})
             under = {**who, "profile": result.profile, "engine": result.engine}
             samples += [{**under, **_flat(sample)} for sample in result.samples]
         if server.memory is not None:
             memory.append({**who, **_flat(server.memory)})
+            ladder += [{**who, **_flat(rung)} for rung in server.memory.ladder]
         elif server.memory_reason:
             memory.append({**who, "reason": server.memory_reason})
     findings = [
@@ -87,21 +118,57 @@ def tables(run: Run, found: Sequence[Finding] = ()) -> dict[str, Table]:
         _table("cases", "designed cases and their verdicts", cases),
         _table("generated", "generated families and checks on every answer", generated),
         _table("families", "published families and what became of their requests", families),
+        _table("failures", "the first failures of controls, families and checks", failures),
+        _table("differences", "where counts are not the published ones", differences),
+        _table("deliveries", "messages cut into pieces", deliveries),
+        _table("disagreements", "messages whose answer depends on the cut", disagreements),
+        _table("agreement", "who took how much alike, in percent", _agreement(run, evidence)),
         _table("findings", "what a gate sees", findings),
         _table("load", "cost and throughput by profile", load),
         _table("samples", "each window of load", samples),
+        _table("ratios", "one server over another, pair by pair", [_flat(p) for p in run.paired]),
         _table("memory", "memory of the process tree, in kB", memory),
+        _table("ladder", "memory over connections held", ladder),
         _table("environment", "the machine", environment),
     )
     return {table.name: table for table in made}
 
 
-def _flat(struct: msgspec.Struct, prefix: str = "") -> dict[str, Value]:
+def _agreement(run: Run, evidence: Path | None) -> list[dict[str, Value]]:
+    """Each two servers once, on designed cases and on published octets."""
+    if evidence is None or not evidence.is_file():
+        return []
+    places = maps.places(catalogue.load())
+    published = [place.key for place in places if place.suite == "seed" and not place.pair]
+    with Evidence(evidence) as store:
+        seen = {
+            server.name: maps.look(server, store, places)
+            for server in run.servers
+            if not server.unavailable
+        }
+    rows: list[dict[str, Value]] = []
+    for of, grid in (
+        ("cases", agreement.of_cases(seen)), ("octets", agreement.of_octets(seen, published)),
+    ):  # fmt: skip
+        for at, server in enumerate(grid.names if grid else ()):
+            for beside, other in enumerate(grid.names if grid else ()):
+                if grid is not None and at < beside:
+                    share = grid.rows[at][beside]
+                    rows.append({"of": of, "server": server, "other": other, "percent": share})
+    return rows
+
+
+def _flat(struct: msgspec.Struct, prefix: str = "", *, whole: bool = False) -> dict[str, Value]:
+    """A struct's fields as columns.
+
+    :param whole: with those that are elsewhere tables of their own.
+    """
     value = msgspec.to_builtins(struct)
     return {
         f"{prefix}{name}": inner
         for key, part in value.items()
-        if not ((key in _TABLES and not isinstance(part, int)) or key.startswith("histogram"))
+        if whole
+        or not ((key in _TABLES and not isinstance(part, int)) or key.startswith("histogram"))
         for name, inner in _flat_value(part, key).items()
     }
 
@@ -141,12 +208,25 @@ def choose(known: Mapping[str, Table], names: Iterable[str]) -> list[Table]:
     return [known[name] for name in chosen] or list(known.values())
 
 
-def printed(run: Run, found: Sequence[Finding], names: Sequence[str], form: str) -> str:
+def folder_of(run: Path, names: Sequence[str], form: str) -> Path | None:
+    """The folder that tables go into where none is named; None: they can be printed."""
+    printable = form in ("json", "markdown") or (form == "csv" and len(set(names)) == 1)
+    return None if printable else run / FOLDER
+
+
+def printed(
+    run: Run,
+    found: Sequence[Finding],
+    names: Sequence[str],
+    form: str,
+    *,
+    evidence: Path | None = None,
+) -> str:
     """The tables named, or all, as one text.
 
     :raises HarnessError: a form that needs a folder, or several tables as one CSV.
     """
-    chosen = choose(tables(run, found), names)
+    chosen = choose(tables(run, found, evidence=evidence), names)
     if form == "json":
         return as_json(chosen)
     if form == "markdown":
@@ -175,7 +255,7 @@ def export(
     :raises HarnessError: no such table, the folder cannot be written, or pyarrow is missing.
     """
     wanted = [name for name in names if name != EXCHANGES]
-    known = tables(run, found)
+    known = tables(run, found, evidence=evidence)
     chosen = choose(known, wanted) if wanted or EXCHANGES not in names else []
     if EXCHANGES in names and form != "parquet":
         raise HarnessError(f"the table {EXCHANGES} is for --parquet only")

@@ -8,13 +8,15 @@ import json
 import sys
 from pathlib import Path
 
+import msgspec
 import pyarrow.parquet
 import pytest
 
-from httpmark.harness import gates, tables
+from httpmark.harness import agreement, catalogue, gates, maps, tables
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     Compliance,
+    Difference,
     HarnessError,
     Level,
     SuiteResult,
@@ -23,8 +25,9 @@ from httpmark.harness.model import (
     Word,
 )
 
-from .made_findings import hostile_run, mixed, run_of
-from .made_run import MadeEvidence, made_run
+from .made_findings import CONTROLS_FAIL, OCTET_FAMILIES, hostile_run, mixed, run_of
+from .made_run import CompleteEvidence, MadeEvidence, complete_run, made_run, with_server
+from .test_manners import run as command
 
 VERDICT = Verdict("length-two", Word.FAIL, "REJ", "200", None, Level.MUST)
 RUN = mixed()
@@ -82,6 +85,55 @@ def test_cases_are_rows_and_never_columns() -> None:
     ]  # fmt: skip
     assert rows("requirements")[0]["verdict"] == "fail"
     assert len(found["conformance"].columns) < 30
+
+
+def rows_of(found: dict[str, tables.Table], name: str) -> list[dict[str, object]]:
+    return [dict(zip(found[name].columns, row, strict=True)) for row in found[name].rows]
+
+
+def test_what_a_page_shows_is_a_table_too(tmp_path: Path) -> None:
+    only = OCTET_FAMILIES
+    run = complete_run(("reference", "null", "go_net_http"), only=only)
+    difference = Difference("path_byte", 33, 35, ("path_byte-80", "path_byte-81"), 4)
+    seed = msgspec.structs.replace(
+        CONTROLS_FAIL, published="differs", differences=(difference,),
+        generated={"a_byte": Tally(words={Level.MUST: {Word.FAIL: 1}}, failures=(VERDICT,))},
+    )  # fmt: skip
+    suites = {**run.servers[2].compliance.suites, "seed": seed}
+    run = with_server(run, "go_net_http", compliance=Compliance(suites))
+    with Evidence(tmp_path / "evidence.sqlite", create=True) as store:
+        for server in ("reference", "null", "go_net_http"):
+            store.add(server, CompleteEvidence(only=only).exchanges(server))
+    found = tables.tables(run, evidence=tmp_path / "evidence.sqlite")
+    deliveries = rows_of(found, "deliveries")
+    assert [(row["server"], row["cuts"], row["disagreements"]) for row in deliveries] == [
+        ("reference", 2235, 0), ("null", 2235, 1), ("go_net_http", 2235, 1)
+    ]  # fmt: skip
+    divided = rows_of(found, "disagreements")[0]
+    assert (divided["server"], divided["count"], divided["deliveries"]) == (
+        "null", 3, "two@17, two@18, byte"
+    )  # fmt: skip
+    (differs,) = rows_of(found, "differences")
+    assert (differs["family"], differs["published_detected"], differs["detected"]) == (
+        "path_byte", 33, 35
+    )  # fmt: skip
+    assert differs["cases"] == "path_byte-80, path_byte-81"
+    assert [(row["of"], row["case"]) for row in rows_of(found, "failures")] == [
+        ("controls", "control_hello"), ("a_byte", "length-two")
+    ]  # fmt: skip
+    assert len(found["ratios"].rows) == len(run.paired) > 0
+    assert {"interval_95.0", "interval_95.1", "pairs"} <= set(found["ratios"].columns)
+    agreed = {(row["of"], row["server"], row["other"]): row["percent"]
+              for row in rows_of(found, "agreement")}  # fmt: skip
+    seen = {s: maps.look(one, CompleteEvidence(only=only), maps.places(catalogue.load()))
+            for one in run.servers if not one.unavailable for s in (one.name,)}  # fmt: skip
+    grid = agreement.of_cases(seen)
+    assert grid is not None
+    assert agreed["cases", "reference", "null"] == grid.rows[0][1]
+    assert len(agreed) == 2 * 3
+    assert len(found["ladder"].rows) == 3 * 3
+    # Without evidence nobody knows who agrees.
+    assert tables.tables(run)["agreement"].rows == ()
 
 
 def test_csv_and_json_give_the_rows_back() -> None:
@@ -173,3 +225,16 @@ def test_a_run_of_ten_servers_prints_in_every_form() -> None:
     assert json.loads(tables.printed(run, (), (), "json"))["samples"]
     assert tables.printed(run, (), ("load",), "csv").count("\r\n") == 1 + 2 * (len(run.servers) - 1)
     assert tables.printed(run, (), (), "markdown").count("\n## ") == len(ALL) - 1
+
+
+def test_tables_that_cannot_be_printed_go_beside_the_run(tmp_path: Path) -> None:
+    assert tables.folder_of(tmp_path, (), "csv") == tmp_path / "tables"
+    assert tables.folder_of(tmp_path, ("load", "cases"), "csv") == tmp_path / "tables"
+    assert tables.folder_of(tmp_path, ("load",), "parquet") == tmp_path / "tables"
+    assert tables.folder_of(tmp_path, ("load",), "csv") is None
+    assert tables.folder_of(tmp_path, (), "json") is None
+    (tmp_path / "result.json").write_bytes(msgspec.json.encode(RUN))
+    code, out, errors = command("export", str(tmp_path), "--csv", cwd=tmp_path)
+    assert code == 0, errors
+    assert {Path(line).name for line in out.splitlines()} == {f"{name}.csv" for name in ALL}
+    assert (tmp_path / "tables" / "load.csv").read_text().startswith("server,")

@@ -55,6 +55,8 @@ MARGINS = {COST: 0.03, RATE: 0.05, MEMORY: 0.02}
 LOOKS = ((1.0, 0.99), (5 / 3, 0.99), (2.5, 0.95))
 PAIRS_MIN = 12
 _CONFIRMED_LEVEL = 0.95
+# load.md 4.4: more gated figures than these leave too little chance for each.
+GATED_MAX = 5
 _QUICK_WARMUP_S = 0.2
 # Of an A/A run's pairs, how often the whole gate is played over them, and how many it takes.
 DRAWN_GATES = 300
@@ -190,20 +192,22 @@ def folders(options: Options) -> Comparison:
     of_memory = not options.profiles or any(
         name in known and known[name].mode in ladder.MODES for name in options.profiles
     )
-    lines: list[Line] = []
+    found: list[Line | _Ratios] = []
     for server in base.servers:
         if server.control:
             continue
         other = heads.get(server.name)
         for result in server.load:
             if not options.profiles or result.profile in options.profiles:
-                lines += _of_results(server, other, result, options.margins, seed)
+                found.append(_of_results(server, other, result, seed))
         if of_memory:
-            lines += _of_memory(server, other, options.margins[MEMORY])
+            found += _of_memory(server, other, options.margins[MEMORY])
         died = other.died if other else None
-        if died and not server.died and not any(line.server == server.name for line in lines):
-            lines.append(_line("run", ALIVE, server.name, None, Gate.FAIL, f"head died: {died}"))
+        if died and not server.died and not any(one.server == server.name for one in found):
+            found.append(_line("run", ALIVE, server.name, None, Gate.FAIL, f"head died: {died}"))
+    lines = _all_judged(found, options.margins[COST], seed)
     notes = ["two runs at different times: figures are relative to null in their own blocks"]
+    notes += _many(lines)
     if differences:
         notes.insert(0, "the environments differ, and it was forced: the figures may mean nothing")
     return Comparison(
@@ -253,30 +257,60 @@ def _lacking(
     return _line(profile, metric, server.name, None, verdict, why)
 
 
+class _Ratios(msgspec.Struct, frozen=True):
+    """Log-ratios of cost that are to be judged, together with all others of a comparison."""
+
+    server: str
+    profile: str
+    logs: list[float]
+
+
+def _all_judged(found: Sequence[Line | _Ratios], margin: float, seed: int) -> list[Line]:
+    """One judgement over all figures of two runs: they share one chance of a false alarm."""
+    worse = {str(at): one.logs for at, one in enumerate(found) if isinstance(one, _Ratios)}
+    judged = statistics.judge_pairs(
+        worse, dict.fromkeys(worse, margin), level=_CONFIRMED_LEVEL, seed=seed
+    )
+    return [
+        one
+        if isinstance(one, Line)
+        else _line(
+            one.profile, COST, one.server, judged[str(at)], judged[str(at)].verdict,
+            judged[str(at)].why,
+        )
+        for at, one in enumerate(found)
+    ]  # fmt: skip
+
+
+def _many(lines: Sequence[Line]) -> list[str]:
+    """A word of warning where more is gated at once than a gate can bear (load.md 4.4)."""
+    count = sum(line.judged is not None and line.verdict is not None for line in lines)
+    if count <= GATED_MAX:
+        return []
+    return [
+        f"{count} gated figures share one chance of a false alarm, so small changes seldom show: "
+        f"name fewer with --profile; {GATED_MAX} are a good gate"
+    ]
+
+
 def _of_results(
-    server: ServerResult,
-    other: ServerResult | None,
-    base: LoadResult,
-    margins: dict[str, float],
-    seed: int,
-) -> list[Line]:
+    server: ServerResult, other: ServerResult | None, base: LoadResult, seed: int
+) -> Line | _Ratios:
     head = next((r for r in other.load if _key(r) == _key(base)), None) if other else None
     if head is None:
         shape = f"{base.connections:,} connections x depth {base.depth:,} by {base.engine}"
         why = f"head has not measured it with {shape}"
-        return [_lacking(server, other, base.profile, COST, why)]
+        return _lacking(server, other, base.profile, COST, why)
     if head.reason and not base.reason:
-        return [_lacking(server, other, base.profile, COST, f"head: {head.reason}")]
+        return _lacking(server, other, base.profile, COST, f"head: {head.reason}")
     broken = _broken(server.name, base, head)
     if broken is not None:
-        return [broken]
+        return broken
     logs = [_over_null(result) for result in (head, base)]
     if not all(logs):
         why = "no null server beside the samples: two runs cannot be compared"
-        return [_line(base.profile, COST, server.name, None, Gate.INCONCLUSIVE, why)]
-    worse = {COST: statistics.unpaired(logs[0], logs[1], seed=seed)}
-    judged = statistics.judge_pairs(worse, margins, level=_CONFIRMED_LEVEL, seed=seed)[COST]
-    return [_line(base.profile, COST, server.name, judged, judged.verdict, judged.why)]
+        return _line(base.profile, COST, server.name, None, Gate.INCONCLUSIVE, why)
+    return _Ratios(server.name, base.profile, statistics.unpaired(logs[0], logs[1], seed=seed))
 
 
 def _over_null(result: LoadResult) -> list[float]:
@@ -460,7 +494,7 @@ class SideBySide:
             how="side by side",
             verdict=verdict_of(lines),
             lines=tuple(lines),
-            notes=tuple(self.notes),
+            notes=(*self.notes, *_many(lines)),
             differences=(),
             seed=self.seed,
         )
@@ -482,7 +516,7 @@ class SideBySide:
 
         return decide(
             plan.name, race, more, pairs=self.options.pairs, margins=self.options.margins,
-            seed=self.seed, quick=self.options.quick,
+            seed=self.seed, quick=self.options.quick, profiles=len(self.plans),
         )  # fmt: skip
 
 
@@ -531,11 +565,13 @@ def decide(
     margins: dict[str, float],
     seed: int,
     quick: bool = False,
+    profiles: int = 1,
 ) -> list[Line]:
     """Add pairs until every gated metric is decided, at most to the last look; then confirm.
 
     :param race: makes a race of base, head and null from a seed.
     :param more: takes samples until the race has so many blocks.
+    :param profiles: how many are compared in all; they share one chance of a false alarm.
 
     A *fail* has to be found twice: a second race of as many pairs must say so, too; of as many as
     the first look where it has to be ``quick``.
@@ -549,13 +585,13 @@ def decide(
         broken = _broken(None, results["base"], results["head"])
         if broken is not None:
             return [broken]
-        judged = _judge(first, results, margins, level, seed)
+        judged = _judge(first, results, margins, level, seed, profiles)
         if all(one.verdict is not Gate.INCONCLUSIVE for one in judged.values()):
             break
     if any(one.verdict is Gate.FAIL for one in judged.values()):
         again = race(seed + 1)
         more(again, round(pairs * LOOKS[0][0]) if quick else first.blocks)
-        second = _judge(again, again.results(), margins, _CONFIRMED_LEVEL, seed)
+        second = _judge(again, again.results(), margins, _CONFIRMED_LEVEL, seed, profiles)
         judged = {name: _confirmed(one, second.get(name)) for name, one in judged.items()}
     lines = [
         _line(profile, metric, None, one, one.verdict, one.why) for metric, one in judged.items()
@@ -572,13 +608,14 @@ def _judge(
     margins: dict[str, float],
     level: float,
     seed: int,
+    profiles: int,
 ) -> dict[str, Judged]:
     """Cost always; throughput only where the server was the limit on both sides."""
     base, head = race.samples["base"], race.samples["head"]
     worse = {COST: load.pair_log_ratios(base, head, COST)}
     if results["base"].ranked and results["head"].ranked:
         worse[RATE] = [-log for log in load.pair_log_ratios(base, head, RATE)]
-    return statistics.judge_pairs(worse, margins, level=level, seed=seed)
+    return statistics.judge_pairs(worse, margins, level=level, seed=seed, shares=profiles)
 
 
 def _confirmed(first: Judged, second: Judged | None) -> Judged:

@@ -27,6 +27,8 @@ BCA_VALUES_MIN = 20
 DRIFT_VALUES_MIN = 8
 DRIFT_P_MAX = 0.01
 _TRIMMED_EFFICIENCY = 0.943
+# Of a bootstrap distribution: below so many beyond a limit their share says little.
+_HITS_MIN = 20
 
 # load.md 4.5, the defaults of the verdict per sample.
 SERVER_BUSY_MIN = 0.90
@@ -156,12 +158,19 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_pairs(
-    worse: Mapping[str, Sequence[float]], margins: Mapping[str, float], *, level: float, seed: int
+    worse: Mapping[str, Sequence[float]],
+    margins: Mapping[str, float],
+    *,
+    level: float,
+    seed: int,
+    shares: int = 1,
 ) -> dict[str, Judged]:
     """The gate of load.md 4.4 over several metrics at once.
 
     :param worse: log-ratios of pairs by metric, positive where head is worse.
     :param margins: how much worse is still borne, as 0.03.
+    :param shares: how many such judgements one comparison consists of; they share its chance of a
+        false alarm in equal parts (Bonferroni).
 
     *fail*: the whole interval lies beyond the margin, with Holm's correction (1979) over the
     metrics. *pass*: the interval excludes that it is worse by more than the margin. Else
@@ -170,7 +179,7 @@ def judge_pairs(
     chances = {name: _chance_within(logs, margins[name], seed) for name, logs in worse.items()}
     failing = set()
     for rank, name in enumerate(sorted(chances, key=lambda name: chances[name])):
-        shared = 1 - (1 - level) / (len(chances) - rank)
+        shared = 1 - (1 - level) / shares / (len(chances) - rank)
         count = len(worse[name])
         if count < SAMPLES_FOR_INTERVAL_MIN or chances[name] > _expanded_tail(shared, count):
             break
@@ -182,11 +191,20 @@ def judge_pairs(
 
 
 def _chance_within(logs: Sequence[float], margin: float, seed: int) -> float:
-    """The share of the bootstrap distribution that is no worse than the margin."""
+    """The share of the bootstrap distribution that is no worse than the margin.
+
+    Where next to none of it is, that of the normal distribution with its mean and deviation: ten
+    thousand draws show no chance below one in ten thousand, and many metrics together ask for such.
+    """
     if len(logs) < SAMPLES_FOR_INTERVAL_MIN:
         return 1.0
-    resampled = _resampled(tuple(logs), trimmed_mean, seed)
-    return (bisect.bisect_right(resampled, math.log1p(margin)) + 1) / (len(resampled) + 1)
+    resampled, limit = _resampled(tuple(logs), trimmed_mean, seed), math.log1p(margin)
+    hits = bisect.bisect_right(resampled, limit)
+    spread = standard.pstdev(resampled)
+    if hits >= _HITS_MIN or not spread:
+        return hits / len(resampled)
+    tail = standard.NormalDist(math.fsum(resampled) / len(resampled), spread).cdf(limit)
+    return max(tail, hits / len(resampled))
 
 
 def _judged(

@@ -64,7 +64,12 @@ def noisy(mean: float, sd: float, seed: int) -> Cost:
 
 
 def decided(
-    base: Cost, head: Cost, changes: dict[str, object] | None = None, *, quick: bool = False
+    base: Cost,
+    head: Cost,
+    changes: dict[str, object] | None = None,
+    *,
+    quick: bool = False,
+    profiles: int = 1,
 ) -> tuple[dict[str, compare.Line], list[int]]:
     machine = Machine({"base": base, "head": head, "null": noisy(30, 0.01, 9)}, **(changes or {}))
     racers = contestants(machine, "base", "head", "null")
@@ -78,7 +83,9 @@ def decided(
         one.rounds = count - one.blocks
         list(one.run())
 
-    lines = compare.decide("p", race, more, pairs=12, margins=compare.MARGINS, seed=1, quick=quick)
+    lines = compare.decide(
+        "p", race, more, pairs=12, margins=compare.MARGINS, seed=1, quick=quick, profiles=profiles
+    )
     return {line.metric: line for line in lines}, looks
 
 
@@ -173,6 +180,29 @@ def test_several_metrics_share_their_chance_of_a_false_alarm() -> None:
     assert alone["a"].verdict is Gate.FAIL
     assert beside["a"].verdict is Gate.INCONCLUSIVE
     assert beside["b"].verdict is Gate.PASS
+
+
+def test_profiles_share_their_chance_of_a_false_alarm_too() -> None:
+    """What fails as the only profile need not fail as one of many; what is plain, does."""
+    draw = random.Random(1)
+    logs = [0.044 + draw.gauss(0, 0.024) for _ in range(14)]
+    plain = [0.3 + draw.gauss(0, 0.02) for _ in range(12)]
+    for shares, verdict in ((1, Gate.FAIL), (12, Gate.INCONCLUSIVE)):
+        judged = statistics.judge_pairs({"a": logs}, {"a": 0.03}, level=0.9, seed=1, shares=shares)
+        assert judged["a"].verdict is verdict
+        judged = statistics.judge_pairs(
+            {"a": plain}, {"a": 0.03}, level=0.99, seed=1, shares=shares
+        )
+        assert judged["a"].verdict is Gate.FAIL
+    asked: list[int] = []
+    judge = statistics.judge_pairs
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            statistics, "judge_pairs",
+            lambda *words, **named: asked.append(named["shares"]) or judge(*words, **named),
+        )  # fmt: skip
+        decided(noisy(100, 0.01, 1), noisy(110, 0.01, 2), profiles=7)
+    assert asked == [7, 7], "the race that confirms shares as well"
 
 
 def test_a_gate_seldom_fails_a_server_against_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -466,6 +496,22 @@ def test_a_death_alone_fails_and_one_in_both_does_not(tmp_path: Path) -> None:
     assert of_folders(whole, partly)[compare.COST].verdict is Gate.FAIL
     changed(whole, died="killed, too")
     assert of_folders(whole, partly)[compare.COST].verdict is Gate.INCONCLUSIVE
+
+
+def test_all_figures_of_two_runs_share_one_chance_of_a_false_alarm(tmp_path: Path) -> None:
+    """Alone it fails; of two hundred one such is no wonder."""
+    base = stored(tmp_path / "base", cost=90, seed=1)
+    head = stored(tmp_path / "head", cost=95.5, seed=8)
+    assert of_folders(base, head)[compare.COST].verdict is Gate.FAIL
+    for folder, other in ((base, "x"), (head, "y")):
+        made = run.read(Path(folder))
+        calm = run.read(Path(stored(tmp_path / other, cost=90, seed=4))).servers[0]
+        more = [msgspec.structs.replace(calm, name=f"s{number}") for number in range(200)]
+        run.write(msgspec.structs.replace(made, servers=(*made.servers, *more)), Path(folder))
+    found = compare.folders(compare.Options(base=base, head=head, seed=1))
+    of_a = [line for line in found.lines if (line.server, line.metric) == ("a", compare.COST)]
+    assert [line.verdict for line in of_a] == [Gate.INCONCLUSIVE]
+    assert any("201 gated figures share one chance" in note for note in found.notes)
 
 
 def test_only_the_profiles_that_are_named_are_asked_for(tmp_path: Path) -> None:

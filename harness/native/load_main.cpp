@@ -37,7 +37,8 @@ constexpr const char* kUsage =
     "  --depth N           requests under way on each connection (1)\n"
     "  --duration-s N      of the measured window (10)\n"
     "  --warmup-s N        before it (0)\n"
-    "  --drain-s N         wait this long for the last answers (2)\n"
+    "  --drain-s N         wait for the last answers until none has come for so long (2)\n"
+    "  --drain-max-s N     and so long at most (30)\n"
     "  --split N           send N octets at a time, cutting requests wherever that falls\n"
     "  --threads N         of each process (1)\n"
     "  --procs N           where one process may not have enough descriptors (1)\n"
@@ -120,6 +121,7 @@ Arguments parse_arguments(int argc, char** argv) {
   plan.duration_s = flags.take_decimal("--duration-s", 10, 0.01, 86400);
   plan.warmup_s = flags.take_decimal("--warmup-s", 0, 0, 86400);
   plan.drain_s = flags.take_decimal("--drain-s", 2, 0, 600);
+  plan.drain_max_s = flags.take_decimal("--drain-max-s", 30, 0, 600);
   plan.threads = flags.take_number("--threads", 1, 1, 1024);
   plan.refill = flags.take_word("--refill", {"batch", "window"}) == "batch" ? Refill::kBatch
                                                                             : Refill::kWindow;

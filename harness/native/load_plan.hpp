@@ -63,7 +63,8 @@ struct LoadPlan {
   int expected_status = 0;
   double warmup_s = 0;
   double duration_s = 1;
-  double drain_s = 2;
+  double drain_s = 2;       // behind the window, without an octet from anyone: then all is given up
+  double drain_max_s = 30;  // likewise, however many answers still come
   double connect_rate = 20'000;  // a second, so that no listen queue overflows
 };
 
@@ -72,7 +73,7 @@ struct LoadErrors {
   std::uint64_t closed = 0;  // FIN with requests unanswered and no close announced
   std::uint64_t reset = 0;
   std::uint64_t lost = 0;     // requests sent, and the connection ended before their answer
-  std::uint64_t timeout = 0;  // requests still unanswered at the end of the drain
+  std::uint64_t timeout = 0;  // requests that the server had stopped to answer
   std::uint64_t status = 0;
   std::uint64_t framing = 0;
   std::uint64_t body = 0;
@@ -119,6 +120,9 @@ struct LoadCounts {
   // so that it would not look at them (RFC 9112 section 9.6). Their time runs on meanwhile.
   std::uint64_t resent = 0;
   LoadErrors errors;
+  // Requests under way when the drain was over, on connections that still answered: slow, not
+  // wrong.
+  std::uint64_t unanswered = 0;
   std::uint64_t closes_seen = 0;  // idle: connections the server ended while they were held
   std::uint64_t unsent = 0;       // open: due, and not sent in time to be answered
   std::uint64_t dropped = 0;      // open: due while backlog_max others were waiting

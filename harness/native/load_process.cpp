@@ -205,6 +205,7 @@ void each_number(Counts& counts, See see) {
   see(counts.wakes);
   see(counts.reconnects);
   see(counts.resent);
+  see(counts.unanswered);
   see(counts.closes_seen);
   see(counts.unsent);
   see(counts.dropped);

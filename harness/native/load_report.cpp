@@ -166,7 +166,7 @@ double LoadReport::unanswered_ratio() const {
 
 bool LoadReport::is_saturated() const {
   if (mode != LoadMode::kOpen) return false;
-  if (counts.unsent != 0 || counts.dropped != 0) return true;
+  if (counts.unsent != 0 || counts.dropped != 0 || counts.unanswered != 0) return true;
   const auto too_many = [](double excess, double level, std::uint64_t due) {
     return excess > kShortfallMax * static_cast<double>(due) && excess > kChance * std::sqrt(level);
   };
@@ -213,6 +213,7 @@ std::string report_json(const LoadReport& report) {
   object.raw("complaints", complaints + "]");
   object.number("variants", counts.variants).number("interim", counts.interim);
   object.number("reconnects", counts.reconnects).number("resent", counts.resent);
+  object.number("unanswered", counts.unanswered);
   object.number("requests_sent", counts.requests_sent);
   object.number("bytes_sent", counts.bytes_sent);
   object.number("bytes_received", counts.bytes_received);
@@ -353,6 +354,10 @@ std::string report_text(const LoadReport& report) {
         line, sizeof line, "%.0f connections a second, connect us p99 %.1f\n",
         report.seconds > 0 ? static_cast<double>(counts.connect.total()) / report.seconds : 0,
         static_cast<double>(counts.connect.percentile(99)) / 1e3));
+  }
+  if (counts.unanswered != 0) {
+    add(std::snprintf(line, sizeof line, "%" PRIu64 " requests not answered by the drain's end\n",
+                      counts.unanswered));
   }
   if (counts.errors.sum() != 0) out += "errors: " + errors_json(counts.errors) + "\n";
   for (const std::string& complaint : counts.complaints) out += "  " + complaint + "\n";

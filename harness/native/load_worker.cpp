@@ -95,6 +95,7 @@ void LoadCounts::add(const LoadCounts& other) {
   writes += other.writes;
   wakes += other.wakes;
   reconnects += other.reconnects;
+  unanswered += other.unanswered;
   closes_seen += other.closes_seen;
   unsent += other.unsent;
   dropped += other.dropped;
@@ -255,7 +256,7 @@ void LoadWorker::run(std::uint64_t start_ns) {
   const std::uint64_t window_ns = start_ns + ns_of(plan_.warmup_s);
   const std::uint64_t stop_ns = window_ns + ns_of(plan_.duration_s);
   const std::uint64_t middle_ns = window_ns + (stop_ns - window_ns) / 2;
-  const std::uint64_t give_up_ns = stop_ns + ns_of(plan_.drain_s);
+  const std::uint64_t give_up_ns = stop_ns + ns_of(plan_.drain_max_s);
   epoll_event events[kEventsPerWait];
   sleep_until_ns(start_ns);
   is_sending_ = true;
@@ -292,9 +293,13 @@ void LoadWorker::run(std::uint64_t start_ns) {
         is_in_window_ = false;
         result_.counts.responses_in_window = result_.counts.responses;
         result_.stopped_ns = now;
-        next_ns = give_up_ns;
       }
-      if (now >= give_up_ns) break;
+    }
+    if (!is_sending_) {
+      // As long as answers come the server is slow, and not mute.
+      next_ns =
+          std::min(give_up_ns, std::max(result_.stopped_ns, heard_ns_) + ns_of(plan_.drain_s));
+      if (now >= next_ns) break;
     }
     if (!is_sending_ && (plan_.mode == LoadMode::kSlow || (unanswered_ == 0 && backlog_.empty()))) {
       break;
@@ -491,35 +496,32 @@ void LoadWorker::set_free(Connection* connection) {
   free_.push_back(connection->index);
 }
 
-// What was never answered counts as an error, and in an open loop with the time it has waited: a
-// server does not get better percentiles by not answering.
+// What a server does not answer is an error, unless it was busy with others until the end; in an
+// open loop there is the time it has waited: a server does not get better percentiles by not
+// answering.
 void LoadWorker::account_for_unanswered(std::uint64_t now_ns) {
   if (plan_.mode == LoadMode::kSlow) return;
-  if (plan_.mode != LoadMode::kOpen) {
-    result_.counts.errors.timeout += unanswered_;
-    return;
-  }
-  // Where a backlog was worked off until the very end, the last requests had no time to be
-  // answered.
-  const std::uint64_t patience_ns = ns_of(plan_.drain_s / 2);
+  LoadCounts& counts = result_.counts;
+  const std::uint64_t patience_ns = ns_of(plan_.drain_s);
+  const bool is_mute = now_ns >= std::max(result_.stopped_ns, heard_ns_) + patience_ns;
   for (const Connection& connection : connections_) {
+    // One from which nothing came in the whole drain is not slow either.
+    const bool is_lost = is_mute || (now_ns >= result_.stopped_ns + patience_ns &&
+                                     connection.heard_ns < result_.stopped_ns);
+    (is_lost ? counts.errors.timeout : counts.unanswered) += connection.unanswered;
+    if (plan_.mode != LoadMode::kOpen) continue;
     const std::size_t capacity = connection.groups.size();
     for (std::size_t i = 0; i < connection.group_count; ++i) {
       const SendGroup& group = connection.groups[(connection.group_first + i) % capacity];
-      if (now_ns - group.sent_ns >= patience_ns) {
-        result_.counts.errors.timeout += group.count;
-      } else {
-        result_.counts.unsent += group.count;
-      }
       if (group.at_ns < result_.started_ns) continue;
-      result_.counts.response.add(now_ns - group.at_ns, group.count);
-      result_.counts.service.add(now_ns - group.sent_ns, group.count);
+      counts.response.add(now_ns - group.at_ns, group.count);
+      counts.service.add(now_ns - group.sent_ns, group.count);
     }
   }
   for (const std::uint64_t due : backlog_) {
     if (due < result_.started_ns) continue;
-    ++result_.counts.unsent;
-    result_.counts.response.add(now_ns - due);
+    ++counts.unsent;
+    counts.response.add(now_ns - due);
   }
 }
 
@@ -594,6 +596,7 @@ bool LoadWorker::read_once(Connection* connection) {
     return false;
   }
   const auto size = static_cast<std::size_t>(got);
+  connection->heard_ns = heard_ns_ = now;
   ++result_.counts.reads;
   result_.counts.bytes_received += size;
   const std::uint32_t before = connection->unanswered;

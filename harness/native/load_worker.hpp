@@ -70,6 +70,7 @@ class LoadWorker {
     std::uint32_t send_kind = 0;   // the request to send next
     std::uint32_t receive_kind = 0;
     std::uint64_t responses = 0;    // verified, since the window began
+    std::uint64_t heard_ns = 0;     // when octets came last
     std::size_t send_offset = 0;    // octets of it that are out
     std::size_t need = 0;           // of partial, before looking at it again makes sense
     std::uint32_t group_first = 0;  // ring of send times: groups of requests sent together
@@ -135,6 +136,7 @@ class LoadWorker {
   std::size_t live_ = 0;
   bool is_sending_ = false;
   bool is_in_window_ = false;
+  std::uint64_t heard_ns_ = 0;  // when octets came last, on any connection
   // Open loop: when the next request is due, the requests that were due and have no connection yet,
   // and the connections with room for one more, in turn.
   double rate_ = 0;

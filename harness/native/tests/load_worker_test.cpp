@@ -373,7 +373,7 @@ TEST(OpenLoop, what_a_server_cannot_serve_is_not_kept_quiet) {
   LoadPlan plan = open_plan(2000, Arrivals::kConstant);
   plan.connections = 1;
   plan.depth = 1;
-  plan.drain_s = 0.1;
+  plan.drain_max_s = 0.1;
   const LoadCounts counts = load_plan(plan, [](int, const std::string&) {
     usleep(5'000);
     return reply();
@@ -460,6 +460,81 @@ TEST(OpenLoop, no_request_gets_lost_where_connections_end) {
       EXPECT_EQ(counts.responses + counts.errors.lost, counts.due);
     }
   }
+}
+
+TEST(Drain, goes_on_while_answers_come_and_what_it_leaves_is_no_error) {
+  LoadPlan plan;
+  plan.depth = 16;
+  plan.connections = 2;
+  plan.duration_s = 0.1;
+  plan.drain_s = 0.5;
+  // Sixteen answers take 0.8 s on each connection.
+  const auto serve = [](int fd) {
+    std::string heard;
+    char buffer[4096];
+    for (;;) {
+      const ssize_t got = recv(fd, buffer, sizeof buffer, 0);
+      if (got <= 0) return;
+      heard.append(buffer, static_cast<std::size_t>(got));
+      for (std::size_t end = heard.find("\r\n\r\n"); end != std::string::npos;
+           end = heard.find("\r\n\r\n")) {
+        heard.erase(0, end + 4);
+        usleep(50'000);
+        say(fd, reply());
+      }
+    }
+  };
+  {
+    const ScriptedServer server(serve);
+    const LoadCounts counts = load_at(server, plan);
+    EXPECT_EQ(counts.errors.sum(), 0u);
+    EXPECT_EQ(counts.unanswered, 0u);
+    EXPECT_EQ(counts.responses, counts.requests_sent);
+  }
+  plan.drain_max_s = 0.2;
+  {
+    const ScriptedServer server(serve);
+    const LoadCounts counts = load_at(server, plan);
+    EXPECT_EQ(counts.errors.sum(), 0u);
+    EXPECT_GT(counts.unanswered, 8u);
+    EXPECT_EQ(counts.responses + counts.unanswered, counts.requests_sent);
+  }
+  // An open loop has the time of all of them, and did not serve its rate.
+  plan.mode = LoadMode::kOpen;
+  plan.rate = 200;
+  {
+    const ScriptedServer server(serve);
+    const LoadCounts counts = load_at(server, plan);
+    EXPECT_EQ(counts.errors.sum(), 0u);
+    EXPECT_GT(counts.unanswered, 0u);
+    EXPECT_EQ(counts.response.total(), counts.responses + counts.unanswered + counts.unsent);
+    EXPECT_TRUE(report_of(plan, counts).is_saturated());
+  }
+}
+
+TEST(Drain, a_mute_connection_is_an_error_beside_slow_ones) {
+  std::atomic<int> number = 0;
+  ScriptedServer server([&](int fd) {
+    const bool is_mute = ++number == 2;
+    hear_heads(fd, 1);
+    if (is_mute) {
+      hear_heads(fd, 1000);
+      return;
+    }
+    for (;;) {
+      say(fd, reply());
+      if (hear_heads(fd, 1).empty()) return;
+      usleep(1'000);
+    }
+  });
+  LoadPlan plan;
+  plan.connections = 3;
+  plan.duration_s = 0.1;
+  plan.drain_s = 0.3;
+  const LoadCounts counts = load_at(server, plan);
+  EXPECT_EQ(counts.errors.timeout, 1u);
+  EXPECT_EQ(counts.errors.sum(), 1u);
+  EXPECT_EQ(counts.unanswered, 0u);
 }
 
 TEST(SplitLoad, pieces_of_requests_are_still_requests) {

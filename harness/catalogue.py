@@ -6,6 +6,7 @@ import difflib
 import fnmatch
 import functools
 import hashlib
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -29,6 +30,10 @@ from httpmark.harness.model import (
 )
 
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
+FOUND = Path("scenarios", "found")
+"""Where ``httpmark fuzz`` saves finds and all commands look for them, below the working folder."""
+FOUND_SET = "HTTPMARK_FOUND"
+"""The environment variable that names another folder of finds."""
 SUITES = ("seed", "rfc", "smuggling", "resilience", "found")
 CAPABILITIES = frozenset(
     {
@@ -204,8 +209,9 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     @property
     def suites(self) -> tuple[str, ...]:
-        found = {family.suite for family in self.families.values()}
-        return tuple(sorted(found, key=SUITES.index))
+        """Those with families, and ``found``, which is there before anything is found."""
+        filled = {family.suite for family in self.families.values()} | {"found"}
+        return tuple(sorted(filled, key=SUITES.index))
 
     def default_suites(self, *, quick: bool, full: bool, only_one: bool) -> tuple[str, ...]:
         """The suites that are fired where none is named.
@@ -219,7 +225,8 @@ class Catalogue(msgspec.Struct, frozen=True):
             chosen = ("rfc", "smuggling") if only_one else ("seed",)
         else:
             chosen = ("seed", "rfc", "smuggling", "found")
-        return tuple(suite for suite in self.suites if suite in chosen)
+        filled = {family.suite for family in self.families.values()}
+        return tuple(suite for suite in self.suites if suite in chosen and suite in filled)
 
     def of_suite(self, suite: str) -> list[Family]:
         """The families of a suite, controls first: nothing counts before they have passed."""
@@ -383,17 +390,51 @@ def _known(name: str, known: Any, kind: str) -> str:
     raise HarnessError(f"unknown {kind} {name!r}: {hint}")
 
 
+def found_folder() -> Path:
+    """Where finds are saved and looked for: the folder ``HTTPMARK_FOUND`` names, else
+    ``scenarios/found`` below the working folder."""
+    return Path(os.environ.get(FOUND_SET) or FOUND)
+
+
 def load(folder: Path = FOLDER) -> Catalogue:
-    """Read every scenario file below ``folder``; those that httpmark brings are read once.
+    """Read every scenario file below ``folder``; those that httpmark brings are read once, and
+    with them what ``httpmark fuzz`` has saved in :func:`found_folder`.
 
     :raises HarnessError: a file has a mistake; the message names file, entry and key.
     """
-    return _installed() if folder == FOLDER else _read(folder)
+    if folder != FOLDER:
+        return _read(folder)
+    finds = found_folder()
+    if not finds.is_dir() or finds.resolve().is_relative_to(FOLDER):
+        return _installed()
+    paths = sorted(finds.glob("*.toml"))
+    if not paths:
+        return _installed()
+    return _with_finds(tuple((path, path.stat().st_mtime_ns) for path in paths), Path.cwd())
 
 
 @functools.cache
 def _installed() -> Catalogue:
     return _read(FOLDER)
+
+
+@functools.lru_cache(maxsize=4)
+def _with_finds(paths: tuple[tuple[Path, int], ...], below: Path) -> Catalogue:
+    """The same with what was found here. The version stays: it is that of what httpmark brings,
+    and no score of another suite hangs on a find."""
+    known = _installed()
+    families, rules = dict(known.families), dict(known.rules)
+    for path, _ in paths:
+        for family, rule in _entries(path, path.as_posix()):
+            if family.suite != "found":
+                raise HarnessError(f"{path}: key 'suite': what is found is of the suite 'found'")
+            if family.id in families:
+                raise HarnessError(
+                    f"{path}: {family.id!r}: key 'id': {families[family.id].source} has this id "
+                    "already; slugs are unique"
+                )
+            families[family.id], rules[family.id] = family, rule
+    return msgspec.structs.replace(known, families=families, rules=rules)
 
 
 def _read(folder: Path) -> Catalogue:

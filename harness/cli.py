@@ -10,6 +10,7 @@ import contextlib
 import datetime
 import os
 import secrets
+import shlex
 import signal
 import sys
 import time
@@ -32,7 +33,6 @@ from httpmark.harness import (
     engines,
     environment,
     explain,
-    figures,
     gates,
     generator,
     github,
@@ -223,8 +223,6 @@ def _carry_out(options: run.Options, *, as_json: bool) -> None:
         _json(result)
     else:
         click.echo(scoreboard.scoreboard(result))
-        for line in figures.lines(result):
-            click.echo(line)
         click.echo(f"\nreport: {runner.folder / run.REPORT}")
     wanted = {*options.servers, *(target.name for target in options.targets)}
     named = [server for server in result.servers if server.name in wanted]
@@ -686,7 +684,7 @@ def export_command(folder: Path, names: tuple[str, ...], form: str, out: Path | 
 def judge_command(folder: Path, second_opinion: bool, as_json: bool) -> None:
     """Judge a stored run again by its evidence alone; writes result and report anew."""
     if second_opinion:
-        with Evidence(folder / run.EVIDENCE) as evidence:
+        with Evidence(folder / run.EVIDENCE, masked=True) as evidence:
             found = opinions.disagreements(evidence)
         if as_json:
             _json({"disagreements": found})
@@ -774,12 +772,16 @@ def replay_command(
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option("--seconds", type=click.FloatRange(0.1, 86400), default=60.0, help="How long.")
 @click.option("--seed", type=int, help="Of the search; by default another each time, and told.")
-@click.option("--path", default="/hello", help="A path that answers 2xx to GET, whatever follows.")
+@click.option(
+    "--path",
+    help="A path that answers 2xx to GET, whatever follows. "
+    f"[default: that of TARGET, where it has one, else {check.PATH}]",
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("scenarios/found"),
-    help="The folder that finds are saved in.",
+    help=f"The folder that finds are saved in. [default: ${catalogue.FOUND_SET}, "
+    f"else {catalogue.FOUND}]",
 )
 @click.option("--allow-remote", is_flag=True, help="TARGET is not this machine, and I may test it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the finds, or the grid, as JSON.")
@@ -787,8 +789,8 @@ def fuzz_command(
     targets: tuple[str, ...],
     seconds: float,
     seed: int | None,
-    path: str,
-    out: Path,
+    path: str | None,
+    out: Path | None,
     allow_remote: bool,
     as_json: bool,
 ) -> None:
@@ -798,6 +800,9 @@ def fuzz_command(
     from httpmark.harness.probe import Talker
 
     seed = secrets.randbits(32) if seed is None else seed
+    folder = out or catalogue.found_folder()
+    if len(set(targets)) == 1:
+        fuzz.ready(folder)
     click.echo(f"seed {seed}", err=as_json)
     asked = {text: check.asked(text, path=path, allow_remote=allow_remote) for text in targets}
     with contextlib.ExitStack() as stack:
@@ -806,36 +811,58 @@ def fuzz_command(
             for text, one in asked.items()
         }
         if len(searchers) > 1:
-            grid, sent = fuzz.agreement(searchers, seconds=seconds, seed=seed)
+            agreed, sent = fuzz.agreement(searchers, seconds=seconds, seed=seed)
             if as_json:
                 pairs = [
-                    {"servers": pair, "agreed": agreed, "compared": compared}
-                    for pair, (agreed, compared) in grid.items()
+                    {"servers": pair, "agreed": alike, "compared": compared}
+                    for pair, (alike, compared) in agreed.items()
                 ]
-                _json({"seed": seed, "sent": sent, "pairs": pairs})
+                names = list(searchers)
+                _json({"seed": seed, "sent": sent, "servers": names, "pairs": pairs,
+                       "grid": fuzz.shares(names, agreed)})  # fmt: skip
                 return
-            for (a, b), (agreed, compared) in grid.items():
-                share = f"{100 * agreed / compared:5.1f} %" if compared else "none"
-                click.echo(f"{share}  {a}  {b}  ({agreed} of {compared})")
+            click.echo("\n".join(fuzz.grid(list(searchers), agreed)))
+            click.echo(f"{sent} messages; two agree where both refuse, or understand the same")
             return
-        searcher = searchers[targets[0]]
-        command = f"httpmark fuzz {targets[0]} --seed {seed}"
+        [(text, searcher)] = searchers.items()
+        words = check.Options(target=text, suites=(), path=path, allow_remote=allow_remote).again
+        saved_to = ("--out", str(out)) if out is not None else ()
+        command = shlex.join(
+            (
+                "httpmark",
+                "fuzz",
+                *words,
+                "--seconds",
+                f"{seconds:g}",
+                "--seed",
+                str(seed),
+                *saved_to,
+            )
+        )
+        # Where finds are looked for by themselves nothing needs to be said.
+        place = f"{catalogue.FOUND_SET}={shlex.quote(str(out))} " if out is not None else ""
 
         def tell(find: fuzz.Find) -> None:
-            saved = fuzz.save(find, out, host=searcher.facts.host, command=command)
+            again = fuzz.reproducers(find, asked[text], words=words)
+            again[0] = place + again[0]
+            saved = fuzz.save(find, folder, host=searcher.facts.host, command=command, again=again)
             click.echo(
                 f"{find.kind}: {find.part}: answered {find.actual}; saved as {saved}", err=as_json
             )
             click.echo(explain.lines(find.octets), err=as_json)
+            click.echo("\n".join(f"  {line}" for line in again), err=as_json)
 
         finds, sent = fuzz.search(searcher, seconds=seconds, seed=seed, tell=tell)
     if as_json:
-        _json({"seed": seed, "sent": sent, "finds": [
-            {"kind": f.kind, "part": f.part, "octets": f.octets, "actual": f.actual, "id": f.slug}
+        _json({"seed": seed, "sent": sent, "command": command, "finds": [
+            {"kind": f.kind, "part": f.part, "about": sorted(f.about), "octets": f.octets,
+             "actual": f.actual, "id": f.slug,
+             "reproducers": fuzz.reproducers(f, asked[text], words=words)}
             for f in finds
         ]})  # fmt: skip
     else:
         click.echo(f"{sent} messages, {len(finds)} disagreements")
+        click.echo(f"the search again: {command}")
     if finds:
         raise SystemExit(1)
 

@@ -7,11 +7,46 @@ belongs to, so reading ends there. Too strict costs a judgement, too loose makes
 
 from __future__ import annotations
 
+import enum
 import re
 
 import msgspec
 
 from httpmark.harness import grammar
+
+
+class Broken(enum.StrEnum):
+    """What a message breaks first of the grammar, in reading order."""
+
+    EMPTY_LINE = "an empty line before the request line"
+    LINE = "the request line"
+    METHOD = "the method"
+    TARGET = "the target"
+    AUTHORITY = "the authority in the target"
+    VERSION = "the version"
+    MAJOR = "the major version"
+    FIRST_LINE = "a first field line led by whitespace"
+    FOLD = "a folded line"
+    BARE_LF = "a bare LF"
+    BARE_CR = "a bare CR"
+    COLON = "a field line without colon"
+    SPACE = "whitespace before the colon"
+    NAME = "a field name"
+    NUL = "a NUL in a value"
+    VALUE = "a control in a value"
+    HOST = "Host"
+    CONNECT = "content of CONNECT"
+    BOTH = "Content-Length beside Transfer-Encoding"
+    OLD = "Transfer-Encoding in HTTP/1.0"
+    CODING = "Transfer-Encoding without chunked at its end"
+    CODINGS = "Transfer-Encoding with more than chunked"
+    LENGTHS = "several Content-Lengths"
+    LENGTH = "Content-Length"
+    HUGE = "a length beyond all measure"
+    SIZE = "a chunk's line"
+    CHUNK_CR = "a bare CR between chunks"
+    DATA_END = "the end of a chunk"
+    TRAILER = "a trailer line"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +69,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[tuple[bytes, bytes], ...] = ()  # names in small letters
     trailers: tuple[tuple[bytes, bytes], ...] = ()
     pieces: tuple[tuple[int, int], ...] = ()  # where the content stands: one, or a chunk each
+    broken: Broken | None = None  # why it is not valid
 
     def content(self, sent: bytes) -> bytes:
         """The content of a whole request, decoded."""
@@ -60,6 +96,9 @@ _PARTIAL_VERSION += rb"|HTTP/1\.[0-9]\r?)"
 _PARTIAL_LINE = re.compile(
     rb"(?:" + _TOKEN + rb"(?: (?:[!-~]+(?: " + _PARTIAL_VERSION + rb")?)?)?)?"
 )  # fmt: skip
+_METHOD = re.compile(_TOKEN)
+_NO_HOST = re.compile(rb"(?i)https?://(?:[:/?#]|\Z)")
+_VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _PARTIAL_FIELD = re.compile(rb"\r?|" + _TOKEN + rb"(?::[\t -~\x80-\xff]*\r?)?")
 _PARTIAL_CHUNK_LINE = re.compile(rb"[0-9A-Fa-f]*\r?|[0-9A-Fa-f]+[ \t]*;[\t -~\x80-\xff]*\r?")
 _CONDITIONS = frozenset(
@@ -91,7 +130,8 @@ def _request(sent: bytes, start: int) -> Request:
     match = grammar.REQUEST_LINE.fullmatch(line) if line_end >= 0 else None
     if match is None:
         so_far = line_end < 0 and _PARTIAL_LINE.fullmatch(line) is not None
-        return Request(start=start, end=len(sent), valid=so_far)
+        broken = None if so_far else _line_broken(line)
+        return Request(start=start, end=len(sent), valid=so_far, broken=broken)
     method, target = match[1], match[2]
     request = Request(
         start=start,
@@ -105,17 +145,20 @@ def _request(sent: bytes, start: int) -> Request:
     replace = msgspec.structs.replace
     if not _target_valid(method, target):
         # Three words and a version are there, but not which target: the line is not valid.
-        return replace(request, method=b"", line_valid=False)
+        has_authority = (method == b"CONNECT" and b"/" not in target) or _NO_HOST.match(target)
+        broken = Broken.AUTHORITY if has_authority else Broken.TARGET
+        return replace(request, method=b"", line_valid=False, broken=broken)
     if match[3] != b"1":
-        return request
+        return replace(request, broken=Broken.MAJOR)
     lines = sent[line_end + 2 : end + 2 if end >= 0 else len(sent)]
     complete = lines if end >= 0 else lines[: lines.rfind(b"\r\n") + 2 if b"\r\n" in lines else 0]
     if not grammar.FIELD_LINES.fullmatch(complete):
-        return request
+        return replace(request, broken=_field_broken(complete))
     if end < 0:
         rest = lines[len(complete) :]
         so_far = _PARTIAL_FIELD.fullmatch(rest) is not None
-        return replace(request, valid=so_far)
+        broken = None if so_far else _field_broken(rest, first=not complete)
+        return replace(request, valid=so_far, broken=broken)
     fields = _fields(complete)
     options = _list(fields, b"connection")
     request = replace(
@@ -126,10 +169,46 @@ def _request(sent: bytes, start: int) -> Request:
     )
     hosts = [value for name, value in fields if name == b"host"]
     if len(hosts) > 1 or (not hosts and match[4] != b"0"):
-        return request
+        return replace(request, broken=Broken.HOST)
     if hosts and grammar.HOST.fullmatch(hosts[0]) is None:
-        return request
+        return replace(request, broken=Broken.HOST)
     return _with_content(sent, end + 4, request)
+
+
+def _line_broken(line: bytes) -> Broken:
+    """What is wrong with a line that is no request line."""
+    if not line:
+        return Broken.EMPTY_LINE
+    if b"\n" in line:
+        return Broken.BARE_LF
+    words = line.split(b" ")
+    if len(words) != 3 or not all(words) or any(octet in line for octet in b"\t\v\f\r"):
+        return Broken.LINE
+    if _METHOD.fullmatch(words[0]) is None:
+        return Broken.METHOD
+    return Broken.TARGET if _VERSION.fullmatch(words[2]) else Broken.VERSION
+
+
+def _field_broken(lines: bytes, *, first: bool = True) -> Broken:
+    """What is wrong with the first line that is no field line."""
+    for number, line in enumerate(lines.split(b"\r\n")):
+        if grammar.FIELD_LINES.fullmatch(line + b"\r\n"):
+            continue
+        if b"\n" in line:
+            return Broken.BARE_LF
+        if b"\r" in line:
+            return Broken.BARE_CR
+        if line[:1] in (b" ", b"\t"):
+            return Broken.FOLD if number or not first else Broken.FIRST_LINE
+        name, colon, value = line.partition(b":")
+        if not colon:
+            return Broken.COLON
+        if _METHOD.fullmatch(name.rstrip(b" \t")) is None:
+            return Broken.NAME
+        if name != name.rstrip(b" \t"):
+            return Broken.SPACE
+        return Broken.NUL if b"\x00" in value else Broken.VALUE
+    return Broken.COLON
 
 
 def _fields(lines: bytes) -> tuple[tuple[bytes, bytes], ...]:
@@ -164,18 +243,28 @@ def _with_content(sent: bytes, at: int, request: Request) -> Request:
     lengths = [value for name, value in request.fields if name == b"content-length"]
     codings = [value for name, value in request.fields if name == b"transfer-encoding"]
     if request.method == b"CONNECT" and (lengths or codings):
-        return request  # content of a CONNECT means nothing (RFC 9110 9.3.6)
+        return replace(
+            request, broken=Broken.CONNECT
+        )  # content of a CONNECT means nothing (RFC 9110 9.3.6)
     if codings:
         # Transfer-Encoding in 1.0, or beside Content-Length, is faulty framing (9112 6.1).
-        if lengths or request.minor == 0 or [c.lower() for c in codings] != [b"chunked"]:
-            return request
+        if lengths:
+            return replace(request, broken=Broken.BOTH)
+        if request.minor == 0:
+            return replace(request, broken=Broken.OLD)
+        if [c.lower() for c in codings] != [b"chunked"]:
+            elements = [one for one in _list(request.fields, b"transfer-encoding") if one]
+            is_last = bool(elements) and elements[-1].partition(b";")[0].strip() == b"chunked"
+            return replace(request, broken=Broken.CODINGS if is_last else Broken.CODING)
         return _chunked(sent, at, request)
     length = 0
     if lengths:
-        if len(lengths) > 1 or not grammar.CONTENT_LENGTH.fullmatch(lengths[0]):
-            return request
+        if len(lengths) > 1:
+            return replace(request, broken=Broken.LENGTHS)
+        if not grammar.CONTENT_LENGTH.fullmatch(lengths[0]):
+            return replace(request, broken=Broken.LENGTH)
         if len(lengths[0]) > 18 or int(lengths[0]) > _CONTENT_OCTETS_MAX:
-            return request
+            return replace(request, broken=Broken.HUGE)
         length = int(lengths[0])
     if len(sent) - at < length:
         return replace(request, valid=True)
@@ -191,19 +280,23 @@ def _chunked(sent: bytes, at: int, request: Request) -> Request:
     while True:
         end = sent.find(b"\r\n", at)
         if end < 0:
-            return unfinished if _PARTIAL_CHUNK_LINE.fullmatch(sent[at:]) else request
+            so_far = _PARTIAL_CHUNK_LINE.fullmatch(sent[at:]) is not None
+            broken = Broken.CHUNK_CR if b"\r" in sent[at:] else Broken.SIZE
+            return unfinished if so_far else replace(request, broken=broken)
         line = grammar.CHUNK_LINE.fullmatch(sent[at:end])
         if line is None:
-            return request
+            broken = Broken.CHUNK_CR if b"\r" in sent[at:end] else Broken.SIZE
+            return replace(request, broken=broken)
         size = int(line[1], 16)
         at = end + 2
         if size == 0:
             break
         if size > _CONTENT_OCTETS_MAX:
-            return request
+            return replace(request, broken=Broken.HUGE)
         after = sent[at + size : at + size + 2]
         if after != b"\r\n"[: len(after)]:
-            return request
+            broken = Broken.CHUNK_CR if after[:1] == b"\r" else Broken.DATA_END
+            return replace(request, broken=broken)
         if len(after) < 2:
             return unfinished
         pieces.append((at, at + size))
@@ -215,9 +308,10 @@ def _chunked(sent: bytes, at: int, request: Request) -> Request:
     if end < 0 and b"\r\n" not in section:
         complete = b""
     if not grammar.FIELD_LINES.fullmatch(complete):
-        return request
+        return replace(request, broken=Broken.TRAILER)
     if end < 0:
-        return unfinished if _PARTIAL_FIELD.fullmatch(section[len(complete) :]) else request
+        so_far = _PARTIAL_FIELD.fullmatch(section[len(complete) :]) is not None
+        return unfinished if so_far else replace(request, broken=Broken.TRAILER)
     return replace(
         request,
         end=end + 4,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from httpmark.harness import catalogue, cli, conformance, fuzz, observation, request_reader
-from httpmark.harness.model import HarnessError
+from httpmark.harness.model import HarnessError, NothingSelected
 from httpmark.harness.probe import Talker
+from httpmark.harness.request_reader import Broken
 
 from . import peers
 from .rogue_matrix import running
@@ -73,6 +75,9 @@ def test_a_planted_bug_is_found_and_stays_found(bug: str, tmp_path: Path) -> Non
         [planned] = known.planned(family.id, one.facts())
         assert planned.case.sent.startswith(find.octets)
     assert saved.is_file()
+    assert (str(planned.level), family.clause) == (
+        ("MUST", "RFC 9112 3.2") if bug == "B21" else ("MUST", "RFC 9112 5.1")
+    )
 
 
 def test_the_unmodified_rogue_agrees_with_the_grammar() -> None:
@@ -180,16 +185,138 @@ def test_any_octet_of_a_find_survives_its_file(octet: int, tmp_path: Path) -> No
     assert planned.case.steps[0].data == octets
 
 
-def test_the_command_says_its_seed_and_saves_what_it_found(tmp_path: Path) -> None:
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder without finds."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(catalogue.FOUND_SET, raising=False)
+    return tmp_path
+
+
+def test_what_is_found_is_told_saved_and_known_to_all_commands(here: Path) -> None:
     with peers.peer(careless) as peer:
+        url = f"http://127.0.0.1:{peer.port}/"
         result = CliRunner().invoke(
-            cli.httpmark,
-            ["fuzz", f"http://127.0.0.1:{peer.port}/", "--seconds", "3", "--seed", "5",
-             "--out", str(tmp_path / "found")],
-        )  # fmt: skip
-    assert result.output.startswith("seed 5\n")
-    assert result.exit_code == 1
-    assert list((tmp_path / "found").glob("found-accepted-*.toml"))
+            cli.httpmark, ["fuzz", url, "--seconds", "3", "--seed", "5", "--path", "/a b"]
+        )
+        assert result.output.startswith("seed 5\n")
+        assert result.exit_code == 1
+        path, *_ = sorted((here / "scenarios" / "found").glob("found-accepted-*.toml"))
+        command = f"httpmark fuzz {url} --path '/a b' --seconds 3 --seed 5"
+        replay = f"httpmark replay {path.stem} {url} --path '/a b'"
+        text = path.read_text("utf-8")
+        assert text.startswith(f"# Found by: {command}\n# Again: {replay}\n# Again: python3 -c ")
+        assert command in result.output
+        assert replay in result.output
+        assert "# Again: printf '" in text
+        told = CliRunner().invoke(cli.httpmark, ["explain", path.stem])
+        assert told.output.startswith(f"{path.stem} (FOUND-")
+        again = CliRunner().invoke(cli.httpmark, ["replay", path.stem, url])
+        assert re.search("verdict:  (fail|warn)", again.output)
+
+
+def test_the_command_finds_in_a_folder_that_is_named(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    octets = b"GET /a HTTP/1.1\r\nHost: a:1\r\nX : y\r\n\r\n"
+    find = fuzz.Find(fuzz.Kind.ACCEPTED, "field section", octets, "200")
+    fuzz.save(find, here / "mine", host="a:1", command="x")
+    assert find.slug not in catalogue.load().families
+    monkeypatch.setenv(catalogue.FOUND_SET, "mine")
+    known = catalogue.load()
+    assert known.families[find.slug].suite == "found"
+    assert known.version == catalogue.load(catalogue.FOLDER).version
+    (here / "mine" / "x.toml").write_text('suite = "rfc"\n')
+    with pytest.raises(HarnessError, match=r"mine/x\.toml"):
+        catalogue.load()
+
+
+def test_a_find_asks_for_its_rule_and_tolerates_what_the_catalogue_does() -> None:
+    head = b"POST /a HTTP/1.1\r\nHost: a:1\r\n"
+
+    def asked(octets: bytes) -> fuzz.Asked:
+        return fuzz.asked(fuzz.Find(fuzz.Kind.ACCEPTED, "", octets, "200"))
+
+    plus = asked(head + b"Content-Length: +0\r\n\r\n")
+    assert (plus.clause, plus.passes, plus.allows) == ("RFC 9112 6.3", ("R400C",), ())
+    words = asked(head.replace(b"/a ", b"/a  ") + b"\r\n")
+    assert (words.clause, words.passes, words.allows) == ("RFC 9112 3", ("REJ301",), ("ACC",))
+    nul = asked(head + b"X: \x00y\r\n\r\n")
+    assert (nul.clause, nul.level, nul.allows) == ("RFC 9110 5.5", "MUST", ("ACC; field? X = y",))
+    both = b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"
+    assert asked(head + both).allows == ("ACC; content? a; close",)
+
+
+class Planted(fuzz.Searcher):
+    """A search without a wire: the target accepts what breaks one of these rules."""
+
+    def __init__(self, *rules: Broken) -> None:
+        self.facts = target(1).facts()
+        self.place = b"/mirror"
+        self.rules = rules
+
+    def disagreement(self, octets: bytes) -> fuzz.Find | None:
+        requests = request_reader.read(octets).requests
+        broken = requests[-1].broken if requests else None
+        if broken not in self.rules:
+            return None
+        about = frozenset({str(broken)})
+        return fuzz.Find(fuzz.Kind.ACCEPTED, "field section", octets, "200", about)
+
+
+def test_a_second_fault_of_a_part_is_found_too() -> None:
+    planted = (Broken.SPACE, Broken.NUL, Broken.COLON)
+    told: list[fuzz.Find] = []
+    found, _ = fuzz.search(Planted(*planted), seconds=60.0, seed=1, tell=told.append, most=3)
+    assert {word for find in found for word in find.about} == {*planted}
+    assert told == found
+
+
+def test_a_find_that_another_covers_is_not_told_again() -> None:
+    def refused(*about: str) -> fuzz.Find:
+        return fuzz.Find(fuzz.Kind.REFUSED, "valid", b"", "400", frozenset(about))
+
+    assert refused("query").covers(refused("query", "POST"))
+    assert not refused("query", "POST").covers(refused("query"))
+    assert not refused("obs-text").covers(refused("query"))
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_search() -> None:
+    with peers.peer(peers.mute) as peer:
+        arguments = ["fuzz", f"http://127.0.0.1:{peer.port}/", "--out", "/proc/nope"]
+        result = CliRunner().invoke(cli.httpmark, arguments)
+        assert peer.connections == 0
+    assert isinstance(result.exception, HarnessError)
+    assert str(result.exception).startswith("--out /proc/nope: ")
+    assert result.output == ""
+
+
+def test_making_sure_leaves_nothing_behind(tmp_path: Path) -> None:
+    fuzz.ready(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_suite_of_finds_is_there_without_one(here: Path) -> None:
+    with peers.peer(careless) as peer:
+        url = f"http://127.0.0.1:{peer.port}/"
+        result = CliRunner().invoke(cli.httpmark, ["check", url, "--suite", "found"])
+    assert isinstance(result.exception, NothingSelected)
+
+
+def test_the_grid_has_servers_as_rows_and_columns() -> None:
+    names = ["http://127.0.0.1:1/", "b", "c"]
+    agreed = {(names[0], "b"): (1, 2), (names[0], "c"): (0, 2), ("b", "c"): (0, 0)}
+    assert fuzz.grid(names, agreed) == [
+        "                              A       B       C",
+        "  A http://127.0.0.1:1/       -  50.0 %   0.0 %",
+        "  B b                    50.0 %       -    none",
+        "  C c                     0.0 %    none       -",
+    ]
+    assert fuzz.shares(names, agreed)[0] == [None, 0.5, 0.0]
+    many = [f"http://a-server-with-a-long-name.example:{number}/" for number in range(30)]
+    lines = fuzz.grid(many, {})
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("  A ") for line in lines) == 6
 
 
 def test_nobody_there_is_said() -> None:

@@ -9,7 +9,9 @@ drew what one write drew: these are counted and not kept, they would be most of 
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -36,6 +38,7 @@ _ROWS_HELD = 4096
 # again soon; a million different ones must not stay in memory.
 _KNOWN_OCTETS_MAX = 4 << 20
 _KNOWN_MAX = 1 << 14
+_SECRET_OCTETS_MIN = 6
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS server (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
@@ -59,15 +62,52 @@ CREATE TABLE IF NOT EXISTS agreed (
 """
 
 
+class Mask:
+    """Hides the values of the user's own field lines, which may be secrets, octet for octet: what
+    a length says stays true.
+
+    In what was sent the lines are known. What came back is searched for the values, as they are
+    and in base64, which is how a mirror tells them; a value of few octets would be found anywhere.
+    """
+
+    def __init__(self, header: Iterable[str]) -> None:
+        self._lines: list[re.Pattern[bytes]] = []
+        self._values: list[tuple[bytes, bytes]] = []
+        for line in header:
+            name, _, value = line.encode("latin-1").partition(b":")
+            self._lines.append(re.compile(rb"(?i)(\n" + re.escape(name) + rb":[ \t]*)([^\r\n]*)"))
+            whole = value.strip()
+            for secret in (whole, *whole.split()):
+                if len(secret) < _SECRET_OCTETS_MIN:
+                    continue
+                stars = b"*" * len(secret)
+                self._values.append((secret, stars))
+                self._values.append((base64.b64encode(secret), base64.b64encode(stars)))
+
+    def sent(self, octets: bytes) -> bytes:
+        """Octets of ours without the values."""
+        for line in self._lines:
+            octets = line.sub(lambda found: found[1] + b"*" * len(found[2]), octets)
+        return self.received(octets)
+
+    def received(self, octets: bytes) -> bytes:
+        """Octets of a server without the values."""
+        for secret, stars in self._values:
+            octets = octets.replace(secret, stars)
+        return octets
+
+
 class Evidence:
     """The store of one run folder.
 
+    :param masked: what is read is to be shown: without the values of the user's own field lines.
     :raises HarnessError: the file is missing or no evidence file.
     :raises Unusable: the disk is full.
     """
 
-    def __init__(self, path: Path, *, create: bool = False) -> None:
+    def __init__(self, path: Path, *, create: bool = False, masked: bool = False) -> None:
         self._path = path
+        self._masked = masked
         if not create and not path.is_file():
             raise HarnessError(f"{path}: no such file; is this a run folder?")
         try:
@@ -291,8 +331,15 @@ class Evidence:
             " ORDER BY server.id, received",
             (_END_NUMBER[End.OPEN], _END_NUMBER[End.OPEN]),
         )
+        masks = {name: self._mask(name) for name in self.servers()}
         for name, value, ended, exchanges in rows:
-            yield name, value, bool(ended), exchanges
+            mask = masks[name]
+            yield name, mask.received(value) if mask else value, bool(ended), exchanges
+
+    def _mask(self, server: str) -> Mask | None:
+        """What hides from a reader what must not be shown; None where nothing must be hidden."""
+        facts = self.facts(server) if self._masked else None
+        return Mask(facts.header) if facts is not None and facts.header else None
 
     def exchanges(
         self,
@@ -363,13 +410,14 @@ class Evidence:
             f" WHERE {' AND '.join(wheres)} ORDER BY item, delivery, attempt"
         )
         held: list[Exchange] = []
+        mask = self._mask(server)
         try:
             for row in self._base.execute(query, words):
                 exchange = Exchange(
                     row[0],
                     row[1],
-                    row[2],
-                    row[3],
+                    mask.sent(row[2]) if mask else row[2],
+                    mask.received(row[3]) if mask else row[3],
                     _OUTCOMES[row[4]],
                     _ENDS[row[5]],
                     row[6],

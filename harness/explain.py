@@ -25,6 +25,7 @@ from httpmark.harness import (
     servers,
 )
 from httpmark.harness.catalogue import Planned
+from httpmark.harness.evidence import Mask
 from httpmark.harness.model import (
     LIMITS,
     Case,
@@ -299,13 +300,14 @@ def replay(name: str, target: conformance.Target, *, hardened: bool = False) -> 
     else:
         verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
     verdict = conformance.strict(verdict, family) if hardened else verdict
+    mask = Mask(target.header)
     return "\n".join(
         (
             f"{planned.case.id} to {target.place}",
             "sent:",
-            lines(exchange.sent[: exchange.sent_octets]),
+            lines(mask.sent(exchange.sent[: exchange.sent_octets])),
             f"received ({exchange.outcome}, connection {exchange.end}, {exchange.end_us} us):",
-            lines(exchange.received) or "(nothing)",
+            lines(mask.received(exchange.received)) or "(nothing)",
             f"expected: {verdict.expected}",
             f"actual:   {verdict.actual}",
             f"verdict:  {verdict.word}",
@@ -359,10 +361,11 @@ def minimised(name: str, target: conformance.Target) -> str:
         if wanted not in (Word.FAIL, Word.WARN):
             return f"{case.id}: {wanted}; nothing to make smaller"
         small = minimise.smallest(case.steps[0].data, lambda message: word(message) is wanted)
+    shown = Mask(target.header).sent(small)
     return "\n".join(
         (
             f"{case.id}: {wanted}, with {len(small)} of {len(case.steps[0].data)} octets:",
-            lines(small),
-            octets.piped(small, octets.place(target.facts())),
+            lines(shown),
+            octets.piped(shown, octets.place(target.facts())),
         )
     )

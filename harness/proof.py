@@ -20,7 +20,7 @@ def of_run(found: Sequence[Finding], folder: Path, result: Run) -> tuple[Finding
     """The same, from the evidence in a run folder; where there is none, the findings alone."""
     if not (folder / EVIDENCE).is_file() or not any(finding.fails for finding in found):
         return tuple(found)
-    with Evidence(folder / EVIDENCE) as evidence:
+    with Evidence(folder / EVIDENCE, masked=True) as evidence:
         return shown(found, evidence, {server.name: server.again for server in result.servers})
 
 

@@ -200,7 +200,7 @@ def draw(path: Path, run: Run, *, out: Path | None = None) -> Path:
     target = out or path / REPORT
     stored = path / EVIDENCE
     with contextlib.ExitStack() as stack:
-        evidence = stack.enter_context(Evidence(stored)) if stored.is_file() else None
+        evidence = stack.enter_context(Evidence(stored, masked=True)) if stored.is_file() else None
         page = report.render(run, evidence)
     try:
         target.write_text(page, "utf-8")

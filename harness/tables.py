@@ -140,7 +140,7 @@ def _agreement(run: Run, evidence: Path | None) -> list[dict[str, Value]]:
         return []
     places = maps.places(catalogue.load())
     published = [place.key for place in places if place.suite == "seed" and not place.pair]
-    with Evidence(evidence) as store:
+    with Evidence(evidence, masked=True) as store:
         seen = {
             server.name: maps.look(server, store, places)
             for server in run.servers
@@ -276,7 +276,7 @@ def export(
             yield path
         if form == "parquet" and evidence is not None and evidence.is_file():
             if EXCHANGES in names or not names:
-                with Evidence(evidence) as store:
+                with Evidence(evidence, masked=True) as store:
                     write_exchanges(store, folder / f"{EXCHANGES}.parquet")
                 yield folder / f"{EXCHANGES}.parquet"
         elif EXCHANGES in names:

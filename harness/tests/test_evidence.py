@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from httpmark.harness import evidence as evidence_module
-from httpmark.harness.evidence import Evidence
-from httpmark.harness.model import End, Exchange, HarnessError, Outcome
+from httpmark.harness.evidence import Evidence, Mask
+from httpmark.harness.model import End, Exchange, Facts, HarnessError, Outcome
 
 
 def exchange(case: str, family: str = "f", **changes: object) -> Exchange:
@@ -137,3 +138,28 @@ def test_a_missing_or_foreign_file_is_said(tmp_path: Path) -> None:
     foreign.write_bytes(b"not a database, but long enough to be looked at" * 50)
     with pytest.raises(HarnessError, match="is this an evidence file"):
         Evidence(foreign)
+
+
+def test_what_is_masked_keeps_its_length_and_its_rest() -> None:
+    mask = Mask(("X-Api-Key: s3cr3t-value", "Authorization: Bearer abcdefgh", "X-A: 1"))
+    sent = b"GET /1 HTTP/1.1\r\nHost: h\r\nX-Api-Key: s3cr3t-value\r\nx-a:1\r\nX-B: 1\r\n\r\n"
+    shown = mask.sent(sent)
+    assert shown == sent.replace(b"s3cr3t-value", b"*" * 12).replace(b"x-a:1", b"x-a:*")
+    assert mask.sent(b"\r\nX-Api-Key: s3c\r\n") == b"\r\nX-Api-Key: ***\r\n", "a part of it"
+    assert mask.received(b"1 X-A: 1 abcdefgh") == b"1 X-A: 1 ********"
+    told = base64.b64encode(b"Bearer abcdefgh")
+    assert base64.b64decode(mask.received(told)) == b"*" * 15
+
+
+def test_only_what_is_read_to_be_shown_is_masked(tmp_path: Path) -> None:
+    file = tmp_path / "evidence.sqlite"
+    octets = b"GET / HTTP/1.1\r\nX-Key: s3cr3t\r\n\r\n"
+    with Evidence(file, create=True) as evidence:
+        evidence.set_facts("a", Facts(host="h", header=("X-Key: s3cr3t",)))
+        evidence.add("a", [exchange("c", sent=octets, received=b"s3cr3t")])
+    for masked, told in ((False, b"s3cr3t"), (True, b"******")):
+        with Evidence(file, masked=masked) as evidence:
+            [shown] = evidence.exchanges("a")
+            assert shown.sent == octets.replace(b"s3cr3t", told)
+            assert shown.received == told
+            assert [answer[1] for answer in evidence.answers()] == [told]

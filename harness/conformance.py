@@ -987,6 +987,10 @@ def _score_cases(
         elif family.id in observed:
             first = observed[family.id]
             tallies[family.id] = score.tally([first])
+            # What a program played is no verdict of its own, yet each answer is an answer.
+            for exchange in evidence.exchanges(server, family=family.id, delivery=None):
+                answers.add(_as_sent(exchange), exchange)
+                requests += 1
         elif family.id in stored:
             one = folded.get(family.id) if not hardened else None
             one = one or _fold(catalogue, family.id, facts, evidence, server, hardened=hardened)
@@ -1028,6 +1032,11 @@ def _score_cases(
         ),
         requests=requests,
     )
+
+
+def _as_sent(exchange: Exchange) -> Case:
+    """A case that sends what an exchange sent, where nothing else of it is known."""
+    return Case(exchange.case, exchange.family, (Step(Op.SEND, exchange.sent),))
 
 
 def _held_back(

@@ -80,7 +80,17 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 PATH = "/hello"
 """What is asked for where neither ``--path`` nor the target's URL names a path."""
 
+_NO_PATH = ("", "/")  # an address that is written with and without the slash means the same
+
 _MASK = "***"
+
+
+def own_path(target: str) -> bool:
+    """Whether a target's URL names the path that is asked for.
+
+    :raises HarnessError: it is no target.
+    """
+    return address.read(target, allow_remote=True).path not in _NO_PATH
 
 
 def _masked(line: str) -> str:
@@ -146,7 +156,7 @@ def _asked(
 
     :raises Unusable: nothing answers there.
     """
-    own = where.path if where.path != "/" else ""
+    own = where.path if where.path not in _NO_PATH else None
     target = conformance.Target(
         name="target",
         address=where.address,

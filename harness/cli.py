@@ -214,6 +214,27 @@ def _quicker(quick: bool, full: bool) -> bool:
     return quick and not (full and said("quick") is from_file)
 
 
+def _whom(
+    target: str | None, serve: str | None, path: str | None
+) -> tuple[str, str | None, str | None]:
+    """Whom to check: TARGET or --serve, and the path; the command line's word drops the file's
+    other one, and its TARGET the file's path.
+
+    :raises HarnessError: neither is named, or both in one place.
+    """
+    said = click.get_current_context().get_parameter_source
+    from_file = click.core.ParameterSource.DEFAULT_MAP
+    if target is not None and serve is not None:
+        if said("target") is said("serve"):
+            raise HarnessError("check: a TARGET and --serve exclude each other: leave one out")
+        target, serve = (None, serve) if said("target") is from_file else (target, None)
+    if target is None and serve is None:
+        raise HarnessError("check: name a TARGET, as http://127.0.0.1:8080/, or --serve COMMAND")
+    if target is not None and said("target") is not from_file and said("path") is from_file:
+        path = None if check.own_path(target) else path
+    return target or serve or "", serve, path
+
+
 def _carry_out(options: run.Options, *, as_json: bool) -> None:
     """One run, and what it says; 3 where a server that was named could not be used to the end."""
     with _events() as events:
@@ -555,9 +576,7 @@ def check_command(
 ) -> None:
     """The gate for a server that runs at TARGET, or is started for it by --serve."""
     quick = _quicker(quick, full)
-    if (target is None) == (serve is None):
-        raise HarnessError("check: name a TARGET, as http://127.0.0.1:8080/, or --serve COMMAND")
-    target = target or serve or ""
+    target, serve, path = _whom(target, serve, path)
     gate = gates.Gate(ruleset=ruleset, fail_under=fail_under, inconclusive=inconclusive)
     known = gates.listable(catalogue.load().families)
     held = baseline.opened(

@@ -4,16 +4,19 @@ wins."""
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 from typing import Any
 
 import click
 import jsonschema
 import pytest
+from click.testing import CliRunner
 
 from httpmark.harness import baseline, catalogue, cli, configuration, gates
 from httpmark.harness.model import HarnessError
 
+from . import peers
 from .test_house import ROOT
 
 COMMANDS = cli.configurable()
@@ -26,6 +29,12 @@ def defaults(
     found = configuration.find(folder)
     assert found is not None
     return configuration.defaults(found, command, COMMANDS)
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "httpmark.toml"
+    path.write_text(text)
+    return path
 
 
 def test_the_options_are_the_keys(tmp_path: Path) -> None:
@@ -177,3 +186,51 @@ def test_every_baseline_our_documents_show_is_one(tmp_path: Path) -> None:
     for _, block in shown:
         (tmp_path / "b.toml").write_text(block)
         assert baseline.read(tmp_path / "b.toml", known=known).entries
+
+
+@pytest.mark.parametrize(
+    ("file", "words", "asked"),
+    [
+        ('serve = "./none {port}"', ["{url}"], "GET /hello "),
+        ('target = "http://127.0.0.1:1/"', ["{url}"], "GET /hello "),
+        ('serve = "./none {port}"\npath = "/file"', ["{url}"], "GET /file "),
+        ('target = "http://127.0.0.1:1/"\npath = "/file"', ["{url}own"], "GET /own "),
+        ('path = "/file"', ["{url}own", "--path", "/said"], "GET /said "),
+        ('target = "{url}own"\npath = "/file"', [], "GET /file "),
+    ],
+)
+def test_the_command_line_drops_the_files_other_word(
+    tmp_path: Path, file: str, words: list[str], asked: str
+) -> None:
+    seen: list[bytes] = []
+
+    def keeping(connection: socket.socket) -> None:
+        while request := peers.head(connection):
+            seen.append(request)
+            connection.sendall(peers.OK)
+
+    with peers.peer(keeping) as peer:
+        url = f"http://127.0.0.1:{peer.port}/"
+        config = written(tmp_path, "[check]\n" + file.replace("{url}", url))
+        done = CliRunner().invoke(
+            cli.httpmark,
+            ["check", "--config", str(config), *(word.replace("{url}", url) for word in words),
+             "--suite", "seed", "--case", "CTRL", "--out", str(tmp_path / "run")],
+        )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert seen[0].decode().startswith(asked)
+
+
+def test_a_served_command_drops_the_files_target(tmp_path: Path) -> None:
+    config = written(tmp_path, '[check]\ntarget = "http://127.0.0.1:1/"')
+    done = CliRunner().invoke(
+        cli.httpmark, ["check", "--config", str(config), "--serve", "no-port"]
+    )
+    assert "--serve: 'no-port' names no {port}" in str(done.exception)
+
+
+def test_both_in_one_place_are_a_mistake(tmp_path: Path) -> None:
+    config = written(tmp_path, '[check]\ntarget = "http://127.0.0.1:1/"\nserve = "./a {port}"')
+    for words in (["--config", str(config)], ["http://127.0.0.1:1/", "--serve", "./a {port}"]):
+        done = CliRunner().invoke(cli.httpmark, ["check", *words])
+        assert "exclude each other" in str(done.exception)

@@ -50,6 +50,9 @@ CAPABILITIES = frozenset(
     }
 )
 
+# Groups in which the ruleset "hardened" takes what is merely permitted for a failure.
+HARDENED = frozenset({"CL", "TE", "CLTE", "CHK", "SMUG", "EOL", "FOLD", "HN", "HOST", "TRL"})
+
 _SLUG = re.compile(r"[a-z0-9]+(?:[_-][a-z0-9]+)*")
 _REF = re.compile(r"([A-Z][A-Z0-9]*(?:-[A-Z]+)*)(?:-([0-9]+))?")
 _CANARIES = ("after", "joined", "none")
@@ -304,7 +307,7 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     def select(self, selectors: Iterable[str], exclude: Iterable[str] = ()) -> frozenset[str]:
         """The families that selectors name: by id, number, family, clause (``9112/6.3``), level,
-        ruleset ``realistic`` or advisory; a ``*`` stands for anything.
+        ruleset (``realistic``, ``hardened``) or advisory; a ``*`` stands for anything.
 
         :raises HarnessError: a selector names nothing.
         """
@@ -330,30 +333,40 @@ class Catalogue(msgspec.Struct, frozen=True):
         found = {
             family.id
             for family in self.families.values()
-            if any(fnmatch.fnmatchcase(word, selector) for word in _handles(family))
+            if any(fnmatch.fnmatchcase(word, selector) for word in self._handles(family))
             or (family.generated and selector.startswith(family.id + "-"))
         }
         if not found:
-            words = sorted({word for f in self.families.values() for word in _handles(f)})
+            words = sorted({word for f in self.families.values() for word in self._handles(f)})
             near = difflib.get_close_matches(selector, words, 1)
             hint = f"did you mean {near[0]}?" if near else "`httpmark list cases` shows all"
             raise HarnessError(f"no case {selector!r}: {hint}")
         return frozenset(found)
 
+    def _handles(self, family: Family) -> tuple[str, ...]:
+        """All words a family can be selected by; a section stands for all below it."""
+        clauses = re.findall(r"RFC ([0-9]+) ([0-9][0-9.]*|[A-Z]\.[0-9.]+)", family.clause)
+        sections = {
+            f"{rfc}/{'.'.join(numbers[: depth + 1])}"
+            for rfc, section in clauses
+            for numbers in (section.rstrip(".").split("."),)
+            for depth in range(len(numbers))
+        }
+        return (
+            family.id,
+            *family.refs,
+            family.group,
+            *sorted(sections),
+            str(family.level),
+            family.suite,
+            *(("realistic",) if family.realistic else ()),
+            *(("hardened",) if self.hardens(family) else ()),
+            *family.advisories,
+        )
 
-def _handles(family: Family) -> tuple[str, ...]:
-    """All words a family can be selected by."""
-    clauses = re.findall(r"RFC ([0-9]+) ([0-9][0-9.]*|[A-Z]\.[0-9.]+)", family.clause)
-    return (
-        family.id,
-        *family.refs,
-        family.group,
-        *(f"{rfc}/{section.rstrip('.')}" for rfc, section in clauses),
-        str(family.level),
-        family.suite,
-        *(("realistic",) if family.realistic else ()),
-        *family.advisories,
-    )
+    def hardens(self, family: Family) -> bool:
+        """Whether the ruleset ``hardened`` judges a family otherwise than ``rfc``."""
+        return family.framing or family.group in HARDENED or bool(self.rules[family.id].hardened)
 
 
 def _has(need: str, facts: Facts) -> bool:

@@ -33,7 +33,7 @@ from httpmark.harness import (
     segmentation,
     wire,
 )
-from httpmark.harness.catalogue import Catalogue, Planned
+from httpmark.harness.catalogue import HARDENED, Catalogue, Planned
 from httpmark.harness.catalogue import load as load_catalogue
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
@@ -946,10 +946,6 @@ def score_suite(
     )
 
 
-# Families in which the ruleset "hardened" takes what is merely permitted for a failure.
-_HARDENED = frozenset({"CL", "TE", "CLTE", "CHK", "SMUG", "EOL", "FOLD", "HN", "HOST", "TRL"})
-
-
 def _score_cases(
     catalogue: Catalogue,
     suite: str,
@@ -1058,7 +1054,7 @@ def _held_back(
 
 def strict(verdict: Verdict, family: Family) -> Verdict:
     """In the ruleset ``hardened``: what is merely permitted fails where framing is at stake."""
-    if verdict.word is Word.WARN and (family.framing or family.group in _HARDENED):
+    if verdict.word is Word.WARN and (family.framing or family.group in HARDENED):
         return msgspec.structs.replace(verdict, word=Word.FAIL)
     return verdict
 

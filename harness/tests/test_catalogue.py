@@ -187,3 +187,13 @@ def test_slugs_are_the_ids_of_the_cases_made() -> None:
 
 def test_the_files_httpmark_brings_are_read_once() -> None:
     assert catalogue.load() is catalogue.load()
+
+
+def test_a_section_stands_for_all_below_it_and_a_ruleset_for_what_it_judges_otherwise() -> None:
+    known = catalogue.load()
+    below = known.select(["9112/6.3"])
+    assert below < known.select(["9112/6"])
+    hardened = known.select(["hardened"])
+    assert {known.families[name].group for name in hardened} > {"CL", "TE", "CLTE"}
+    assert all(known.hardens(known.families[name]) for name in hardened)
+    assert known.select(["realistic"])

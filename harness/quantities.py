@@ -45,6 +45,11 @@ def _digits(number: float, *, down: bool) -> str:
     return f"{number:.2f}"
 
 
+def rate(number: float | None) -> str:
+    """So many a second, with three digits and a unit."""
+    return "—" if number is None else _digits(number, down=False)
+
+
 def times(number: float | None) -> str:
     """A ratio."""
     if number is None:

@@ -1,76 +1,22 @@
-"""The run in 80 columns of plain text: what the page's first screen says, in short."""
+"""The run in 80 columns of plain text: what the page says, in short."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from httpmark.harness import figures
 from httpmark.harness.first_screen import SUITE, Column, Row, columns, rows
 from httpmark.harness.maps import READINGS
 from httpmark.harness.model import Bottleneck, Level, Run, Word
+from httpmark.harness.plain import Table, ascii_only, fit, grouped, wrapped
 from httpmark.harness.quantities import count, memory, nanoseconds, percent, times
 
 # The suite whose MUSTs decide who is ranked.
 REQUIREMENTS = "rfc"
 
 
-def _ascii(text: str) -> str:
-    """Text for any terminal: one line of printable ASCII, the rest as escapes."""
-    plain = text.replace("×", "x").replace("≥", ">=").replace("–", "-").replace("’", "'")
-    return "".join(
-        character
-        if character.isascii() and character.isprintable()
-        else " "
-        if character.isspace()
-        else character.encode("unicode_escape", "backslashreplace").decode("ascii")
-        for character in plain.replace("—", "-").replace("µ", "u")
-    )
-
-
-def _fit(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "~"
-
-
-class _Table:
-    """Columns of text: the first fills what the others leave."""
-
-    def __init__(self, width: int, *columns: tuple[str, int]) -> None:
-        self.widths = [size for _, size in columns]
-        used = sum(abs(size) for size in self.widths) + len(columns)
-        self.name_width = max(width - used, 6)
-        self.heads = [head for head, _ in columns]
-
-    def line(self, name: str, cells: Sequence[str]) -> str:
-        parts = [_fit(_ascii(name), self.name_width).ljust(self.name_width)]
-        for text, size in zip(cells, self.widths, strict=True):
-            fitted = _fit(_ascii(text), abs(size))
-            parts.append(fitted.ljust(-size) if size < 0 else fitted.rjust(size))
-        return " ".join(parts).rstrip()
-
-    def head(self, name: str) -> str:
-        return self.line(name, self.heads)
-
-
-def _wrapped(text: str, width: int, *, indent: str = "  ") -> list[str]:
-    return textwrap.wrap(
-        _ascii(text), width, initial_indent=indent, subsequent_indent=indent + "  "
-    ) or [""]
-
-
-def _grouped(notes: Iterable[tuple[str, str]], width: int) -> list[str]:
-    """Reasons, each once, with the servers it is said of."""
-    said: dict[str, list[str]] = {}
-    for name, why in notes:
-        said.setdefault(why, []).append(name)
-    return [
-        line
-        for why, names in said.items()
-        for line in _wrapped(f"{', '.join(names)}: {why}", width)
-    ]
-
-
 def scoreboard(run: Run, *, width: int = 80) -> str:
-    """The run in plain text: what the page's first screen says, in short."""
+    """The run in plain text of a width: all that is printed of it."""
     server_rows = rows(run)
     measured = [row for row in server_rows if row.state != "absent"]
     marks = (
@@ -80,13 +26,16 @@ def scoreboard(run: Run, *, width: int = 80) -> str:
         *(("quick",) if run.quick else ()),
         *(("INTERRUPTED, partial",) if run.interrupted else ()),
     )
-    lines = [_fit(_ascii(" | ".join(marks)), width)]
+    lines = [fit(ascii_only(" | ".join(marks)), width)]
     lines += _conformance_lines([row for row in measured if row.suite is not None], width)
     lines += _requirement_lines(measured, width)
     for column in columns(run):
         lines += _cost_lines(column, measured, width)
     lines += _asked_lines(run, width)
+    lines += figures.of_load(run, width)
     lines += _memory_lines(measured, width)
+    lines += figures.of_memory(run, width)
+    lines += figures.paired_lines(run.paired, width)
     absent = [
         (row.server.name, row.server.unavailable or row.server.died or "")
         for row in server_rows
@@ -95,16 +44,16 @@ def scoreboard(run: Run, *, width: int = 80) -> str:
     if absent:
         lines += ["", "NOT MEASURED, OR NOT TO THE END"]
         for name, why in absent:
-            lines += _wrapped(f"{name}: {why}", width)
+            lines += wrapped(f"{name}: {why}", width)
     for note in run.notes:
-        lines += _wrapped(f"note: {note}", width, indent="")
+        lines += wrapped(f"note: {note}", width, indent="")
     return "\n".join(lines) + "\n"
 
 
 def _conformance_lines(measured: Sequence[Row], width: int) -> list[str]:
     if not measured:
         return []
-    table = _Table(
+    table = Table(
         width,
         ("detected", 8),
         ("rejected", 8),
@@ -135,7 +84,7 @@ def _conformance_lines(measured: Sequence[Row], width: int) -> list[str]:
             suite.published or "-",
         ]
         lines.append(table.line(_named_server(row), cells))
-    return lines + _grouped(notes, width)
+    return lines + grouped(notes, width)
 
 
 def _requirement_lines(measured: Sequence[Row], width: int) -> list[str]:
@@ -148,7 +97,7 @@ def _requirement_lines(measured: Sequence[Row], width: int) -> list[str]:
     )
     lines = []
     for name in names:
-        table = _Table(
+        table = Table(
             width, ("kept", 8), ("passed", 7), ("warned", 7), ("failed", 7), ("unstable", 8),
             ("void", 5), ("n/a", 5), ("SHOULD", 7),
         )  # fmt: skip
@@ -171,7 +120,7 @@ def _requirement_lines(measured: Sequence[Row], width: int) -> list[str]:
             ]
             lines.append(table.line(_named_server(row), cells))
         lines.append("SHOULD: cases of that level that failed; they gate nothing by themselves")
-        lines += _grouped(notes, width)
+        lines += grouped(notes, width)
     return lines
 
 
@@ -180,7 +129,7 @@ def _named_server(row: Row) -> str:
 
 
 def _cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str]:
-    table = _Table(
+    table = Table(
         width, ("rank", 4), ("ns/req", 8), ("95 % interval", 17), ("x null", 6), ("req/s", 11),
         ("bound by", -9),
     )  # fmt: skip
@@ -188,7 +137,7 @@ def _cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str
         f"COST, {column.title}: {column.connections:,} connections x depth {column.depth:,}, "
         "server CPU per request"
     )
-    lines = ["", _fit(_ascii(title), width), table.head("server")]
+    lines = ["", fit(ascii_only(title), width), table.head("server")]
     notes: list[tuple[str, str]] = []
     by_name = {row.server.name: row for row in measured}
     for name in column.order:
@@ -222,7 +171,7 @@ def _cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str
             notes.append((name, f"{both}not ranked, {why}"))
     if any(row.server.control for row in measured):
         notes.append(("*", "control, measured for calibration and never ranked"))
-    return lines + _grouped(notes, width)
+    return lines + grouped(notes, width)
 
 
 def _asked_lines(run: Run, width: int) -> list[str]:
@@ -230,7 +179,7 @@ def _asked_lines(run: Run, width: int) -> list[str]:
     if REQUIREMENTS in run.suites or not any(server.load for server in run.servers):
         return []
     fired = f"{', '.join(run.suites)} only" if run.suites else "no suite fired"
-    return _wrapped(
+    return wrapped(
         f"conformance: {fired}; MUSTs of {REQUIREMENTS} were not asked: ranks are of cost alone",
         width,
         indent="",
@@ -241,12 +190,12 @@ def _memory_lines(measured: Sequence[Row], width: int) -> list[str]:
     known = [row for row in measured if row.server.memory or row.server.memory_reason]
     if not known:
         return []
-    table = _Table(
+    table = Table(
         width, ("VmPeak", 10), ("VmHWM", 10), ("PSS", 10), ("connections", 11), ("VmHWM busy", 10)
     )
     lines = [
         "",
-        _fit("MEMORY of the process tree; VmPeak is virtual: address space, not memory", width),
+        fit("MEMORY of the process tree; VmPeak is virtual: address space, not memory", width),
         table.head("server"),
     ]
     notes = []
@@ -255,11 +204,10 @@ def _memory_lines(measured: Sequence[Row], width: int) -> list[str]:
         if held is None:
             notes.append((row.server.name, row.server.memory_reason or "not measured"))
             continue
-        figures = (held.vmpeak_kb, held.vmhwm_kb, held.pss_kb)
         cells = [
-            *(memory(figure) for figure in figures),
+            *(memory(figure) for figure in (held.vmpeak_kb, held.vmhwm_kb, held.pss_kb)),
             count(held.connections_held),
             memory(held.busy_vmhwm_kb),
         ]
         lines.append(table.line(_named_server(row), cells))
-    return lines + _grouped(notes, width)
+    return lines + grouped(notes, width)

@@ -194,13 +194,15 @@ def test_profiles_share_their_chance_of_a_false_alarm_too() -> None:
             {"a": plain}, {"a": 0.03}, level=0.99, seed=1, shares=shares
         )
         assert judged["a"].verdict is Gate.FAIL
-    asked: list[int] = []
+    asked: list[object] = []
     judge = statistics.judge_pairs
+
+    def heard(*words: object, **named: object) -> dict[str, statistics.Judged]:
+        asked.append(named["shares"])
+        return judge(*words, **named)  # type: ignore[arg-type]
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            statistics, "judge_pairs",
-            lambda *words, **named: asked.append(named["shares"]) or judge(*words, **named),
-        )  # fmt: skip
+        patch.setattr(statistics, "judge_pairs", heard)
         decided(noisy(100, 0.01, 1), noisy(110, 0.01, 2), profiles=7)
     assert asked == [7, 7], "the race that confirms shares as well"
 

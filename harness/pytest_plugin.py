@@ -4,7 +4,9 @@
 starts the server itself. A suite is fired once, in one batch, by the first of its items that runs,
 and only with the cases that are still selected (``-k``, node ids); with xdist, one worker fires it
 and the others read what it found. The rest is read from ``[check]`` of httpmark.toml or
-``[tool.httpmark.check]`` of pyproject.toml.
+``[tool.httpmark.check]`` of pyproject.toml: ``suite``, ``case``, ``exclude``, ``ruleset``,
+``inconclusive``, ``baseline``, ``strict-baseline``, ``manifest``, ``path``, ``host``, ``header``,
+``cacert``, ``jobs`` and ``allow-remote``.
 
 A failure shows what was wanted, what came, and how to send it again. A warning passes, with its
 text in the report; an expected failure of the baseline is an xfail; what is inconclusive or does
@@ -207,7 +209,7 @@ class Plan:
 
     def __init__(self, config: pytest.Config) -> None:
         """:raises HarnessError: an option or the configuration file is wrong."""
-        from httpmark.harness import address, baseline, catalogue, cli, configuration, gates
+        from httpmark.harness import address, baseline, catalogue, check, cli, configuration, gates
         from httpmark.harness.model import Level
 
         said: dict[str, Any] = {}
@@ -219,6 +221,10 @@ class Plan:
         self.target: str | None = option("--httpmark")
         self.command: str | None = None if self.target else option("--httpmark-serve")
         self.said = said
+        self.header = check.field_lines(said.get("header", ()))
+        # The address of the command line beats the file's path where it has one of its own.
+        own = self.target is not None and check.own_path(self.target)
+        self.path: str | None = None if own else said.get("path")
         self.quick = not option("--httpmark-full")
         self.gate = gates.Gate(
             ruleset=said.get("ruleset", "rfc"), inconclusive=said.get("inconclusive", "warn")
@@ -305,8 +311,11 @@ class Plan:
             cases=() if whole and not self.said.get("cases") else (*controls, *ids),
             exclude=tuple(self.said.get("exclude", ())) if whole else (),
             quick=self.quick,
-            path=self.said.get("path"),
+            path=self.path,
             host=self.said.get("host"),
+            header=self.header,
+            cacert=self.said.get("cacert"),
+            jobs=self.said.get("jobs"),
             allow_remote=bool(self.said.get("allow_remote")),
             manifest=self.said.get("manifest"),
             ruleset=self.gate.ruleset,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import socket
+import ssl
 import subprocess
 import sys
 import tomllib
@@ -12,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from httpmark.harness import binaries, catalogue
+from httpmark.harness import binaries, catalogue, certificates
 
+from . import peers
 from .made_check import listening
 from .test_house import ROOT
 
@@ -106,6 +109,61 @@ def test_a_baseline_makes_an_xfail_and_strict_a_failure(project: Path) -> None:
         code, out = pytest_run(project, f"--httpmark={url}", *words)
     assert code == 1
     assert "take it out" in out
+
+
+@pytest.mark.parametrize("own_path", [True, False])
+def test_the_configuration_says_how_the_server_is_addressed(project: Path, own_path: bool) -> None:
+    """Path, host, field lines, and how many connections it bears, as ``httpmark check`` does."""
+    under_way: set[int] = set()
+    most: list[int] = []
+
+    def picky(connection: socket.socket) -> None:
+        under_way.add(connection.fileno())
+        most.append(len(under_way))
+        try:
+            while request := peers.head(connection):
+                known = request.startswith(b"GET /app") and b"\r\nHost: a.example\r\n" in request
+                known = known and b"\r\nX-Key: k\r\n" in request
+                connection.sendall(peers.OK if known else peers.NOT_FOUND)
+        finally:
+            under_way.discard(connection.fileno())
+
+    path = "/other" if own_path else "/app"
+    (project / "httpmark.toml").write_text(
+        f'[check]\npath = "{path}"\nhost = "a.example"\nheader = ["X-Key: k"]\njobs = 1\n'
+    )
+    with peers.peer(picky) as peer:
+        code, out = pytest_run(
+            project, f"--httpmark=http://127.0.0.1:{peer.port}/{'app' if own_path else ''}",
+            "--httpmark-suite=rfc", "-k", "get-plain",
+        )  # fmt: skip
+    assert code == 0, out
+    assert max(most) <= 2, "one that ends may be noticed after the next has begun"
+
+
+@pytest.mark.parametrize(("mine", "code"), [(True, 0), (False, 1)])
+def test_the_configuration_says_whom_to_trust(project: Path, mine: bool, code: int) -> None:
+    folders = (project / "a", project / "b")
+    for folder in folders:
+        folder.mkdir()
+    authorities = [certificates.Authority(folder) for folder in folders]
+    pair = authorities[0].server("127.0.0.1")
+    own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    own.load_cert_chain(pair.certificate, pair.key)
+
+    def encrypted(connection: socket.socket) -> None:
+        with own.wrap_socket(connection, server_side=True) as talk:
+            while peers.head(talk):
+                talk.sendall(peers.OK)
+
+    trusted = authorities[0 if mine else 1].certificate
+    (project / "httpmark.toml").write_text(f'[check]\ncacert = "{trusted}"\n')
+    with peers.peer(encrypted) as peer:
+        found, out = pytest_run(
+            project, f"--httpmark=https://127.0.0.1:{peer.port}/", "--httpmark-suite=rfc",
+            "-k", "get-plain",
+        )  # fmt: skip
+    assert found == code, out
 
 
 def test_workers_of_xdist_fire_once_and_agree(project: Path) -> None:

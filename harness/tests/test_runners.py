@@ -363,6 +363,31 @@ def test_one_valid_request_that_is_harmed_is_enough(received: bytes, end: End, w
     assert runners.valid_load_among_bad_requests(stage_of(answer).stage).word is word
 
 
+@pytest.mark.parametrize(
+    ("late", "word"),
+    [((), Word.PASS), (("load",), Word.PASS), (("load", "again"), Word.FAIL)],
+)
+def test_a_valid_answer_that_is_late_among_bad_requests_twice_fails(
+    late: tuple[str, ...], word: Word
+) -> None:
+    made = stage_of(lambda case: (OK if b"valid" in case.sent else BAD, End.OPEN))
+
+    def fire(cases: list[Case], in_flight: int) -> list[Exchange]:
+        return [
+            msgspec.structs.replace(
+                exchange,
+                first_us=1_500_000
+                if exchange.delivery.startswith(late) and b"valid-4 " in exchange.sent
+                else 2_000,
+            )
+            for exchange in made.stage.fire(cases, in_flight)
+        ]
+
+    found = runners.valid_load_among_bad_requests(msgspec.structs.replace(made.stage, fire=fire))
+    assert found.word is word
+    assert "alone in 2 ms" in found.actual
+
+
 HTML = b"HTTP/1.1 400 Bad\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s"
 
 

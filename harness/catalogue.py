@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import fnmatch
 import functools
@@ -9,7 +10,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ import msgspec
 from httpmark.harness import checks, corpus, expectation, grammar, notation, talks
 from httpmark.harness.expectation import Expectation
 from httpmark.harness.model import (
+    LIMITS,
     Case,
     Facts,
     Family,
@@ -53,15 +55,78 @@ CAPABILITIES = frozenset(
 # Groups in which the ruleset "hardened" takes what is merely permitted for a failure.
 HARDENED = frozenset({"CL", "TE", "CLTE", "CHK", "SMUG", "EOL", "FOLD", "HN", "HOST", "TRL"})
 
+TIMEOUTS = ("head_s", "content_s", "idle_s", "write_s", "check_interval_s")  # servers.TIMEOUTS
+PROGRAMS = frozenset(
+    {
+        "alive_after_each_family",
+        "clean_neighbours",
+        "every_cut",
+        "follow_redirect",
+        "gives_back",
+        "limit_sized_requests",
+        "markup_in_every_place",
+        "never_reading_client",
+        "not_restarted",
+        "resets",
+        "resets_at_connect",
+        "same_verdicts_at_64",
+        "slow_readers",
+        "thousand_bad_requests",
+        "valid_load_among_bad_requests",
+    }
+)
+"""The words of ``runner``; what they do is in ``runners``, which stands on this module."""
+MISTAKES_MAX = 20
+"""More than that nobody mends in one go."""
+
 _SLUG = re.compile(r"[a-z0-9]+(?:[_-][a-z0-9]+)*")
 _REF = re.compile(r"([A-Z][A-Z0-9]*(?:-[A-Z]+)*)(?:-([0-9]+))?")
+_CLAUSE = re.compile(
+    r"RFC [0-9]{4} [0-9A-Z][0-9A-Z.]*(?:, (?:RFC [0-9]{4} )?[0-9A-Z][0-9A-Z.]*|, erratum [0-9]+)*"
+)
+_METHOD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_DECLARED = re.compile(r"\{[^{}]*?\b(limit|timeout)\.([A-Za-z0-9_]*)|\b(timeout)\.([A-Za-z0-9_]+)")
 _CANARIES = ("after", "joined", "none")
 _PLACES = ("auto", "mirror", "body", "hello")
-_Text = TypeVar("_Text")
+_Text = TypeVar("_Text", bound=msgspec.Struct)
 _Texts = str | list[str]
 
 # Whom load-time checks address cases to: a target that can do everything.
 EVERYTHING = Facts(host="127.0.0.1:80", capabilities=tuple(sorted(CAPABILITIES)))
+
+
+class Mistakes(HarnessError):
+    """All that is wrong with scenario files; ``lines`` holds one complaint each."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        rest = len(lines) - MISTAKES_MAX
+        more = (f"and {rest} more mistakes",) if rest > 0 else ()
+        self.lines = (*lines[:MISTAKES_MAX], *more)
+        super().__init__("\n".join(self.lines))
+
+
+class _Told:
+    """Collects complaints, so that one mistake does not hide the next."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[None]:
+        try:
+            yield
+        except Mistakes as error:
+            self.lines += error.lines
+        except HarnessError as error:
+            self.lines.append(str(error))
+
+    def done(self) -> None:
+        """Pass on what was noted.
+
+        :raises Mistakes: something was.
+        """
+        if self.lines:
+            raise Mistakes(list(dict.fromkeys(self.lines)))
 
 
 class _ClassText(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -117,7 +182,7 @@ class _FamilyText(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 class _FileText(msgspec.Struct, forbid_unknown_fields=True):
     suite: str
-    family: list[_FamilyText]
+    family: list[dict[str, Any]]  # each a _FamilyText
 
 
 class _CaseText(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -161,7 +226,7 @@ class _CasesText(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     suite: str
     family: str
     title: str
-    case: list[_CaseText]
+    case: list[dict[str, Any]]  # each a _CaseText
     template: str | None = None
     level: Level | None = None
     clause: str | None = None
@@ -437,17 +502,33 @@ def _with_finds(paths: tuple[tuple[Path, int], ...], below: Path) -> Catalogue:
     and no score of another suite hangs on a find."""
     known = _installed()
     families, rules = dict(known.families), dict(known.rules)
+    told = _Told()
     for path, _ in paths:
-        for family, rule in _entries(path, path.as_posix()):
-            if family.suite != "found":
-                raise HarnessError(f"{path}: key 'suite': what is found is of the suite 'found'")
-            if family.id in families:
-                raise HarnessError(
-                    f"{path}: {family.id!r}: key 'id': {families[family.id].source} has this id "
-                    "already; slugs are unique"
-                )
-            families[family.id], rules[family.id] = family, rule
+        with told.noting():
+            _add(path, path.as_posix(), families, rules, told, suite="found")
+    told.done()
     return msgspec.structs.replace(known, families=families, rules=rules)
+
+
+def _add(
+    path: Path,
+    name: str,
+    families: dict[str, Family],
+    rules: dict[str, corpus.Rule],
+    told: _Told,
+    *,
+    suite: str | None = None,
+) -> None:
+    """The families of one file; complaints of the file as a whole are raised, others noted."""
+    for family, rule in _entries(path, name, told):
+        where = f"{name}: {family.id!r}: key"
+        known = families.get(family.id)
+        if known is not None:
+            told.lines.append(f"{where} 'id': {known.source} has this id already; slugs are unique")
+        elif suite is not None and family.suite != suite:
+            told.lines.append(f"{where} 'suite': what stands here is of the suite {suite!r}")
+        else:
+            families[family.id], rules[family.id] = family, rule
 
 
 def _read(folder: Path) -> Catalogue:
@@ -455,27 +536,18 @@ def _read(folder: Path) -> Catalogue:
     rules: dict[str, corpus.Rule] = {}
     plans: dict[str, LoadPlan] = {}
     requirements: list[Requirement] = []
+    told = _Told()
     for path in sorted(folder.rglob("*.toml")):
         name = path.relative_to(folder.parent).as_posix()
-        if path.parent.name == "load":
-            plans[path.stem] = _plan(path, name)
-        elif path.name == "requirements.toml":
-            requirements += _decode(_parsed(path, name), name, _RequirementsText).requirement
-        else:
-            for family, rule in _entries(path, name):
-                if family.id in families:
-                    raise HarnessError(
-                        f"{name}: {family.id!r}: key 'id': "
-                        f"{families[family.id].source} has this id already; slugs are unique"
-                    )
-                families[family.id], rules[family.id] = family, rule
-    gateable = {"*", *families, *(family.group for family in families.values())}
-    for family in families.values():
-        for gated in family.gates:
-            if gated not in gateable:
-                raise HarnessError(
-                    f"{family.source}: family {family.id!r}: key 'gates': no family {gated!r}"
-                )
+        with told.noting():
+            if path.parent.name == "load":
+                plans[path.stem] = _plan(path, name)
+            elif path.name == "requirements.toml":
+                requirements += _decode(_parsed(path, name), name, _RequirementsText).requirement
+            else:
+                _add(path, name, families, rules, told)
+    told.lines += _between(families)
+    told.done()
     # Deeper profiles first: the headline is the one the eye meets.
     defaults = sorted((plan for plan in plans.values() if plan.default), key=lambda p: -p.depth)
     return Catalogue(
@@ -487,6 +559,21 @@ def _read(folder: Path) -> Catalogue:
         _published(folder),
         tuple(requirements),
     )
+
+
+def _between(families: dict[str, Family]) -> Iterator[str]:
+    """What is wrong between entries: numbers that stand twice, gates before nothing."""
+    numbers: dict[str, Family] = {}
+    gateable = {"*", *families, *(family.group for family in families.values())}
+    for family in families.values():
+        where = f"{family.source}: {family.id!r}: key"
+        # Generated families may share a number, and a control may repeat a case (suite seed).
+        for ref in family.refs if family.group != family.ref and family.suite != "found" else ():
+            if (known := numbers.setdefault(ref, family)) is not family:
+                yield f"{where} 'ref': {known.id!r} of {known.source} has {ref} already"
+        for gated in family.gates:
+            if gated not in gateable:
+                yield f"{where} 'gates': no family {gated!r}"
 
 
 def _published(folder: Path) -> dict[str, dict[str, str]]:
@@ -503,6 +590,10 @@ def _published(folder: Path) -> dict[str, dict[str, str]]:
 def _parsed(path: Path, where: str) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise HarnessError(f"{where}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise HarnessError(f"{where}: not UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise HarnessError(f"{where}: not valid TOML: {error}") from None
 
@@ -516,9 +607,50 @@ def _decode(text: dict[str, Any], where: str, kind: type[_Text], **known: str) -
         raise HarnessError(f"{where}: {error}; scenarios/README.md lists the keys") from None
 
 
-def _entries(path: Path, name: str) -> Iterator[tuple[Family, corpus.Rule]]:
+def _entry(text: dict[str, Any], where: str, kind: type[_Text]) -> _Text:
+    """An entry as its kind; every key that is unknown, lacking or of a wrong type is told.
+
+    :raises Mistakes: there are some.
+    """
+    told = _Told()
+    known = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    for key, value in text.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, list(known), 1)
+            hint = f"did you mean {near[0]}?" if near else "scenarios/README.md lists the keys"
+            told.lines.append(f"{where} {key!r}: there is no such key; {hint}")
+            continue
+        try:
+            msgspec.convert(value, known[key].type)
+        except msgspec.ValidationError as error:
+            told.lines.append(f"{where} {key!r}: {error}")
+    for key, field in known.items():
+        if field.required and key not in text:
+            told.lines.append(f"{where} {key!r}: is lacking")
+    told.done()
+    return msgspec.convert(text, kind)
+
+
+def _named(texts: list[dict[str, Any]], kind: str, name: str) -> Iterator[tuple[str, Any]]:
+    """Entries with how complaints call them: by their id, where they have one."""
+    for number, text in enumerate(texts):
+        id = text.get("id")
+        called = repr(id) if isinstance(id, str) else f"number {number + 1}"
+        yield f"{name}: {kind} {called}: key", text
+
+
+def _entries(path: Path, name: str, told: _Told) -> Iterator[tuple[Family, corpus.Rule]]:
     text = _parsed(path, name)
-    yield from _cases(text, name) if "case" in text else _families(text, name)
+    if "case" in text:
+        cases = _decode(text, name, _CasesText)
+        for where, one in _named(cases.case, "case", name):
+            with told.noting():
+                yield _case(cases, _entry(one, where, _CaseText), where, name)
+    else:
+        file = _decode(text, name, _FileText)
+        for where, one in _named(file.family, "family", name):
+            with told.noting():
+                yield _family(file, _entry(one, where, _FamilyText), where, name)
 
 
 def _suite(suite: str, where: str) -> str:
@@ -535,7 +667,11 @@ def _slug(id: str, where: str) -> str:
 
 def _needs(needs: Iterable[str], where: str) -> tuple[str, ...]:
     for need in needs:
-        if not CAPABILITIES.issuperset(need.split("|")) and not need.startswith("timeout."):
+        if need.startswith("timeout."):
+            if need[8:] not in TIMEOUTS:
+                known = ", ".join(TIMEOUTS)
+                raise HarnessError(f"{where} 'needs': no timeout {need[8:]!r}; known are {known}")
+        elif not CAPABILITIES.issuperset(need.split("|")):
             known = ", ".join(sorted(CAPABILITIES))
             raise HarnessError(f"{where} 'needs': no capability {need!r}; known are {known}")
     return tuple(needs)
@@ -551,59 +687,114 @@ def _one_of(value: str, known: tuple[str, ...], where: str, key: str) -> str:
     return value
 
 
-def _cases(written: dict[str, Any], name: str) -> Iterator[tuple[Family, corpus.Rule]]:
-    """A file of designed cases: each is a family of one."""
-    file = _decode(written, name, _CasesText)
-    for text in file.case:
-        where = f"{name}: case {text.id!r}: key"
+def _declared(texts: Iterable[str], where: str, key: str) -> None:
+    """Limits and timeouts that a text names must be among those a server can declare."""
+    for text in texts:
+        for match in _DECLARED.finditer(text):
+            kind, name = (match[1], match[2]) if match[1] else (match[3], match[4])
+            known = LIMITS if kind == "limit" else TIMEOUTS
+            if name not in known:
+                raise HarnessError(
+                    f"{where} {key!r}: no {kind} {name!r}; known are {', '.join(known)}"
+                )
+
+
+def _checked(text: _CaseText | _FamilyText, where: str, told: _Told) -> None:
+    """What is wrong with single keys that cases and families share."""
+    with told.noting():
         _slug(text.id, where)
-        refs = _listed(text.ref)
-        for ref in refs:
-            if not (match := _REF.fullmatch(ref)) or not match[2]:
-                raise HarnessError(f"{where} 'ref': {ref!r} is no number as CL-12")
-        stated = {
-            "level": text.level or file.level,
-            "clause": text.clause or file.clause,
-            "why": text.why or file.why,
-        }
-        for key, value in stated.items():
-            if not value:
-                raise HarnessError(f"{where} {key!r}: neither the case nor the file states it")
-        if text.gates and stated["level"] is not Level.CTRL:
-            raise HarnessError(f"{where} 'gates': only a positive control (CTRL) gates")
-        passes = _listed(text.judged_by if text.judged_by is not None else file.judged_by)
-        if not passes:
-            raise HarnessError(f"{where} 'pass': neither the case nor the file states it")
-        rule = _case_rule(text, file, passes, where)
-        _try(rule, where, name)
-        yield (
-            Family(
-                id=text.id,
-                ref=refs[0],
-                suite=_suite(text.suite or file.suite, where),
-                title=text.title or file.title,
-                level=text.level or file.level or Level.INFO,
-                clause=text.clause or file.clause or "",
-                why=text.why or file.why or "",
-                judged_by="expectation",
-                count=1,
-                generated=False,
-                needs=_needs(text.needs if text.needs is not None else file.needs, where),
-                source=name,
-                refs=refs,
-                group=file.family,
-                framing=text.framing,
-                contested=text.contested,
-                advisories=text.advisories,
-                realistic=text.realistic,
-                deliver=text.deliver,
-                transport=text.transport
-                and _one_of(text.transport, ("tls", "tcp"), where, "transport"),
-                runner=text.runner,
-                gates=text.gates,
-            ),
-            rule,
+    with told.noting():
+        _clause(text.clause, where)
+    with told.noting():
+        _needs(text.needs or (), where)
+    if text.answer_ms is not None and text.answer_ms <= 0:
+        told.lines.append(f"{where} 'answer_ms': {text.answer_ms} is no time to wait")
+    for method in text.methods or ():
+        if not _METHOD.fullmatch(method):
+            told.lines.append(f"{where} 'methods': {method!r} is no method")
+    for key in ("send", "steps", "allow", "noted", "hardened"):
+        with told.noting():
+            _declared(_listed(getattr(text, key)), where, key)
+    with told.noting():
+        _declared(_listed(text.judged_by), where, "pass")
+    with told.noting():
+        _declared(text.let.values(), where, "let")
+
+
+def _clause(clause: str | None, where: str) -> None:
+    if clause is not None and not _CLAUSE.fullmatch(clause):
+        raise HarnessError(
+            f"{where} 'clause': {clause!r} is no place in an RFC as 'RFC 9112 6.3, RFC 9110 8.6'"
         )
+
+
+def _case(file: _CasesText, text: _CaseText, where: str, name: str) -> tuple[Family, corpus.Rule]:
+    """A designed case: a family of one."""
+    told = _Told()
+    _checked(text, where, told)
+    refs = _listed(text.ref)
+    for ref in refs:
+        if not (match := _REF.fullmatch(ref)) or not match[2]:
+            told.lines.append(f"{where} 'ref': {ref!r} is no number as CL-12")
+    stated = {
+        "level": text.level or file.level,
+        "clause": text.clause or file.clause,
+        "why": text.why or file.why,
+    }
+    for key, value in stated.items():
+        if not value:
+            told.lines.append(f"{where} {key!r}: neither the case nor the file states it")
+    if text.gates and stated["level"] is not Level.CTRL:
+        told.lines.append(f"{where} 'gates': only a positive control (CTRL) gates")
+    if text.runner is not None and text.runner not in PROGRAMS:
+        near = difflib.get_close_matches(text.runner, list(PROGRAMS), 1)
+        hint = f"did you mean {near[0]}?" if near else "harness/runners.py lists them"
+        told.lines.append(f"{where} 'runner': no program {text.runner!r}; {hint}")
+    with told.noting():
+        _suite(text.suite or file.suite, where)
+    with told.noting():
+        _declared((text.x or "", text.complete or ""), where, "x")
+    with told.noting():
+        _clause(file.clause, f"{name}: key")
+    with told.noting():
+        _needs(file.needs, f"{name}: key")
+    passes = _listed(text.judged_by if text.judged_by is not None else file.judged_by)
+    rule = corpus.Rule()
+    if not passes:
+        told.lines.append(f"{where} 'pass': neither the case nor the file states it")
+    else:
+        with told.noting():
+            rule = _case_rule(text, file, passes, where)
+            _try(rule, where, name)
+    if text.transport is not None:
+        with told.noting():
+            _one_of(text.transport, ("tls", "tcp"), where, "transport")
+    told.done()
+    family = Family(
+        id=text.id,
+        ref=refs[0],
+        suite=text.suite or file.suite,
+        title=text.title or file.title,
+        level=text.level or file.level or Level.INFO,
+        clause=text.clause or file.clause or "",
+        why=text.why or file.why or "",
+        judged_by="expectation",
+        count=1,
+        generated=False,
+        needs=tuple(text.needs if text.needs is not None else file.needs),
+        source=name,
+        refs=refs,
+        group=file.family,
+        framing=text.framing,
+        contested=text.contested,
+        advisories=text.advisories,
+        realistic=text.realistic,
+        deliver=text.deliver,
+        transport=text.transport,
+        runner=text.runner,
+        gates=text.gates,
+    )
+    return family, rule
 
 
 def _case_rule(
@@ -681,42 +872,48 @@ def _try(rule: corpus.Rule, where: str, name: str) -> None:
         raise HarnessError(f"{where} 'send': {error}") from None
 
 
-def _families(written: dict[str, Any], name: str) -> Iterator[tuple[Family, corpus.Rule]]:
-    file = _decode(written, name, _FileText)
-    for text in file.family:
-        where = f"{name}: family {text.id!r}: key"
-        _slug(text.id, where)
-        if text.gates and text.level is not Level.CTRL:
-            raise HarnessError(f"{where} 'gates': only a positive control (CTRL) gates")
-        words = _listed(text.judged_by)
+def _family(
+    file: _FileText, text: _FamilyText, where: str, name: str
+) -> tuple[Family, corpus.Rule]:
+    """A generated family, or a published control."""
+    told = _Told()
+    _checked(text, where, told)
+    if text.gates and text.level is not Level.CTRL:
+        told.lines.append(f"{where} 'gates': only a positive control (CTRL) gates")
+    with told.noting():
+        _suite(file.suite, where)
+    words = _listed(text.judged_by)
+    rule = corpus.Rule()
+    with told.noting():
         rule = _rule(text, words, where)
         made = corpus.count(rule)
         if made != text.count:
             raise HarnessError(f"{where} 'count': says {text.count}, the rule makes {made}")
         _try(rule, where, name)
-        family = Family(
-            id=text.id,
-            ref=text.ref,
-            suite=_suite(file.suite, where),
-            title=text.title,
-            level=text.level,
-            clause=text.clause,
-            why=text.why,
-            judged_by=words[0] if words[0] in checks.WORDS else "expectation",
-            count=text.count,
-            generated=text.count > 1,
-            needs=_needs(text.needs if text.needs is not None else ("hello",), where),
-            gates=text.gates,
-            source=name,
-            refs=(text.ref,),
-            group=text.ref,
-            framing=text.framing,
-            contested=text.contested,
-            advisories=text.advisories,
-            realistic=text.realistic,
-            deliver=text.deliver,
-        )
-        yield family, rule
+    told.done()
+    family = Family(
+        id=text.id,
+        ref=text.ref,
+        suite=file.suite,
+        title=text.title,
+        level=text.level,
+        clause=text.clause,
+        why=text.why,
+        judged_by=words[0] if words[0] in checks.WORDS else "expectation",
+        count=text.count,
+        generated=text.count > 1,
+        needs=tuple(text.needs if text.needs is not None else ("hello",)),
+        gates=text.gates,
+        source=name,
+        refs=(text.ref,),
+        group=text.ref,
+        framing=text.framing,
+        contested=text.contested,
+        advisories=text.advisories,
+        realistic=text.realistic,
+        deliver=text.deliver,
+    )
+    return family, rule
 
 
 def _set(expression: str | None, where: str, key: str) -> frozenset[int] | None:

@@ -935,7 +935,9 @@ def main() -> None:
         click.echo("httpmark: interrupted; what was known is in the run folder", err=True)
         code = stop.code
     except HarnessError as error:
-        click.echo(f"httpmark: {' '.join(str(error).split())}", err=True)
+        mistakes = error.lines if isinstance(error, catalogue.Mistakes) else (str(error),)
+        for line in mistakes:
+            click.echo(f"httpmark: {' '.join(line.split())}", err=True)
         code = error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())

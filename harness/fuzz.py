@@ -545,7 +545,7 @@ def scenario(find: Find, *, host: str, command: str, again: Sequence[str] = ()) 
     """
     written = find.octets.split(host.encode("latin-1"))
     text = "{h}".join("".join(_written(octet) for octet in piece) for piece in written)
-    number = int(hashlib.sha256(find.octets).hexdigest()[:7], 16)
+    number = int(hashlib.sha256(find.slug.encode()).hexdigest()[:7], 16)
     rule = asked(find)
     about = f" ({', '.join(sorted(find.about))})" if find.about else ""
     lines = [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from httpmark.harness import catalogue, notation
+from httpmark.harness import catalogue, notation, runners, servers
 from httpmark.harness.model import Facts, HarnessError
 
 FAMILY = {
@@ -68,6 +70,11 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ({"title": None}, "title"),
         ({"colour": '"red"'}, "colour"),
         ({"count": '"33"'}, "count"),
+        ({"clause": '"somewhere"'}, "'clause': 'somewhere' is no place in an RFC"),
+        ({"answer_ms": "-5"}, "'answer_ms': -5 is no time"),
+        ({"methods": '["get "]'}, "'methods': 'get ' is no method"),
+        ({"needs": '["timeout.hed_s"]'}, "'needs': no timeout 'hed_s'; known are head_s"),
+        ({"let": "{ L = '{=limit.request_target+1}' }"}, "'let': no limit 'request_target'"),
     ],
 )
 def test_a_mistake_names_file_and_key(
@@ -107,7 +114,10 @@ def test_a_mistake_in_a_profile_names_file_and_key(
 
 def test_the_version_follows_the_verdict_and_not_the_wording(tmp_path: Path) -> None:
     first = load(tmp_path, family()).version
-    assert load(tmp_path, family(title='"other"', why='"other"', clause='"other"')).version == first
+    assert (
+        load(tmp_path, family(title='"other"', why='"other"', clause='"RFC 9112 4"')).version
+        == first
+    )
     changed = {
         load(tmp_path, text).version
         for text in (
@@ -174,6 +184,90 @@ gates = ["NAME"]
             continue
         with pytest.raises(HarnessError, match=said):
             catalogue.load(tmp_path / "scenarios")
+
+
+CASES = """
+suite = "rfc"
+family = "BASE"
+title = "t"
+clause = "RFC 9112 3"
+why = "w"
+level = "MUST"
+"""
+CASE = {
+    "id": '"one"',
+    "ref": '"BASE-90"',
+    "send": "'GET / HTTP/1.1'",
+    "pass": '"ACC"',
+}
+
+
+def case(**changes: str) -> str:
+    keys = {**CASE, **{name.replace("pass_", "pass"): v for name, v in changes.items()}}
+    return "[[case]]\n" + "\n".join(f"{key} = {value}" for key, value in keys.items()) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"runner": '"every_cutt"'}, "'runner': no program 'every_cutt'; did you mean every_cut?"),
+        ({"needs": '["timeout.hed_s"]'}, "'needs': no timeout 'hed_s'"),
+        ({"send": "'GET /{limit.request_target*a} HTTP/1.1'"}, "'send': no limit 'request_target'"),
+        ({"pass_": '"ACC; beyond {limit.field} 5"'}, "'pass': no limit 'field'"),
+        ({"answer_ms": "-5"}, "'answer_ms': -5 is no time"),
+        ({"methods": '["get "]'}, "'methods': 'get ' is no method"),
+        ({"clause": '"somewhere"'}, "'clause': 'somewhere' is no place in an RFC"),
+        ({"colour": '"red"'}, "'colour': there is no such key"),
+        ({"tittle": '"red"'}, "'tittle': there is no such key; did you mean title?"),
+        ({"turns": '"red"'}, "'turns': Expected `int`, got `str`"),
+    ],
+)
+def test_a_mistake_names_the_case_by_its_id(
+    tmp_path: Path, changes: dict[str, str], said: str
+) -> None:
+    with pytest.raises(catalogue.Mistakes) as caught:
+        load(tmp_path, CASES + case() + case(id='"two"', ref='"BASE-91"', **changes))
+    assert [line for line in caught.value.lines if said in line] == [caught.value.lines[0]]
+    assert caught.value.lines[0].startswith("scenarios/seed/one.toml: case 'two': key '")
+
+
+def test_a_number_stands_once(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match=r"'two': key 'ref': 'one' of .* has BASE-90 already"):
+        load(tmp_path, CASES + case() + case(id='"two"'))
+
+
+def test_every_mistake_is_told_and_not_more_than_anyone_reads(tmp_path: Path) -> None:
+    two = case(id='"One"', turns='"a"', colour="1") + case(clause='"x"', answer_ms="0")
+    with pytest.raises(catalogue.Mistakes) as caught:
+        load(tmp_path, CASES + two)
+    assert [line.partition(": key ")[2][:10] for line in caught.value.lines] == [
+        "'turns': E", "'colour': ", "'clause': ", "'answer_ms"
+    ]  # fmt: skip
+    many = "".join(case(id=f'"a{n}"', ref=f'"BASE-{n}"', level='"OUGHT"') for n in range(30))
+    with pytest.raises(catalogue.Mistakes) as caught:
+        load(tmp_path, CASES + many)
+    assert len(caught.value.lines) == catalogue.MISTAKES_MAX + 1
+    assert caught.value.lines[-1] == "and 10 more mistakes"
+
+
+def test_the_command_says_a_mistake_a_line(tmp_path: Path) -> None:
+    folder = tmp_path / catalogue.FOUND
+    folder.mkdir(parents=True)
+    (folder / "x.toml").write_text(CASES + case(colour="1") + case(clause='"x"'))
+    ran = subprocess.run(
+        [sys.executable, "-c", "from httpmark.harness import cli; cli.main()", "list", "cases"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    lines = ran.stderr.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("httpmark: scenarios/found/x.toml: case 'one': ") for line in lines)
+
+
+def test_the_words_of_other_modules_are_theirs() -> None:
+    assert runners.RUNNERS.keys() == catalogue.PROGRAMS
+    assert servers.TIMEOUTS == catalogue.TIMEOUTS
 
 
 def test_slugs_are_the_ids_of_the_cases_made() -> None:

@@ -130,9 +130,11 @@ def _small(figure: Cost) -> str:
 
 
 def _digits3(number: float | None) -> str:
-    """Three digits of a figure that may be far below one."""
+    """Three digits of a figure that may be below one."""
     if number is None:
         return "-"
+    if 0 < number < 0.001:
+        return "< 0.001"
     return f"{number:.3g}" if number < 999.5 else f"{number:,.0f}"
 
 

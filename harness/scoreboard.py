@@ -179,11 +179,8 @@ def _asked_lines(run: Run, width: int) -> list[str]:
     if REQUIREMENTS in run.suites or not any(server.load for server in run.servers):
         return []
     fired = f"{', '.join(run.suites)} only" if run.suites else "no suite fired"
-    return wrapped(
-        f"conformance: {fired}; MUSTs of {REQUIREMENTS} were not asked: ranks are of cost alone",
-        width,
-        indent="",
-    )
+    told = f"conformance: {fired}; MUSTs of {REQUIREMENTS} were not asked: ranks are of cost alone"
+    return ["", *wrapped(told, width, indent="")]
 
 
 def _memory_lines(measured: Sequence[Row], width: int) -> list[str]:

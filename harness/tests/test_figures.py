@@ -96,6 +96,8 @@ def test_context_switches_and_instructions_are_told_where_they_were_counted() ->
         "  p: a 0.00391 (1.25)",
         "  p, instructions: a 1,234",
     ]
+    rare = msgspec.structs.replace(counted, context_switches_per_request=Cost(2e-6, 0.0))
+    assert "  p: a < 0.001 (0)" in shown(made(load=(rare,)))
     uncounted = msgspec.structs.replace(
         counted, instructions_per_request=Cost(None, None), instructions_reason="no counters"
     )

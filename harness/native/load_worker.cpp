@@ -1,12 +1,10 @@
 #include "load_worker.hpp"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +27,11 @@ constexpr int kPoursPerTurn = 8;
 constexpr std::size_t kConnectsPerPause = 64;
 constexpr std::uint64_t kStallNs = 900'000'000;
 constexpr double kConnectRateMin = 500;
-constexpr time_t kConnectSecondsMax = 5;
+constexpr std::uint64_t kOpenNsMax = 10'000'000'000;  // connect and handshake
+constexpr std::uint8_t kOpenFailuresMax = 3;
+constexpr std::uint64_t kRetryNs = 100'000'000;
+// Of the first connections so many are under way at a time: a listen queue is not endless.
+constexpr std::size_t kOpeningMax = 64;
 constexpr std::size_t kComplaintsMax = 5;
 constexpr std::size_t kGone = std::string_view::npos;
 constexpr std::uint64_t kNsPerMs = 1'000'000;
@@ -148,7 +150,7 @@ LoadWorker::~LoadWorker() {
 }
 
 int LoadWorker::open_socket(std::uint32_t index) {
-  const int fd = socket(plan_.server.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int fd = socket(plan_.server.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -164,10 +166,7 @@ int LoadWorker::open_socket(std::uint32_t index) {
       return -1;
     }
   }
-  const timeval limit = {kConnectSecondsMax, 0};  // holds for connect, too
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  if (plan_.tls != nullptr) setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  if (connect(fd, plan_.server.sockaddr_ptr(), plan_.server.length) != 0) {
+  if (connect(fd, plan_.server.sockaddr_ptr(), plan_.server.length) != 0 && errno != EINPROGRESS) {
     const int error = errno;
     close(fd);
     errno = error;
@@ -176,35 +175,115 @@ int LoadWorker::open_socket(std::uint32_t index) {
   return fd;
 }
 
-bool LoadWorker::add_connection(Connection* connection) {
-  const std::uint64_t begun = monotonic_ns();
+void LoadWorker::open(Connection* connection) {
+  connection->begun_ns = monotonic_ns();
   connection->fd = open_socket(connection->index);
-  if (connection->fd < 0) return false;
-  const std::uint64_t connected = monotonic_ns();
-  result_.counts.connect.add(connected - begun);
-  std::string complaint;
-  if (plan_.tls != nullptr) {
-    if (!connection->tls.connect(*plan_.tls, connection->fd, &complaint)) {
-      if (result_.counts.complaints.size() < kComplaintsMax) {
-        result_.counts.complaints.push_back(complaint);
-      }
-      close(connection->fd);
-      connection->fd = -1;
-      return false;
-    }
-    result_.counts.handshake.add(monotonic_ns() - connected);
+  if (connection->fd < 0) {
+    give_up_opening(connection, std::string("connect: ") + std::strerror(errno));
+    return;
   }
-  fcntl(connection->fd, F_SETFL, O_NONBLOCK);
+  ++live_;
+  connection->phase = Phase::kConnecting;
   epoll_event event = {};
   event.events = EPOLLIN;
   event.data.u32 = connection->index;
-  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, connection->fd, &event) == 0) {
-    ++live_;
-    return true;
+  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, connection->fd, &event) != 0) {
+    give_up_opening(connection, std::string("epoll: ") + std::strerror(errno));
+    return;
   }
+  opening_.push_back({connection->index, connection->begun_ns});
+  advance(connection);
+}
+
+void LoadWorker::advance(Connection* connection) {
+  if (connection->phase == Phase::kConnecting) {
+    // Asked a second time connect() tells what became of the first: on loopback, all at once.
+    if (connect(connection->fd, plan_.server.sockaddr_ptr(), plan_.server.length) != 0 &&
+        errno != EISCONN) {
+      if (errno == EALREADY || errno == EINPROGRESS || errno == EINTR) {
+        watch_writable(connection, true);
+      } else {
+        give_up_opening(connection, std::string("connect: ") + std::strerror(errno));
+      }
+      return;
+    }
+    connection->connected_ns = monotonic_ns();
+    result_.counts.connect.add(connection->connected_ns - connection->begun_ns);
+    if (pace_ != nullptr) pace_->opened(connection->begun_ns, connection->connected_ns);
+    if (plan_.tls != nullptr && !connection->tls.begin(*plan_.tls, connection->fd)) {
+      give_up_opening(connection, "TLS: no session");
+      return;
+    }
+    connection->phase = plan_.tls != nullptr ? Phase::kHandshake : Phase::kOpen;
+  }
+  if (connection->phase == Phase::kHandshake) {
+    std::string complaint;
+    switch (connection->tls.handshake(&complaint)) {
+      case TlsStream::Progress::kAgain:
+        watch_writable(connection, connection->tls.wants_to_send());
+        return;
+      case TlsStream::Progress::kFailed:
+        give_up_opening(connection, complaint);
+        return;
+      case TlsStream::Progress::kDone:
+        result_.counts.handshake.add(monotonic_ns() - connection->connected_ns);
+        connection->phase = Phase::kOpen;
+    }
+  }
+  connection->failures = 0;
+  watch_writable(connection, false);
+  if (pace_ != nullptr) {
+    ++result_.established;
+  } else {
+    start(connection);
+  }
+}
+
+void LoadWorker::close_socket(Connection* connection) {
+  if (connection->fd < 0) return;
+  connection->tls.reset();
   close(connection->fd);
   connection->fd = -1;
-  return false;
+  connection->phase = Phase::kNone;
+  connection->wants_writable = false;
+  --live_;
+}
+
+// Under load it is tried again, a few times: a slot that is empty for good would be load that
+// nobody sees missing.
+void LoadWorker::give_up_opening(Connection* connection, const std::string& why) {
+  const std::uint64_t now = monotonic_ns();
+  close_socket(connection);
+  ++result_.counts.errors.connect;
+  if (result_.counts.complaints.size() < kComplaintsMax) result_.counts.complaints.push_back(why);
+  if (pace_ == nullptr && ++connection->failures < kOpenFailuresMax) {
+    retries_.push_back({connection->index, now + kRetryNs});
+    return;
+  }
+  lose(connection, connection->unanswered);
+  connection->queued = 0;
+}
+
+void LoadWorker::mind_openings(std::uint64_t now_ns) {
+  while (!opening_.empty()) {
+    Connection* connection = &connections_[opening_.front().index];
+    const bool is_opening =
+        connection->begun_ns == opening_.front().at_ns &&
+        (connection->phase == Phase::kConnecting || connection->phase == Phase::kHandshake);
+    if (is_opening && now_ns - connection->begun_ns < kOpenNsMax) break;
+    opening_.pop_front();
+    if (is_opening) {
+      give_up_opening(connection, connection->phase == Phase::kConnecting
+                                      ? "connect: timed out"
+                                      : "TLS handshake: timed out");
+    }
+  }
+  while (!retries_.empty() && retries_.front().at_ns <= now_ns) {
+    Connection* connection = &connections_[retries_.front().index];
+    retries_.pop_front();
+    const bool is_wanted = is_sending_ || connection->unanswered != 0 || !backlog_.empty();
+    if (connection->fd < 0 && is_wanted) open(connection);
+  }
 }
 
 ssize_t LoadWorker::transmit(Connection* connection, const char* data, std::size_t size) {
@@ -219,37 +298,53 @@ ssize_t LoadWorker::receive(Connection* connection, char* data, std::size_t size
 
 std::uint64_t ConnectPace::next_due_ns() const {
   // In bunches: a sleep for each would take longer than the connect.
-  const std::size_t bunch = opened_ / kConnectsPerPause * kConnectsPerPause;
+  const std::size_t bunch = begun_ / kConnectsPerPause * kConnectsPerPause;
   return start_ns_ + ns_of(static_cast<double>(bunch) / rate_);
 }
 
 void ConnectPace::opened(std::uint64_t begun_ns, std::uint64_t now_ns) {
-  ++opened_;
-  if (now_ns - begun_ns < kStallNs) return;
+  // Those that were lost together are one full queue.
+  if (now_ns - begun_ns < kStallNs || begun_ns < start_ns_) return;
   rate_ = std::max(rate_ / 2, std::min(rate_, kConnectRateMin));
   start_ns_ = now_ns;
-  opened_ = 0;
+  begun_ = 0;
 }
 
 void LoadWorker::connect_all() {
   ConnectPace pace(plan_.connect_rate / static_cast<double>(plan_.threads), monotonic_ns());
-  for (Connection& connection : connections_) {
-    if (pace.next_due_ns() > monotonic_ns()) sleep_until_ns(pace.next_due_ns());
-    const std::uint64_t begun = monotonic_ns();
-    const bool is_open = add_connection(&connection);
-    const int error = errno;
-    pace.opened(begun, monotonic_ns());
-    if (is_open) {
-      ++result_.established;
-      continue;
+  pace_ = &pace;
+  epoll_event events[kEventsPerWait];
+  std::size_t begun = 0;
+  for (;;) {
+    std::uint64_t now = monotonic_ns();
+    const auto settled = [&] { return result_.established + result_.counts.errors.connect; };
+    const auto may_begin = [&] {
+      // A target that has never answered is not asked ten thousand times.
+      const bool is_hopeless = result_.established == 0 && settled() != 0;
+      return begun < connections_.size() && begun - settled() < kOpeningMax && !is_hopeless;
+    };
+    for (; may_begin() && pace.next_due_ns() <= now; now = monotonic_ns()) {
+      pace.begun();
+      open(&connections_[begun++]);
     }
-    if (result_.counts.complaints.empty()) {
-      result_.counts.complaints.push_back(std::string("connect: ") + std::strerror(error));
+    mind_openings(now);
+    if (begun == settled() && !may_begin()) break;
+    const std::uint64_t due = may_begin() ? pace.next_due_ns() : now + 100 * kNsPerMs;
+    const int ready = wait(events, due > now ? std::min(due - now, 100 * kNsPerMs) : 0);
+    for (int i = 0; i < ready; ++i) {
+      Connection* connection = &connections_[events[i].data.u32];
+      if (connection->phase == Phase::kConnecting || connection->phase == Phase::kHandshake) {
+        advance(connection);
+      }
     }
-    ++result_.counts.errors.connect;
-    // A target that has never answered is not asked ten thousand times.
-    if (result_.established == 0) return;
   }
+  pace_ = nullptr;
+}
+
+int LoadWorker::wait(epoll_event* events, std::uint64_t wait_ns) {
+  const timespec timeout = {static_cast<time_t>(wait_ns / 1'000'000'000),
+                            static_cast<long>(wait_ns % 1'000'000'000)};
+  return epoll_pwait2(epoll_fd_, events, kEventsPerWait, &timeout, nullptr);
 }
 
 void LoadWorker::run(std::uint64_t start_ns) {
@@ -304,19 +399,19 @@ void LoadWorker::run(std::uint64_t start_ns) {
     if (!is_sending_ && (plan_.mode == LoadMode::kSlow || (unanswered_ == 0 && backlog_.empty()))) {
       break;
     }
-    if (live_ == 0) break;
+    mind_openings(now);
+    if (live_ == 0 && retries_.empty()) break;
+    const std::uint64_t until_ns =
+        retries_.empty() ? next_ns : std::min(next_ns, retries_.front().at_ns);
     int ready = 0;
     if (plan_.mode == LoadMode::kOpen && is_sending_) {
       dispatch(now, stop_ns);
       const auto due = static_cast<std::uint64_t>(due_ns_);
       now = monotonic_ns();
-      const std::uint64_t wake = std::min(due, next_ns);
-      const std::uint64_t wait = wake > now ? std::min(wake - now, 1000 * kNsPerMs) : 0;
-      const timespec timeout = {static_cast<time_t>(wait / 1'000'000'000),
-                                static_cast<long>(wait % 1'000'000'000)};
-      ready = epoll_pwait2(epoll_fd_, events, kEventsPerWait, &timeout, nullptr);
+      const std::uint64_t wake = std::min(due, until_ns);
+      ready = wait(events, wake > now ? std::min(wake - now, 1000 * kNsPerMs) : 0);
     } else {
-      const std::uint64_t wait_ms = (next_ns - std::min(now, next_ns)) / kNsPerMs + 1;
+      const std::uint64_t wait_ms = (until_ns - std::min(now, until_ns)) / kNsPerMs + 1;
       ready = epoll_wait(epoll_fd_, events, kEventsPerWait,
                          static_cast<int>(std::min<std::uint64_t>(wait_ms, 1000)));
     }
@@ -325,13 +420,17 @@ void LoadWorker::run(std::uint64_t start_ns) {
     for (ResponseVerifier& verifier : verifiers_) verifier.set_wall_clock(seconds);
     for (int i = 0; i < ready; ++i) {
       Connection* connection = &connections_[events[i].data.u32];
-      if (connection->fd < 0) continue;
+      if (connection->phase != Phase::kOpen) {
+        if (connection->fd >= 0) advance(connection);
+        continue;
+      }
       if (plan_.mode == LoadMode::kSlow) {
         pour(connection);
         continue;
       }
       if ((events[i].events & EPOLLOUT) != 0) flush(connection);
-      if (connection->fd >= 0 && (events[i].events & ~EPOLLOUT) != 0) on_readable(connection);
+      if (connection->phase == Phase::kOpen && (events[i].events & ~EPOLLOUT) != 0)
+        on_readable(connection);
     }
   }
   result_.drained_ns = monotonic_ns();
@@ -357,8 +456,7 @@ void LoadWorker::close_all() {
       const linger reset = {1, 0};
       setsockopt(connection.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     }
-    close(connection.fd);
-    connection.fd = -1;
+    close_socket(&connection);
   }
 }
 
@@ -398,6 +496,7 @@ void LoadWorker::start(Connection* connection) {
     case LoadMode::kOpen:
       flush(connection);
       set_free(connection);
+      dispatch(monotonic_ns(), 0);  // of the backlog only
       break;
     case LoadMode::kSlow:
       watch_for_writing_only(connection);
@@ -424,9 +523,7 @@ void LoadWorker::pour(Connection* connection) {
       if (errno == EAGAIN || errno == EINTR) return;
       // The server would not have it: that is an answer, too.
       ++result_.counts.closes_seen;
-      close(connection->fd);
-      connection->fd = -1;
-      --live_;
+      close_socket(connection);
       return;
     }
     ++result_.counts.writes;
@@ -479,7 +576,7 @@ void LoadWorker::dispatch(std::uint64_t now_ns, std::uint64_t until_ns) {
     Connection* connection = &connections_[free_.front()];
     free_.pop_front();
     connection->is_free = false;
-    if (connection->fd < 0 || connection->closing) continue;
+    if (connection->phase != Phase::kOpen) continue;
     const std::uint64_t due = backlog_.front();
     backlog_.pop_front();
     enqueue(connection, 1, due, monotonic_ns());
@@ -491,7 +588,9 @@ void LoadWorker::dispatch(std::uint64_t now_ns, std::uint64_t until_ns) {
 }
 
 void LoadWorker::set_free(Connection* connection) {
-  if (connection->is_free || connection->fd < 0 || connection->unanswered >= plan_.depth) return;
+  if (connection->is_free || connection->phase != Phase::kOpen ||
+      connection->unanswered >= plan_.depth)
+    return;
   connection->is_free = true;
   free_.push_back(connection->index);
 }
@@ -776,9 +875,7 @@ void LoadWorker::on_end(Connection* connection, bool is_reset) {
   if (plan_.mode == LoadMode::kIdle && connection->unanswered == 0) {
     // A server may end an idle connection (RFC 9112 section 9.5); it is no longer held, though.
     ++result_.counts.closes_seen;
-    close(connection->fd);
-    connection->fd = -1;
-    --live_;
+    close_socket(connection);
     return;
   }
   LoadErrors& errors = result_.counts.errors;
@@ -843,28 +940,19 @@ void LoadWorker::replace(Connection* connection) {
     const linger reset = {1, 0};
     setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   }
-  connection->tls.reset();
-  close(connection->fd);
-  --live_;
-  connection->fd = -1;
+  close_socket(connection);
   connection->send_offset = connection->need = 0;
-  connection->wants_writable = connection->closing = false;
+  connection->closing = false;
   connection->partial.clear();
   // In the drain only for what is still to be answered.
-  if (!is_sending_ && connection->unanswered == 0) return;
+  if (!is_sending_ && connection->unanswered == 0 && backlog_.empty()) return;
   if (plan_.mode == LoadMode::kIdle) {
     lose(connection, connection->unanswered);
     connection->queued = 0;
     return;
   }
   ++result_.counts.reconnects;
-  if (!add_connection(connection)) {
-    ++result_.counts.errors.connect;
-    lose(connection, connection->unanswered);
-    connection->queued = 0;
-    return;
-  }
-  start(connection);
+  open(connection);
 }
 
 void LoadWorker::complain(const Connection& connection, const CheckResult& result,

@@ -12,6 +12,8 @@
 #include "load_plan.hpp"
 #include "load_response.hpp"
 
+struct epoll_event;
+
 namespace httpmark {
 
 // At what pace connections are opened. One that took as long as a lost SYN (RFC 6298: 1 s until it
@@ -22,13 +24,14 @@ class ConnectPace {
   ConnectPace(double rate, std::uint64_t now_ns) : rate_(rate), start_ns_(now_ns) {}
 
   std::uint64_t next_due_ns() const;
+  void begun() { ++begun_; }
   void opened(std::uint64_t begun_ns, std::uint64_t now_ns);
   double rate() const { return rate_; }
 
  private:
   double rate_;  // a second
   std::uint64_t start_ns_;
-  std::size_t opened_ = 0;  // since start_ns_
+  std::size_t begun_ = 0;  // since start_ns_
 };
 
 class LoadWorker {
@@ -58,8 +61,12 @@ class LoadWorker {
     std::uint64_t count = 0;
   };
 
+  enum class Phase : std::uint8_t { kNone, kConnecting, kHandshake, kOpen };
+
   struct Connection {
     int fd = -1;
+    Phase phase = Phase::kNone;
+    std::uint8_t failures = 0;  // to open it, one behind the other
     TlsStream tls;
     bool wants_writable = false;
     bool closing = false;  // its last answer announced close
@@ -75,6 +82,8 @@ class LoadWorker {
     std::size_t need = 0;           // of partial, before looking at it again makes sense
     std::uint32_t group_first = 0;  // ring of send times: groups of requests sent together
     std::uint32_t group_count = 0;
+    std::uint64_t begun_ns = 0;  // to be opened
+    std::uint64_t connected_ns = 0;
     std::string partial;  // the front of an answer that is not whole yet
     std::vector<SendGroup> groups;
   };
@@ -85,10 +94,21 @@ class LoadWorker {
     std::uint64_t since_ns = 0;
   };
 
+  struct Appointment {
+    std::uint32_t index = 0;
+    std::uint64_t at_ns = 0;
+  };
+
   int open_socket(std::uint32_t index);
   static ssize_t transmit(Connection* connection, const char* data, std::size_t size);
   static ssize_t receive(Connection* connection, char* data, std::size_t size);
-  bool add_connection(Connection* connection);
+  // Opens it; what cannot be done at once the loop does: none keeps others waiting.
+  void open(Connection* connection);
+  void advance(Connection* connection);
+  void give_up_opening(Connection* connection, const std::string& why);
+  void mind_openings(std::uint64_t now_ns);
+  void close_socket(Connection* connection);
+  int wait(epoll_event* events, std::uint64_t wait_ns);
   // The server has announced the close: what it did not answer it has not looked at.
   void reopen_and_resend(Connection* connection);
   // Requests that are out are lost.
@@ -134,6 +154,9 @@ class LoadWorker {
   std::vector<char> receive_;
   std::uint64_t unanswered_ = 0;
   std::size_t live_ = 0;
+  ConnectPace* pace_ = nullptr;      // while the first connections are opened
+  std::deque<Appointment> opening_;  // since when
+  std::deque<Appointment> retries_;  // when
   bool is_sending_ = false;
   bool is_in_window_ = false;
   std::uint64_t heard_ns_ = 0;  // when octets came last, on any connection

@@ -157,6 +157,18 @@ bool TlsStream::connect(const TlsContext& context, int fd, std::string* complain
   return true;
 }
 
+TlsStream::Progress TlsStream::handshake(std::string* complaint) {
+  ERR_clear_error();
+  const int done = SSL_do_handshake(ssl_);
+  if (done == 1) return Progress::kDone;
+  const int error = SSL_get_error(ssl_, done);
+  if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return Progress::kAgain;
+  *complaint = last_error("TLS handshake");
+  return Progress::kFailed;
+}
+
+bool TlsStream::wants_to_send() const { return SSL_want_write(ssl_) == 1; }
+
 bool TlsStream::is_established() const {
   return ssl_ != nullptr && SSL_is_init_finished(ssl_) == 1;
 }

@@ -52,6 +52,11 @@ class TlsStream {
   bool connect(const TlsContext& context, int fd, std::string* complaint);
   // A client's handshake within send() and receive(), for a non-blocking socket.
   bool begin(const TlsContext& context, int fd);
+  enum class Progress : unsigned char { kDone, kAgain, kFailed };
+  // As much of a handshake begun as is possible now. kFailed: `complaint` says why.
+  Progress handshake(std::string* complaint);
+  // After kAgain: it is room to send that is missing, and not octets.
+  bool wants_to_send() const;
   // Whether the handshake is over; no longer true once the session has failed.
   bool is_established() const;
   // Sends close_notify, as far as the socket takes it.

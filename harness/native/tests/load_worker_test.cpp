@@ -589,6 +589,60 @@ TEST(ChurnLoad, every_connection_is_a_new_one) {
   EXPECT_GE(counts.connect.total(), counts.reconnects);
 }
 
+TEST(ChurnLoad, a_server_that_is_away_for_a_moment_is_asked_again) {
+  const Endpoint any = *parse_endpoint("127.0.0.1", 0);
+  const auto listen_at = [](const Endpoint& endpoint) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(fd, endpoint.sockaddr_ptr(), endpoint.length) != 0 || listen(fd, 16) != 0) {
+      std::abort();
+    }
+    return fd;
+  };
+  int listener = listen_at(any);
+  const Endpoint endpoint = *bound_endpoint(listener);
+  std::atomic<bool> stopping = false;
+  std::thread server([&] {
+    for (int number = 1; !stopping; ++number) {
+      pollfd waiting = {listener, POLLIN, 0};
+      while (!stopping && poll(&waiting, 1, 20) <= 0) {
+      }
+      const int fd = stopping ? -1 : accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+      if (fd < 0) break;
+      hear_heads(fd, 1);
+      if (number == 5) {  // away before the answer is out, so that the next connect is refused
+        close(listener);
+        say(fd, reply());
+        usleep(150'000);
+        listener = listen_at(endpoint);
+      } else {
+        say(fd, reply());
+      }
+      close(fd);
+    }
+    close(listener);
+  });
+  LoadPlan plan;
+  plan.mode = LoadMode::kChurn;
+  plan.duration_s = 0.6;
+  plan.server = endpoint;
+  plan.requests.push_back({"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", false});
+  ResponseVerifier verifier(0, false);
+  verifier.set_wall_clock(std::time(nullptr));
+  EXPECT_EQ(verifier.check(reply()).kind, CheckKind::kVerified);
+  LoadWorker worker(plan, plan.connections, {verifier});
+  worker.connect_all();
+  worker.run(monotonic_ns());
+  worker.close_all();
+  stopping = true;
+  server.join();
+  const LoadCounts& counts = worker.result().counts;
+  EXPECT_EQ(counts.errors.connect, 2u);  // seen, though it went on
+  EXPECT_EQ(counts.errors.sum(), 2u);
+  EXPECT_GT(counts.responses, 20u);
+}
+
 TEST(SlowLoad, sends_until_the_server_takes_no_more) {
   LoadPlan plan;
   plan.mode = LoadMode::kSlow;
@@ -667,13 +721,19 @@ TEST(ConnectPace, a_full_listen_queue_halves_it_and_nothing_is_made_up_for) {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   ConnectPace pace(1000, 5 * kSecond);
   EXPECT_EQ(pace.next_due_ns(), 5 * kSecond);
-  for (int i = 0; i < 640; ++i) pace.opened(5 * kSecond, 5 * kSecond + 1000);
+  for (int i = 0; i < 640; ++i) {
+    pace.begun();
+    pace.opened(5 * kSecond, 5 * kSecond + 1000);
+  }
   EXPECT_EQ(pace.next_due_ns(), 5 * kSecond + 640'000'000);
   EXPECT_EQ(pace.rate(), 1000);
   pace.opened(6 * kSecond, 7 * kSecond + 20'000'000);  // a SYN was lost
   EXPECT_EQ(pace.rate(), 500);
   EXPECT_EQ(pace.next_due_ns(), 7 * kSecond + 20'000'000);
-  for (int i = 0; i < 64; ++i) pace.opened(8 * kSecond, 8 * kSecond);
+  pace.opened(6 * kSecond, 7 * kSecond + 30'000'000);  // another of the same bunch
+  EXPECT_EQ(pace.rate(), 500);
+  EXPECT_EQ(pace.next_due_ns(), 7 * kSecond + 20'000'000);
+  for (int i = 0; i < 64; ++i) pace.begun();
   EXPECT_EQ(pace.next_due_ns(), 7 * kSecond + 20'000'000 + 128'000'000);
   pace.opened(8 * kSecond, 10 * kSecond);
   EXPECT_EQ(pace.rate(), 500);  // slower would never end

@@ -8,6 +8,7 @@
 #include <openssl/x509v3.h>
 #include <sys/eventfd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -262,6 +263,54 @@ TEST(Tls, a_certificate_of_somebody_else_is_refused) {
     worker.connect_all();
     EXPECT_EQ(worker.result().counts.errors.connect, 1u);
   }
+}
+
+TEST(Tls, handshakes_of_all_connections_are_under_way_at_once) {
+  signal(SIGPIPE, SIG_IGN);
+  const Certificate certificate;
+  std::string complaint;
+  const auto context =
+      TlsContext::server(certificate.certificate_path(), certificate.key_path(), &complaint);
+  ASSERT_TRUE(context) << complaint;
+  std::atomic<int> under_way = 0;
+  std::atomic<int> most = 0;
+  ScriptedServer server([&](int fd) {
+    const int now = ++under_way;
+    for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+    }
+    usleep(20'000);  // as slow as a key of many bits
+    --under_way;
+    TlsStream stream;
+    if (!stream.accept(*context, fd)) return;
+    std::string heard;
+    char octet = 0;
+    while (heard.find("\r\n\r\n") == std::string::npos && stream.receive(&octet, 1) == 1) {
+      heard += octet;
+    }
+    const std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    stream.send(answer.data(), answer.size());
+    stream.receive(&octet, 1);
+  });
+  const auto client =
+      TlsContext::client({"", "", certificate.certificate_path(), "127.0.0.1"}, &complaint);
+  ASSERT_TRUE(client) << complaint;
+  LoadPlan plan;
+  plan.server = server.endpoint();
+  plan.tls = &*client;
+  plan.mode = LoadMode::kChurn;
+  plan.connections = 8;
+  plan.duration_s = 0.5;
+  plan.requests.push_back({kGet, false});
+  LoadWorker worker(plan, plan.connections, {ResponseVerifier(200, false)});
+  worker.connect_all();
+  EXPECT_EQ(worker.result().established, 8u);
+  worker.run(monotonic_ns());
+  const LoadCounts& counts = worker.result().counts;
+  EXPECT_EQ(counts.errors.sum(), 0u) << (counts.complaints.empty() ? "" : counts.complaints[0]);
+  EXPECT_GE(most, 6);
+  // One behind the other there would be 25.
+  EXPECT_GT(counts.handshake.total(), 60u);
+  EXPECT_GT(counts.handshake.percentile(50), 20'000'000u);
 }
 
 TEST(Tls, options_openssl_will_not_have) {

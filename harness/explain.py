@@ -14,6 +14,7 @@ import msgspec
 from httpmark.harness import (
     catalogue,
     conformance,
+    english,
     judge,
     minimise,
     octets,
@@ -215,9 +216,11 @@ def explain(name: str) -> str:
     elif (runner := runners.RUNNERS.get(family.runner or "")) is not None:
         lines_.append(f"  played by a program: {runners.says(runner)}")
     else:
-        lines_.append(f"  passes:  {planned.expectation.text}")
-        if planned.expectation.allowed_text:
-            lines_.append(f"  allowed: {planned.expectation.allowed_text}")
+        for word, asked in (
+            ("passes: ", planned.expectation.text),
+            ("allowed:", planned.expectation.allowed_text.replace(" (noted)", "")),
+        ):
+            lines_ += [f"  {word} {english.wanted(asked)} [{asked}]"] if asked else []
     if family.contested:
         lines_.append(f"  contested: {family.contested}")
     if family.advisories:
@@ -308,12 +311,18 @@ def replay(name: str, target: conformance.Target, *, hardened: bool = False) -> 
             lines(mask.sent(exchange.sent[: exchange.sent_octets])),
             f"received ({exchange.outcome}, connection {exchange.end}, {exchange.end_us} us):",
             lines(mask.received(exchange.received)) or "(nothing)",
-            f"expected: {verdict.expected}",
-            f"actual:   {verdict.actual}",
+            f"expected: {_with_words(verdict.expected)}",
+            f"actual:   {english.came(verdict.actual)}",
             f"verdict:  {verdict.word}",
             *_of_every_answer(planned.case, exchange, target.facts()),
         )
     )
+
+
+def _with_words(expected: str) -> str:
+    """An expectation in plain English, and in the catalogue's words where those are others."""
+    said = english.wanted(expected)
+    return said if said == expected else f"{said} [{expected}]"
 
 
 def _addressed(name: str, target: conformance.Target) -> tuple[Family, Planned]:

@@ -17,7 +17,7 @@ from typing import TypedDict
 
 import msgspec
 
-from httpmark.harness import ways
+from httpmark.harness import english, ways
 from httpmark.harness.model import (
     Deliveries,
     Family,
@@ -172,10 +172,9 @@ def _of_case(server: str, suite: str, id: str, verdict: Verdict, family: Family 
         **_about(id, family),
         level=verdict.level,
         said=said,
-        message=f"wanted {verdict.expected}, got {verdict.actual}"
-        if verdict.expected
-        else verdict.actual,
+        message=_wanted_and_got(verdict),
         details=(
+            *((f"in the catalogue's words: {verdict.expected}",) if fails else ()),
             *((family.why,) if family and family.why else ()),
             *((f"contested: {family.contested}",) if family and family.contested else ()),
             *(("it only closes, and answers nothing",) if verdict.closed_unanswered else ()),
@@ -185,6 +184,12 @@ def _of_case(server: str, suite: str, id: str, verdict: Verdict, family: Family 
         requests=1,
         witness=verdict.case if fails else "",
     )
+
+
+def _wanted_and_got(verdict: Verdict) -> str:
+    """What was asked for and what came, in plain words."""
+    came = english.came(verdict.actual)
+    return f"wanted: {english.wanted(verdict.expected)}; got: {came}" if verdict.expected else came
 
 
 def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | None) -> Finding:
@@ -217,7 +222,7 @@ def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | N
         details=(
             *((family.why,) if family and family.why else ()),
             *((f"fails as {_ways(tally)}",) if tally.ways else ()),
-            *(f"{v.case}: wanted {v.expected}, got {v.actual}" for v in tally.failures),
+            *(f"{v.case}: {_wanted_and_got(v)}" for v in tally.failures),
         ),
         outcome=ways.told(tally.ways) if failed else "",
         failures=failed,
@@ -358,10 +363,7 @@ def _of_suite(
             Level.CTRL,
             Said.FAILED if controls.failed else Said.PASSED,
             f"{controls.passed} of {total} good requests were accepted",
-            *(
-                f"{verdict.case}: wanted {verdict.expected}, got {verdict.actual}"
-                for verdict in controls.failures
-            ),
+            *(f"{verdict.case}: {_wanted_and_got(verdict)}" for verdict in controls.failures),
             shown=controls.failures[0].case if controls.failures else "",
         )
     if suite.must is not None and not single:
@@ -510,10 +512,14 @@ def spoken(found: Sequence[Finding], code: int, *, interrupted: bool, width: int
         if told[said] > _SPOKEN_MAX:
             continue
         level = f"{finding.level.value}{f', {finding.clause}' if finding.clause else ''}"
-        text = f"{said.value}: {finding.id} ({level}): {finding.message}"
-        lines += textwrap.wrap(
-            _plain(text), width, initial_indent="  ", subsequent_indent="    ", max_lines=4
-        )
+        title = f": {finding.title}" if finding.title != finding.id else ""
+        for text, indent, most in (
+            (f"{said.value}: {finding.id} ({level}){title}", "  ", 2),
+            (finding.message, "    ", 3),
+        ):
+            lines += textwrap.wrap(
+                _plain(text), width, initial_indent=indent, subsequent_indent="    ", max_lines=most
+            )
         if said is Said.FAILED and finding.reproducers:
             # Not wrapped: it is there to be copied.
             lines.append(f"    {finding.reproducers[0]}")

@@ -241,6 +241,26 @@ def test_a_terminal_is_not_flooded() -> None:
     assert "  and 1 more warned: see the report" in lines
 
 
+def test_a_failure_says_its_title_and_then_what_was_wanted_in_plain_words() -> None:
+    verdict = Verdict(
+        "length-two", Word.FAIL, "R400C; allowed: 501", "200; closed (200 is not R400C)",
+        level=Level.MUST,
+    )  # fmt: skip
+    suite = SuiteResult(score_percent=0.0, cases={"length-two": verdict})
+    (finding,) = [
+        f
+        for f in gates.findings(run_of("reference", compliance=Compliance({"rfc": suite})))
+        if f.fails
+    ]
+    finding = msgspec.structs.replace(finding, title="two lengths that differ")
+    assert gates.spoken([finding], 1, interrupted=False)[1:] == [
+        "  failed: length-two (MUST): two lengths that differ",
+        "    wanted: a 400 and the connection closed; tolerated: a 501; got: 200, and the",
+        "    connection closed",
+    ]
+    assert "in the catalogue's words: R400C; allowed: 501" in finding.details
+
+
 _counts = st.integers(0, 400)
 
 

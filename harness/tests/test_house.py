@@ -33,6 +33,7 @@ FLOORS = (
         "delivery",
         "strategies",
         "talks",
+        "english",
         "matching",
         "evidence",
         "checks",

@@ -387,11 +387,13 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     def with_controls(self, chosen: frozenset[str]) -> frozenset[str]:
         """The same families, and the controls without which their figures mean nothing."""
-        suites = {self.families[name].suite for name in chosen}
+        entries = [self.families[name] for name in chosen]
+        suites = {family.suite for family in entries}
+        gated = {"*", *chosen, *(family.group for family in entries)}
         return chosen | {
             family.id
             for family in self.families.values()
-            if family.suite in suites and ("*" in family.gates or chosen.intersection(family.gates))
+            if family.suite in suites and gated.intersection(family.gates)
         }
 
     def _named(self, selector: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from httpmark.harness import catalogue, expectation, runners, talks
-from httpmark.harness.model import PLANTED, Case, Facts, Family, LoadPlan, Op, Requirement
+from httpmark.harness.model import PLANTED, Case, Facts, Family, Level, LoadPlan, Op, Requirement
 
 GOLDEN = Path(__file__).parent / "golden" / "slugs.json"
 
@@ -92,6 +92,31 @@ def test_every_number_stands_exactly_once() -> None:
     assert sorted(wanted - numbers.keys()) == []
     assert sorted(numbers.keys() - wanted) == []
     assert [ref for ref, times in numbers.items() if times > 1] == []
+
+
+# Families of refusals that say nothing where the nearest good message is refused, too.
+NEAREST = {
+    "CL": "BASE-03", "SMUG": "BASE-03", "TE": "BASE-04", "CHK": "BASE-04", "CLTE": "BASE-04",
+    "TRL": "TRL-01",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("group", "control"), NEAREST.items())
+def test_a_negative_family_has_its_nearest_control(group: str, control: str) -> None:
+    [gate] = [family for family in designed() if group in family.gates]
+    assert control in gate.refs
+    assert gate.level is Level.CTRL
+    words = [one.answers[0].word for one in expectation_of(gate).passes]
+    assert words == ["ACC"]
+    [bad, *_] = [one for one in designed() if one.group == group and one.level is Level.MUST]
+    if bad.suite == gate.suite:
+        assert gate.id in KNOWN.with_controls(frozenset({bad.id}))
+
+
+def expectation_of(family: Family) -> expectation.Expectation:
+    [planned] = KNOWN.planned(family.id, FACTS)
+    assert planned.expectation is not None
+    return planned.expectation
 
 
 def test_a_case_stands_in_the_file_of_its_first_family() -> None:

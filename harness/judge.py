@@ -75,6 +75,7 @@ class Judge:
             found.span,
             planned.level,
             found.closed_unanswered,
+            found.late,
         )
 
     def _key(
@@ -121,14 +122,18 @@ def settled(
     """One verdict from all attempts at a case: *unstable* where they differ.
 
     Silence among many others in flight is only believed where a later and more patient attempt was
-    silent too; so is a reset, which a full accept queue makes as well.
+    silent too; so is an answer that was only late, and a reset, which a full accept queue makes.
 
     :param has_choice: accepting and refusing are both right, and not one time this, then that.
     """
     counted = [
         (verdict, exchange)
         for verdict, exchange in zip(verdicts, attempts, strict=True)
-        if not (len(attempts) > 1 and exchange.attempt <= REPEAT and _hurried(exchange))
+        if not (
+            len(attempts) > 1
+            and exchange.attempt <= REPEAT
+            and (verdict.late or _hurried(exchange))
+        )
     ] or [(verdicts[-1], attempts[-1])]
     last = counted[-1][0]
     words = {verdict.word for verdict, _ in counted}

@@ -52,6 +52,7 @@ class Judgement(msgspec.Struct, frozen=True):
     span: tuple[int, int] | None = None
     closed_unanswered: bool = False
     why: str = ""
+    late: bool = False  # a failure that is only of time: an answer had not begun when it was due
 
 
 class Canary(enum.Enum):
@@ -101,7 +102,7 @@ def judge(
         why = "the place answers before it reads the content"
         return Judgement(Word.NOT_APPLICABLE, actual, span, why=why)
     bare = sight.outcome in (Outcome.CLOSED, Outcome.RESET)
-    return Judgement(Word.FAIL, actual, span, closed_unanswered=bare, why=look.why)
+    return Judgement(Word.FAIL, actual, span, closed_unanswered=bare, why=look.why, late=look.late)
 
 
 def describe(case: Case, sight: Sight) -> str:
@@ -181,6 +182,7 @@ class _Look:
         self.ids = _ID_LINE.findall(exchange.sent) if b"id=" in exchange.sent else []
         self.sight = sight
         self.why = ""
+        self.late = False
         self.unproven = "needs the mirror to be proven"
 
     def no(self, why: str) -> Fit:
@@ -345,6 +347,7 @@ class _Look:
         for demand in answer.demands:
             found = self._demand(demand, final)
             if found is False:
+                self.late = self.late or (demand.kind == "prompt" and not self.why)
                 return self.no(f"{demand.kind} {demand.name}".strip() + " is otherwise")
             if found is None:
                 proof = min(proof, Fit.UNPROVEN)

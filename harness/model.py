@@ -274,6 +274,7 @@ class Verdict(msgspec.Struct, frozen=True):
     span: tuple[int, int] | None = None  # octets of ``Exchange.received``
     level: Level = Level.CTRL
     closed_unanswered: bool = False  # a failure that is only a close without an answer
+    late: bool = False  # a failure that is only of time: an answer had not begun when it was due
 
 
 # --- servers ----------------------------------------------------------------------------------
@@ -564,6 +565,7 @@ class BytesPerConnection(msgspec.Struct, frozen=True):
     virtual: float | None
     resident: float | None
     kernel: float | None
+    total: float | None = None  # resident and kernel, of one end
 
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True):
@@ -585,6 +587,7 @@ class Trickle(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     pss_peak_kb: int | None
     errors: dict[str, int] = {}
+    vmhwm_kb: int | None = None  # the peak of this phase alone; None where it cannot be told apart
 
 
 class SlowReaders(msgspec.Struct, frozen=True, kw_only=True):
@@ -596,6 +599,7 @@ class SlowReaders(msgspec.Struct, frozen=True, kw_only=True):
     pss_before_kb: int | None
     pss_peak_kb: int | None
     socket_buffers_kb: int | None = None  # what the kernel piled up at its peak, at both ends
+    vmhwm_kb: int | None = None  # the peak of this phase alone; None where it cannot be told apart
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
@@ -610,7 +614,12 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     # Of the cgroup now: anon, file, kernel, slab, sock, pagetables (v2); v1 has rss and cache, kmem
     # and kmem_tcp.
     cgroup_parts_kb: dict[str, int] | None = None
+    vmhwm_reason: str | None = None  # of a ladder: why its peak is that since the start
+    baseline: Rung | None = None  # at rest, before there was any connection
     bytes_per_connection: BytesPerConnection | None = None
+    # Where the lines of those slopes meet no connection, in bytes; beside the baseline it shows
+    # what the first connections cost once for all.
+    intercept_bytes: BytesPerConnection | None = None
     connections_held: int = 0
     processes: int = 1
     reason: str | None = None

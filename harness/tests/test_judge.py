@@ -50,6 +50,10 @@ def test_a_first_attempt_that_ran_out_of_time_does_not_count_beside_others(flags
     assert judge.settled([fail, passed], [reset, again]).word is Word.PASS
     assert judge.settled([fail, fail], [reset, again]).word is Word.FAIL
     assert judge.settled([fail, passed], [EXCHANGE, again]).word is Word.UNSTABLE
+    slow = msgspec.structs.replace(fail, late=True)  # nothing ran out, yet it was held up
+    assert judge.settled([slow, passed], [EXCHANGE, again]).word is Word.PASS
+    assert judge.settled([slow, fail], [EXCHANGE, again]).word is Word.FAIL
+    assert judge.settled([slow], [EXCHANGE]).word is Word.FAIL
     repeat = msgspec.structs.replace(late, attempt=judge.REPEAT)
     assert judge.settled([passed, fail], [EXCHANGE, repeat]).word is Word.PASS
     assert judge.settled([fail, fail], [late, repeat]).word is Word.FAIL

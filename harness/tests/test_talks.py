@@ -70,12 +70,16 @@ def said(name: str, made: tuple[Case, Exchange]) -> bool | None:
     return talks.TALKS[name](case, exchange, observation.sight(case, exchange))[0]
 
 
-def word(passes: str, made: tuple[Case, Exchange]) -> Word:
+def judgement(passes: str, made: tuple[Case, Exchange]) -> matching.Judgement:
     case, exchange = made
     return matching.judge(
         case, exchange, observation.sight(case, exchange),
         expectation.expectation([passes], values={}),
-    ).word  # fmt: skip
+    )  # fmt: skip
+
+
+def word(passes: str, made: tuple[Case, Exchange]) -> Word:
+    return judgement(passes, made).word
 
 
 REFUSED = answer(414, close=True)
@@ -181,6 +185,12 @@ def test_prompt_is_an_answer_before_each_later_write() -> None:
     assert of(60, OK, 5, CANARY, OWN) is Word.PASS
     assert of(60, 5, OK, CANARY, OWN) is Word.FAIL
     assert of(60, 5, CONTINUE, OK, CANARY, OWN) is Word.FAIL
+    # Held back is all that is wrong with one of these: among many in flight it may be load.
+    held = judgement("ONE; prompt", played(60, 5, OK, CANARY, OWN, send=two))
+    assert held.late
+    refused = judgement("ACC; prompt", played(60, 5, answer(400), CANARY, OWN, send=two))
+    assert refused.word is Word.FAIL
+    assert not refused.late
 
 
 def test_before_fin_is_a_header_section_before_the_half_close() -> None:

@@ -57,7 +57,8 @@ def tables(
     """
     servers, suites, families, cases, generated = [], [], [], [], []
     requirements, load, samples, memory, ladder = [], [], [], [], []
-    failures, differences, deliveries, disagreements = [], [], [], []
+    failures, differences, disagreements = [], [], []
+    deliveries: list[dict[str, Value]] = []
     for server in run.servers:
         who = {"server": server.name}
         servers.append(_flat(server))

@@ -113,6 +113,63 @@ def test_a_negative_family_has_its_nearest_control(group: str, control: str) -> 
         assert gate.id in KNOWN.with_controls(frozenset({bad.id}))
 
 
+# The case catalogue, section 7: reports, and the families or numbers that stand for them.
+ADVISORIES: dict[str, tuple[str, ...]] = {
+    "CVE-2023-47627": ("CL", "CHK", "HN", "RFC-HVALUE"),
+    "GHSA-qppv-j76h-2rpx": ("CL", "CHK"),
+    "GHSA-753j-mpmx-qq6g": ("TE",),
+    "Gunicorn 3047": ("CHK",),
+    "Gunicorn 3144": ("RFC-HVALUE",),
+    "CVE-2023-40518": ("HN-04", "HN-05", "HN-06", "HN-07", "HN-08", "HN-09"),
+    "golang/go 61679": ("CL-10",),
+    "golang/go 64517": ("CHK-19",),
+    "hyper commit 8291538": ("CHK-19",),
+    "CVE-2021-21299": ("TE", "CLTE"),
+    "hyper PR 2600": ("CHK",),
+    "GHSA-vqfr-h8mv-ghfj": ("CHK-53",),
+    "picohttpparser PR 82": ("CHK-54", "CHK-55", "CHK-56"),
+    "nginx PR 1016": ("CHK-54", "CHK-55", "CHK-56"),
+    "HAProxy 2024-01": ("CHK", "RFC-HVALUE"),
+    "CVE-2023-40225": ("CL-61",),
+    "aspnetcore 66794": ("CHK",),
+    "CVE-2023-39326": ("CHK", "LIM-23"),
+    "CVE-2020-11076": ("CLTE", "SMUG"),
+    "CVE-2020-11077": ("CLTE", "SMUG"),
+    "CVE-2019-17569": ("TE", "FOLD"),
+    "CVE-2020-1935": ("TE", "FOLD"),
+    "CVE-2020-10719": ("RFC-PATH", "RFC-QUERY", "RFC-METH", "RFC-HNAME"),
+    "CVE-2020-26129": ("CLTE", "CHK"),
+    "CVE-2021-25762": ("CLTE", "CHK"),
+    "CVE-2020-1944": ("CLTE",),
+    "CVE-2011-3192": ("SEM-16",),
+    "Mongoose (Garden 13)": ("EOL",),
+    "Mongoose (Garden 26)": ("CL",),
+    "Mongoose (Garden 27)": ("HN",),
+    "Mongoose (Garden 28)": ("HN",),
+    "Mongoose (Garden 29)": ("CL",),
+    "Node.js (Garden 30)": ("EOL-12",),
+    "Node.js (Garden 31)": ("CHK",),
+    "Puma (Garden 38)": ("CL-10",),
+    "Puma (Garden 39)": ("CHK",),
+    "Puma (Garden 48)": ("PIPE",),
+    "Waitress (Garden 40)": ("RFC-METH", "VER"),
+    "Cheroot (Garden 47)": ("CHK-66",),
+    "fasthttp (Garden 33)": ("CL",),
+    "fasthttp (Garden 44)": ("TE-21",),
+    "Bun PR 33717": tuple(f"HOST-{number:02d}" for number in range(6, 15)),
+    "Bun (Garden 46)": ("HN-36",),
+    "CISPA 2023": ("HOST", "MTH", "RFC-HVALUE"),
+}
+
+
+@pytest.mark.parametrize(("report", "where"), ADVISORIES.items())
+def test_a_report_is_tagged_where_the_catalogue_says(report: str, where: tuple[str, ...]) -> None:
+    tagged = [ref for f in KNOWN.families.values() if report in f.advisories for ref in f.refs]
+    named = [one for one in where if any(ref == one or ref.startswith(f"{one}-") for ref in tagged)]
+    assert named == list(where)
+    assert KNOWN.select([report])
+
+
 def expectation_of(family: Family) -> expectation.Expectation:
     [planned] = KNOWN.planned(family.id, FACTS)
     assert planned.expectation is not None

@@ -148,22 +148,31 @@ def _per_connection(servers: Sequence[ServerResult], width: int) -> Iterator[str
     if not climbed:
         return
     table = Table(
-        width, ("resident", 9), ("kernel", 9), ("virtual", 10), ("held", 9), ("after close", 11)
-    )
+        width, ("resident", 8), ("kernel", 7), ("total", 8), ("virtual", 8), ("held", 9),
+        ("none held", 9), ("after", 9),
+    )  # fmt: skip
     yield ""
-    yield "PER CONNECTION, idle, after one request: bytes; virtual is address space"
+    yield from wrapped(
+        "PER CONNECTION, idle, after one request: bytes; virtual is address space; PSS before any "
+        "was held, and after all were closed",
+        width,
+        indent="",
+    )
     yield table.head("server")
     notes = []
     for name, held in climbed:
         per = held.bytes_per_connection or BytesPerConnection(None, None, None)
         cells = [
-            *(_whole(figure) for figure in (per.resident, per.kernel, per.virtual)),
+            *(_whole(figure) for figure in (per.resident, per.kernel, per.total, per.virtual)),
             count(held.connections_held),
+            memory(held.baseline.pss_kb if held.baseline else None),
             memory(held.after_close_pss_kb),
         ]
         yield table.line(name, cells)
         if held.reason:
             notes.append((name, held.reason))
+        if held.vmhwm_reason:
+            notes.append((name, f"VmHWM {held.vmhwm_reason}"))
         notes += [(name, told) for told in _of_trickle(held)]
     yield from grouped(notes, width)
 

@@ -1,8 +1,9 @@
 """What connections cost in memory: a ladder of held connections, and readers that never read.
 
-Each rung opens more connections beside those that are held already, at a controlled rate; each
-makes one request, so that what a server allocates late is allocated. Then it is waited until the
-server is at rest, and counted on the server's side what it holds. At last as many connections as
+At first nobody is connected: the baseline. Each rung opens more connections beside those that are
+held already, at a controlled rate; each makes one request, so that what a server allocates late is
+allocated. Then they stay idle for the plan's seconds and until the server is at rest, and it is
+counted on the server's side what it holds. At last as many connections as
 were held ask once each, at a low rate: what idle ones cost is not what busy ones do (load.md 4.7).
 """
 
@@ -134,13 +135,17 @@ def sample(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Me
 def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memory:
     """Hold ever more connections and sample the server's memory at each height.
 
-    :returns: memory with ``ladder`` and ``bytes_per_connection``, a Theil-Sen slope over the
-        rungs; None with the reason where the server did not hold what it was given.
+    :returns: memory with ``baseline``, ``ladder`` and ``bytes_per_connection``, a Theil-Sen slope
+        over the rungs, and its intercept; None with the reason where the server did not hold what
+        it was given. VmHWM is that of the ladder alone where it may be reset.
     :raises Unusable: the server died, or the generator could not open a connection.
     """
     slabs = resources.socket_slabs()
     rungs: list[Rung] = []
     ended: str | None = None
+    _rest(ground)
+    baseline = _rung(0, ground, slabs)
+    is_reset = resources.reset_peak(ground.pids())
     with contextlib.ExitStack() as held:
         opened = 0
         for number, height in enumerate(plan.ladder):
@@ -162,7 +167,7 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
                 ended = f"the ladder ended below {height:,} connections: {error}"
                 break
             opened += new
-            _rest(ground)
+            _rest(ground, hold_s=plan.duration_s)
             rungs.append(_rung(opened, ground, slabs))
             if new < step.connections:
                 ended = f"the ladder ended at {opened:,} of {height:,} connections: no more opened"
@@ -171,7 +176,7 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
                 break  # higher ones would only say the same again
         memory = _memory(ground)
     _rest(ground)
-    per_connection, reason = slopes(rungs)
+    per_connection, intercept, reason = slopes(rungs)
     trickle = trickle_reason = None
     most = max((rung.connections for rung in rungs if _is_held(rung)), default=0)
     try:
@@ -184,7 +189,10 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
         memory,
         connections_held=max(rung.held for rung in rungs),
         ladder=tuple(rungs),
+        vmhwm_reason=None if is_reset else "since the start: clear_refs may not be written",
+        baseline=baseline,
         bytes_per_connection=per_connection,
+        intercept_bytes=intercept,
         reason=ended or reason,
         after_close_pss_kb=after.pss_kb if after else None,
         trickle=trickle,
@@ -213,6 +221,7 @@ def _trickle(
         warmup_s=0.0,
     )
     peak: int | None = None
+    is_reset = resources.reset_peak(ground.pids())
     with _holding(spread, ground, cpus) as generator:
         for _ in generator.looks(_opening_s(spread) + plan.duration_s + _GRACE_S):
             now = resources.memory(ground.pids())
@@ -221,6 +230,7 @@ def _trickle(
         report = generator.report()
     if not ground.alive():
         raise Unusable(ground.exit_reason())
+    after = resources.memory(ground.pids())
     requests, errors = report["requests"], report["errors"]
     assert isinstance(requests, int)
     assert isinstance(errors, dict)
@@ -230,6 +240,7 @@ def _trickle(
         requests=requests,
         pss_peak_kb=peak,
         errors={name: count for name, count in errors.items() if count},
+        vmhwm_kb=after.vmhwm_kb if after and is_reset else None,
     )
 
 
@@ -242,6 +253,7 @@ def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memo
     peak = before.pss_kb
     buffers_before = resources.socket_buffers_kb() or 0
     buffers = None if resources.socket_buffers_kb() is None else 0
+    is_reset = resources.reset_peak(ground.pids())
     whole = msgspec.structs.replace(plan, warmup_s=0.0)  # what is sent counts from the first octet
     with _holding(whole, ground, cpus) as generator:
         generator.established(_opening_s(whole))
@@ -266,6 +278,7 @@ def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memo
             pss_before_kb=before.pss_kb,
             pss_peak_kb=peak,
             socket_buffers_kb=buffers,
+            vmhwm_kb=memory.vmhwm_kb if is_reset else None,
         ),
     )
 
@@ -308,11 +321,12 @@ def _is_held(rung: Rung) -> bool:
     return rung.held >= HELD_MIN * rung.connections
 
 
-def _rest(ground: Ground) -> None:
-    """Wait until the server is at rest, at most :data:`_REST_S_MAX`."""
+def _rest(ground: Ground, *, hold_s: float = 0.0) -> None:
+    """Wait until the server is at rest, at most :data:`_REST_S_MAX`, and ``hold_s`` before that."""
     calm = 0
     last: tuple[int | None, int | None] = (None, None)
-    for _ in _looks(_REST_S_MAX):
+    held = time.monotonic() + hold_s
+    for _ in _looks(hold_s + _REST_S_MAX):
         pids = ground.pids()
         memory, used = resources.memory(pids), resources.cpu_ns(pids)
         # Who waits for a CPU is not at rest either.
@@ -322,7 +336,7 @@ def _rest(ground: Ground) -> None:
             calm = calm + 1 if now[0] - last[0] < _REST_CPU_RATIO * _POLL_S * 1e9 else 0
         else:
             calm = 0
-        if calm >= _REST_LOOKS:
+        if calm >= _REST_LOOKS and time.monotonic() >= held:
             return
         last = now
 
@@ -334,40 +348,45 @@ def _looks(seconds: float) -> Iterator[None]:
         time.sleep(_POLL_S)
 
 
-def slopes(rungs: list[Rung]) -> tuple[BytesPerConnection | None, str | None]:
-    """The slopes over the rungs that the server held, and what is to be known of them."""
+def slopes(
+    rungs: list[Rung],
+) -> tuple[BytesPerConnection | None, BytesPerConnection | None, str | None]:
+    """Slopes and intercepts over the rungs that were held, and what is to be known of them."""
     short = next((rung for rung in rungs if not _is_held(rung)), None)
     rungs = [rung for rung in rungs if _is_held(rung)]
     reason = None
     if short is not None:
         reason = f"the server held {short.held:,} of {short.connections:,} connections"
     if len(rungs) < 2:
-        return None, reason or "a slope needs two heights"
+        return None, None, reason or "a slope needs two heights"
     if reason is not None:
         reason += f": the slope is that up to {rungs[-1].held:,}"
 
-    def slope(figures: list[int | None]) -> float | None:
+    def line(figures: list[int | None]) -> tuple[float | None, float | None]:
         points = [
             (float(rung.held), figure * 1024.0)
             for rung, figure in zip(rungs, figures, strict=True)
             if figure is not None
         ]
-        line = statistics.theil_sen(points)
-        return line[0] if line else None
+        return statistics.theil_sen(points) or (None, None)
 
-    kernel = slope([rung.kernel_kb for rung in rungs])
-    if kernel is None:
+    kernel = line([rung.kernel_kb for rung in rungs])
+    if kernel[0] is None:
         why = (
             "kernel: /proc/slabinfo cannot be read"
             if resources.socket_slabs() is None
             else "kernel: neighbours opened and closed sockets meanwhile"
         )
         reason = f"{reason}; {why}" if reason else why
-    return (
-        BytesPerConnection(
-            virtual=slope([rung.vmpeak_kb for rung in rungs]),
-            resident=slope([rung.pss_kb for rung in rungs]),
-            kernel=kernel,
-        ),
-        reason,
+    lines = (
+        line([rung.vmpeak_kb for rung in rungs]),
+        line([rung.pss_kb for rung in rungs]),
+        kernel,
+        line([_sum(rung.pss_kb, rung.kernel_kb) for rung in rungs]),
     )
+    slope, intercept = zip(*lines, strict=True)
+    return BytesPerConnection(*slope), BytesPerConnection(*intercept), reason
+
+
+def _sum(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b

@@ -170,6 +170,23 @@ def memory(pids: Iterable[int], *, cgroup: str | None = None) -> Memory | None:
     )
 
 
+def reset_peak(pids: Iterable[int]) -> bool:
+    """Let VmHWM of processes begin anew at what they hold now; whether all of them could be told.
+
+    By ``/proc/PID/clear_refs`` (proc(5)), which only a process's owner or root may write.
+    """
+    done = False
+    for pid in pids:
+        try:
+            (_PROC / str(pid) / "clear_refs").write_text("5")
+            done = True
+        except FileNotFoundError:
+            continue  # it ended meanwhile
+        except OSError:
+            return False
+    return done
+
+
 def cgroup_peak_kb(path: str) -> int | None:
     """The peak of a cgroup's memory in kB: ``memory.peak`` (v2) or ``max_usage_in_bytes`` (v1)."""
     for name in ("memory.peak", "memory.max_usage_in_bytes"):

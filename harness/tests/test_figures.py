@@ -107,7 +107,8 @@ def test_context_switches_and_instructions_are_told_where_they_were_counted() ->
 MEMORY = Memory(
     vmpeak_kb=1, vmhwm_kb=1, pss_kb=1, connections_held=2000, after_close_pss_kb=999,
     bytes_per_connection=BytesPerConnection(virtual=0.0, resident=44.0, kernel=None),
-    reason="kernel: no slabinfo",
+    baseline=Rung(connections=0, held=0, vmpeak_kb=1, pss_kb=888, kernel_kb=None),
+    reason="kernel: no slabinfo", vmhwm_reason="since the start: it may not be reset",
     ladder=(Rung(connections=1, held=1, vmpeak_kb=1, pss_kb=1, kernel_kb=None),),
     slow_readers=SlowReaders(
         connections=16, seconds=1.0, sent_kb=70_000, pss_before_kb=2_000, pss_peak_kb=83_000,
@@ -121,8 +122,9 @@ MEMORY = Memory(
 
 def test_memory_per_connection_and_slow_readers() -> None:
     lines = shown(made(memory=MEMORY))
-    assert row_of(lines) == ["a", "44", "-", "0", "2,000", "999", "KiB"]
+    assert row_of(lines) == ["a", "44", "-", "-", "0", "2,000", "888", "KiB", "999", "KiB"]
     assert "  a: kernel: no slabinfo" in lines
+    assert "  a: VmHWM since the start: it may not be reset" in lines
     told = " ".join(" ".join(lines).split())
     assert "took 70,000 kB of requests from 16 clients" in told
     assert "grew by 81,000 kB; the kernel's buffers by 5,000 kB, both ends" in told
@@ -171,7 +173,8 @@ def test_no_line_is_too_long_however_large_the_figures(width: int) -> None:
     )  # fmt: skip
     memory = msgspec.structs.replace(
         MEMORY, connections_held=500_000_000, after_close_pss_kb=10**12, reason="because " * 20,
-        bytes_per_connection=BytesPerConnection(huge, huge, huge), trickle_reason="because " * 20,
+        bytes_per_connection=BytesPerConnection(huge, huge, huge, huge),
+        trickle_reason="because " * 20,
     )  # fmt: skip
     run = made(load=(of_open, churn), memory=memory)
     server = msgspec.structs.replace(run.servers[0], name=name)

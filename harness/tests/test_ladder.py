@@ -19,7 +19,7 @@ from httpmark.harness.model import LoadMode, LoadPlan, Rung, Unusable
 from . import peers
 
 PLAN = LoadPlan(
-    name="p", title="t", why="w", connections=60, depth=1, duration_s=1.0, mode=LoadMode.IDLE,
+    name="p", title="t", why="w", connections=60, depth=1, duration_s=0.3, mode=LoadMode.IDLE,
     ladder=(20, 40, 60),
 )  # fmt: skip
 
@@ -71,8 +71,11 @@ def greedy(most: int = 10_000) -> Iterator[ladder.Ground]:
 
 
 def test_the_slope_is_what_a_connection_costs() -> None:
+    plan = msgspec.structs.replace(PLAN, duration_s=0.96)  # 60 in it are 16 ms apart
     with greedy() as ground:
-        memory = ladder.climb(PLAN, ground, cpus=None)
+        began = time.monotonic()
+        memory = ladder.climb(plan, ground, cpus=None)
+        assert time.monotonic() - began > 4 * plan.duration_s, "three rungs are held, then asked"
     assert [(rung.connections, rung.held) for rung in memory.ladder] == [
         (20, 20), (40, 40), (60, 60),
     ]  # fmt: skip
@@ -81,6 +84,14 @@ def test_the_slope_is_what_a_connection_costs() -> None:
     assert slope is not None
     assert slope.resident is not None
     assert 60_000 < slope.resident < 90_000
+    assert memory.baseline is not None
+    assert (memory.baseline.connections, memory.baseline.held) == (0, 0)
+    assert memory.baseline.pss_kb is not None
+    assert memory.ladder[0].pss_kb is not None
+    # The first twenty cost 64 KiB each; so where none is held the line meets what was there before.
+    assert memory.ladder[0].pss_kb > memory.baseline.pss_kb + 1000
+    assert memory.intercept_bytes is not None
+    assert memory.intercept_bytes.resident == pytest.approx(memory.baseline.pss_kb * 1024, rel=0.2)
     assert memory.after_close_pss_kb is not None
     asked = memory.trickle
     assert asked is not None, memory.trickle_reason
@@ -92,6 +103,39 @@ def test_the_slope_is_what_a_connection_costs() -> None:
     assert (slope.kernel is None) is (memory.reason is not None)
     if slope.kernel is not None:
         assert 1000 < slope.kernel < 20_000
+        assert slope.total == pytest.approx(slope.kernel + slope.resident, rel=0.2)
+
+
+def test_the_peak_of_a_phase_is_its_own() -> None:
+    """What a server once took and gave back is no peak of what comes after."""
+    script = (
+        "import sys; held = bytearray(b'x' * 64_000_000); del held; print(1, flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        before = resources.memory([process.pid])
+        assert resources.reset_peak([process.pid])
+        after = resources.memory([process.pid])
+        process.communicate("\n")
+    assert before is not None
+    assert after is not None
+    assert before.vmhwm_kb is not None
+    assert after.vmhwm_kb is not None
+    assert after.vmhwm_kb < before.vmhwm_kb - 50_000
+    assert not resources.reset_peak([process.pid]), "nobody is there any more"
+
+
+def test_a_peak_that_may_not_be_reset_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "reset_peak", lambda pids: False)
+    with greedy() as ground:
+        memory = ladder.climb(PLAN, ground, cpus=None)
+    assert memory.vmhwm_reason == "since the start: clear_refs may not be written"
+    assert memory.vmhwm_kb is not None
+    assert memory.trickle is not None
+    assert memory.trickle.vmhwm_kb is None
 
 
 def test_what_the_server_does_not_hold_is_no_slope() -> None:
@@ -101,6 +145,8 @@ def test_what_the_server_does_not_hold_is_no_slope() -> None:
     assert memory.bytes_per_connection is None
     assert memory.reason == "the server held 30 of 40 connections"
     assert memory.trickle is not None
+    assert memory.vmhwm_reason is None
+    assert memory.trickle.vmhwm_kb is not None
     assert memory.trickle.connections == 20, "as many as were held"
     assert (memory.trickle.requests, memory.trickle.errors) == (20, {})
 
@@ -246,8 +292,11 @@ def test_a_figure_that_is_missing_leaves_its_own_slope_out() -> None:
         Rung(connections=n, held=n, vmpeak_kb=1000 + n, pss_kb=None, kernel_kb=4 * n)
         for n in (10, 20, 30)
     ]
-    slopes, _ = ladder.slopes(rungs)
+    slopes, intercepts, _ = ladder.slopes(rungs)
     assert slopes is not None
+    assert intercepts is not None
+    assert (intercepts.virtual, intercepts.resident, intercepts.kernel) == (1024000.0, None, 0.0)
+    assert slopes.total is None, "half of it is not known"
     assert (slopes.virtual, slopes.resident, slopes.kernel) == (1024.0, None, 4096.0)
 
 

@@ -325,6 +325,8 @@ class Catalogue(msgspec.Struct, frozen=True):
         for case, variation in zip(made, variations, strict=True):
             given = rule.classes[case.variant] if case.variant >= 0 else None
             level = given.level if given is not None and given.level else entry.level
+            if level is Level.INFO and _is_declared(rule, facts):
+                level = Level.CTRL
             if case.variant not in shared:
                 texts = _texts(rule, case.variant)
                 shared[case.variant] = (
@@ -442,6 +444,15 @@ def _has(need: str, facts: Facts) -> bool:
     if need == "tls":
         return facts.scheme == "https"
     return any(word in facts.capabilities for word in need.split("|"))
+
+
+def _is_declared(rule: corpus.Rule, facts: Facts) -> bool:
+    """Whether a limit that the expectations of a rule name is known of a target."""
+    words = " ".join((*rule.passes, *rule.allows, *rule.noteds))
+    return any(
+        match[1] == "limit" and facts.limits.get(match[2]) is not None
+        for match in _DECLARED.finditer(words)
+    )
 
 
 def _texts(rule: corpus.Rule, variant: int) -> tuple[str, ...]:

@@ -7,13 +7,28 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from httpmark.harness import catalogue, expectation, runners, talks
-from httpmark.harness.model import PLANTED, Case, Facts, Family, Level, LoadPlan, Op, Requirement
+from httpmark.harness import catalogue, expectation, judge, runners, talks
+from httpmark.harness.model import (
+    PLANTED,
+    Case,
+    End,
+    Exchange,
+    Facts,
+    Family,
+    Level,
+    LoadPlan,
+    Op,
+    Outcome,
+    Requirement,
+    Word,
+)
 
 GOLDEN = Path(__file__).parent / "golden" / "slugs.json"
 
@@ -168,6 +183,53 @@ def test_a_report_is_tagged_where_the_catalogue_says(report: str, where: tuple[s
     named = [one for one in where if any(ref == one or ref.startswith(f"{one}-") for ref in tagged)]
     assert named == list(where)
     assert KNOWN.select([report])
+
+
+@pytest.mark.parametrize(
+    ("id", "limit", "size"),
+    [
+        ("field-value-8k", "field_line_bytes", 8199),
+        ("cookie-16k", "field_line_bytes", 16394),
+        ("fields-64", "fields", 64),
+        ("fields-100", "fields", 101),
+        ("field-50-times", "fields", 51),
+    ],
+)
+def test_a_declared_limit_turns_information_into_a_verdict(id: str, limit: str, size: int) -> None:
+    refused = conforming(b"HTTP/1.1 431 x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    told = {
+        most: refused(id, Facts(host="a", limits={} if most is None else {limit: most}))
+        for most in (None, size, size - 1)
+    }
+    assert told == {
+        None: (Level.INFO, Word.WARN),
+        size: (Level.CTRL, Word.FAIL),
+        size - 1: (Level.CTRL, Word.PASS),
+    }
+
+
+def conforming(answer: bytes) -> Callable[[str, Facts], tuple[Level, Word]]:
+    """How a case is judged where it draws this answer, and then a close."""
+
+    def judged(id: str, facts: Facts) -> tuple[Level, Word]:
+        [planned] = KNOWN.planned(id, facts)
+        sent = planned.case.steps[0].data
+        timeline = b"".join(
+            struct.pack("<BII", *event)
+            for event in ((1, 0, len(sent)), (2, 10, len(answer)), (3, 20, 0))
+        )
+        exchange = Exchange(
+            id, id, sent, answer, Outcome.ANSWERED, End.CLOSED, 1, 2, 3, timeline=timeline
+        )
+        return planned.level, judge.Judge().judge(planned, exchange).word
+
+    return judged
+
+
+def test_a_tunnel_that_nobody_declares_fails() -> None:
+    opened = conforming(b"HTTP/1.1 200 OK\r\n\r\n")
+    assert opened("connect-ipv6", FACTS) == (Level.SHOULD, Word.FAIL)
+    assert opened("connect", FACTS) == (Level.MUST, Word.WARN)
 
 
 def expectation_of(family: Family) -> expectation.Expectation:

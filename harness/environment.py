@@ -5,6 +5,10 @@ Neither environment variables nor host names are captured: reports get published
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import errno
+import functools
 import gzip
 import hashlib
 import importlib.metadata
@@ -13,6 +17,7 @@ import platform
 import re
 import resource
 import shutil
+import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +26,8 @@ from typing import Any
 import msgspec
 
 from httpmark.harness import binaries, runtime
-from httpmark.harness.resources import connection_room, dropped_packets, socket_slabs
+from httpmark.harness.resources import connection_room, cpu_clock, dropped_packets, socket_slabs
+from httpmark.harness.statistics import STEAL_MAX
 
 _SYSCTLS = (
     "net.core.netdev_max_backlog",
@@ -51,6 +57,12 @@ _CONFIG_WORDS = (
     "CONFIG_IRQ_TIME_ACCOUNTING", "CONFIG_PREEMPT", "CONFIG_PREEMPT_NONE",
     "CONFIG_PREEMPT_VOLUNTARY", "CONFIG_PREEMPT_DYNAMIC", "CONFIG_SCHEDSTATS",
 )  # fmt: skip
+_CGROUP_LIMITS = (
+    "memory.max", "memory.high", "cpu.max", "cpuset.cpus.effective", "pids.max",
+    "memory.limit_in_bytes", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpuset.cpus",
+)  # fmt: skip
+_COMPILER = re.compile(rb"GCC: \([^)\0]*\) [0-9.]+|clang version [0-9.]+[^\0]*")
+_OPENSSL = re.compile(rb"OpenSSL [0-9]+\.[0-9]+\.[0-9]+[^\0\n]*")
 _PRESSURE_MAX = 10.0  # percent of the last ten seconds in which somebody waited for a CPU
 _NOFILE_WANTED = 4096
 _CONNTRACK_WANTED = 65536
@@ -185,8 +197,72 @@ def _source() -> dict[str, Any]:
     return {"commit": git("rev-parse", "HEAD"), "changed": None if status is None else bool(status)}
 
 
-def _digest(path: str | None) -> str | None:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else None
+def digest(path: str | None) -> str | None:
+    """The SHA-256 of a file; None where there is none, or it may not be read."""
+    with contextlib.suppress(OSError):
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else None
+    return None
+
+
+@functools.cache
+def _built(path: str | None) -> dict[str, Any] | None:
+    """The compiler that a binary names, and the TLS and io_uring libraries it was linked with.
+
+    A binary that is linked statically holds the version of OpenSSL itself, if any.
+    """
+    if path is None:
+        return None
+    own = Path(path).read_bytes()
+    compilers = sorted({found.decode() for found in _COMPILER.findall(own)})
+    libraries = {}
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        linked = subprocess.run(
+            ["ldd", path], capture_output=True, text=True, timeout=10, check=False
+        ).stdout
+        for name, file in re.findall(r"(lib(?:ssl|crypto|uring)\S*) => (/\S+)", linked):
+            told = _OPENSSL.search(Path(file).read_bytes())
+            libraries[name] = told[0].decode() if told else Path(file).resolve().name
+    if told := _OPENSSL.search(own):
+        libraries["libcrypto, static"] = told[0].decode()
+    return {"compiler": compilers, "libraries": libraries}
+
+
+def _limits() -> dict[str, list[int]]:
+    """Soft and hard limits of a process that change what it can hold; -1 is none."""
+    names = ("MEMLOCK", "NPROC", "STACK")
+    return {
+        name.lower(): list(resource.getrlimit(getattr(resource, f"RLIMIT_{name}")))
+        for name in names
+    }
+
+
+def _cgroup_limits() -> dict[str, str]:
+    """What the cgroup that we run in ourselves allows of CPU and memory, where it says so."""
+    found = {}
+    for line in (_read("/proc/self/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        folders = [f"/sys/fs/cgroup/{one}" for one in controllers.split(",") if one] or [
+            "/sys/fs/cgroup"
+        ]
+        for folder in folders:
+            for name in _CGROUP_LIMITS:
+                value = _read(f"{folder}{path}/{name}") or _read(f"{folder}/{name}")
+                if value is not None:
+                    found[name] = value
+    return found
+
+
+def _clock_now() -> list[int]:
+    """What the processors clock at now, in kHz; empty where it is not exposed."""
+    told = [
+        _read(str(one / "cpufreq/scaling_cur_freq"))
+        for one in sorted(Path("/sys/devices/system/cpu").glob("cpu[0-9]*"))
+    ]
+    found = [int(khz) for khz in told if khz]
+    if found:
+        return found
+    text = _read("/proc/cpuinfo") or ""
+    return [round(float(mhz) * 1000) for mhz in re.findall(r"^cpu MHz\s*: ([0-9.]+)$", text, re.M)]
 
 
 def capture() -> dict[str, Any]:
@@ -210,6 +286,8 @@ def capture() -> dict[str, Any]:
         "transparent_hugepages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "cgroup": "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1",
         "nofile": list(resource.getrlimit(resource.RLIMIT_NOFILE)),
+        "limits": _limits(),
+        "cgroup_limits": _cgroup_limits(),
         "loopback_mtu": _read("/sys/class/net/lo/mtu"),
         "sysctl": {name: _sysctl(name) for name in _SYSCTLS},
     }
@@ -220,7 +298,9 @@ def capture() -> dict[str, Any]:
         "docker": runtime.docker_facts(),
         "httpmark": version(),
         "python": platform.python_version(),
-        "binaries_sha256": {name: _digest(binaries.find(name)) for name in binaries.NAMES},
+        "binaries_sha256": {name: digest(binaries.find(name)) for name in binaries.NAMES},
+        "binaries_built": {name: _built(binaries.find(name)) for name in binaries.NAMES},
+        "khz_now": _clock_now(),
         "source": _source(),
         "load_average": list(os.getloadavg()),
         "pressure_cpu": _pressure(),
@@ -237,7 +317,7 @@ def _pressure() -> float | None:
 _VOLATILE = frozenset(
     (
         "fingerprint", "load_average", "pressure_cpu", "dropped_packets", "binaries_sha256",
-        "httpmark", "python", "source", "docker",
+        "httpmark", "python", "source", "docker", "binaries_built", "khz_now", "engine",
     )
 )  # fmt: skip
 
@@ -324,7 +404,8 @@ def doctor() -> list[Check]:
     ):
         path = shutil.which(command, path=os.environ.get("PATH", "") + ":/usr/sbin")
         checks.append(Check(command, path is not None, path or f"missing: {what}", package))
-    checks += [*_connections(), _quiet(), _clock(), *_memory_figures(), _accounting(), _pmu()]
+    checks += [*_connections(), _quiet(), _steal(), _clock(), *_memory_figures()]
+    checks += [_accounting(), *_pmu()]
     return [msgspec.structs.replace(check, mend=None) if check.ok else check for check in checks]
 
 
@@ -449,15 +530,61 @@ def _accounting() -> Check:
     )
 
 
-def _pmu() -> Check:
+# perf_event_open(2): its number by machine, and the oldest form of its attributes.
+_PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
+_PERF_ATTRIBUTES = 64
+_INSTRUCTIONS = 1  # PERF_COUNT_HW_INSTRUCTIONS of PERF_TYPE_HARDWARE
+_EXCLUDES_HV = 1 << 6
+
+
+def _counting() -> int | None:
+    """The error of counting our own instructions, kernel included: 0 is none, None not known."""
+    number = _PERF_EVENT_OPEN.get(platform.machine())
+    if number is None:
+        return None
+    attributes = ctypes.create_string_buffer(
+        struct.pack("=IIQQQQQ", 0, _PERF_ATTRIBUTES, _INSTRUCTIONS, 0, 0, 0, _EXCLUDES_HV),
+        _PERF_ATTRIBUTES,
+    )
+    libc = ctypes.CDLL(None, use_errno=True)
+    opened = libc.syscall(number, attributes, 0, -1, -1, 0)
+    if opened < 0:
+        return ctypes.get_errno()
+    os.close(opened)
+    return 0
+
+
+def _pmu() -> list[Check]:
     """Hardware counters; absent in most virtual machines, and then no figure needs them."""
-    if shutil.which("perf") is None:
-        return Check("hardware counters", True, "perf not installed: instructions not counted")
-    asked = subprocess.run(
-        ["perf", "stat", "-e", "instructions", "true"],
-        capture_output=True, text=True, timeout=20, check=False,
-    )  # fmt: skip
-    counted = asked.returncode == 0 and "not supported" not in asked.stderr
+    failed = _counting()
+    paranoid = _sysctl("kernel.perf_event_paranoid") or "not told"
+    is_forbidden = failed in (errno.EPERM, errno.EACCES)
+    told = {
+        None: "not known of this kind of machine",
+        0: "instructions are counted, user and kernel",
+        errno.EPERM: "forbidden: instructions not counted",
+        errno.EACCES: "forbidden: instructions not counted",
+    }
+    return [
+        Check(
+            "hardware counters", True,
+            told.get(failed, "this machine has no PMU: instructions not counted"),
+        ),
+        Check(
+            "perf_event_paranoid", not is_forbidden, paranoid,
+            "sysctl -w kernel.perf_event_paranoid=1, or run as root",
+        ),
+    ]  # fmt: skip
+
+
+def _steal() -> Check:
+    """What the hypervisor gave to others since boot; a window with more of it is taken again."""
+    stolen, total = cpu_clock()
+    share = stolen / total if total else 0.0
     return Check(
-        "hardware counters", True, "counted" if counted else "this machine has no PMU: not counted"
+        "steal",
+        share <= STEAL_MAX,
+        f"{share:.1%} of all CPU time since boot",
+        "a machine, or an hour, with fewer neighbours; samples that lose above "
+        f"{STEAL_MAX:.0%} are redone and counted",
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 
 import msgspec
 import pytest
 
-from httpmark.harness import binaries, environment, runtime
+from httpmark.harness import binaries, environment, resources, runtime
 
 
 def test_the_fingerprint_repeats() -> None:
@@ -89,7 +90,7 @@ def test_doctor_tells_what_can_be_measured() -> None:
     for name in (
         "listen queue", "a quiet machine", "CPU frequency", "kernel memory of connections", "PSS",
         "cgroup peak", "CPU time in ns and run-queue delay", "hardware counters", "h2load",
-        "openssl",
+        "openssl", "perf_event_paranoid", "steal",
     ):  # fmt: skip
         assert name in checks, name
 
@@ -101,3 +102,60 @@ def test_a_noisy_neighbour_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "60 %" in loud.value
     monkeypatch.setattr(environment, "_pressure", lambda: 1.0)
     assert environment._quiet().ok
+
+
+@pytest.mark.parametrize(
+    ("failed", "ok", "said"),
+    [
+        (0, True, "instructions are counted"),
+        (errno.ENOENT, True, "no PMU"),
+        (errno.EACCES, False, "forbidden"),
+        (None, True, "not known"),
+    ],
+)
+def test_counters_are_asked_of_the_kernel_and_not_of_a_tool(
+    failed: int | None, ok: bool, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "_counting", lambda: failed)
+    monkeypatch.setenv("PATH", "")  # no perf there
+    counters, paranoid = environment._pmu()
+    assert said in counters.value
+    assert (counters.ok, paranoid.ok) == (True, ok)
+
+
+def test_the_kernel_answers_whether_it_counts() -> None:
+    failed = environment._counting()
+    assert failed in (None, 0) or errno.errorcode[failed] in {
+        "ENOENT", "EOPNOTSUPP", "EACCES", "EPERM", "ENODEV", "ENOSYS",
+    }  # fmt: skip
+    if not resources.has_counters():
+        assert failed != 0
+
+
+def test_steal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "cpu_clock", lambda: (5, 100))
+    stolen = environment._steal()
+    assert not stolen.ok
+    assert "5.0%" in stolen.value
+    monkeypatch.setattr(environment, "cpu_clock", lambda: (1, 100))
+    assert environment._steal().ok
+
+
+def test_binaries_tell_how_they_were_built() -> None:
+    found = environment.capture()["binaries_built"]
+    assert set(found) == set(binaries.NAMES)
+    for one in found.values():
+        assert one["compiler"]
+    assert "OpenSSL 3" in found["load"]["libraries"]["libcrypto.so.3"]
+
+
+def test_limits_are_part_of_the_fingerprint_and_the_clock_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = environment.capture()
+    assert {"memlock", "nproc", "stack"} == set(one["limits"])
+    assert isinstance(one["cgroup_limits"], dict)
+    monkeypatch.setattr(environment, "_clock_now", lambda: [1, 2])
+    assert environment.capture()["fingerprint"] == one["fingerprint"]
+    monkeypatch.setattr(environment, "_limits", lambda: {"stack": [1, 1]})
+    assert environment.capture()["fingerprint"] != one["fingerprint"]

@@ -5,11 +5,11 @@ Nothing is compared here; ``segmentation`` did, and the run holds what it found.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from httpmark.harness import delivery
+from httpmark.harness import delivery, observation, octets
 from httpmark.harness.catalogue import Catalogue
 from httpmark.harness.maps import Evidence
 from httpmark.harness.model import Deliveries, Family, Level, Run
@@ -40,6 +40,7 @@ class Side(msgspec.Struct, frozen=True):
     sent: bytes = b""
     alone: bytes | None = None
     cut: bytes | None = None
+    again: str = ""  # the line that sends it again, cut alike
 
 
 class Divided(msgspec.Struct, frozen=True):
@@ -69,15 +70,18 @@ def cuts(run: Run, known: Catalogue, evidence: Evidence | None) -> Cuts | None:
     )
     if not tallies:
         return None
+    asked = {server.name: server.again for server in run.servers}
     sides: dict[str, list[Side]] = {}
     levels: dict[str, Level] = {}
     shown = total = 0
     for tally in tallies:
         for one in tally.found.disagreements:
             total += 1
-            side = Side(tally.server, one.count, one.deliveries, one.what)
+            again = _command(one.case, tally.suite, asked[tally.server])
+            side = Side(tally.server, one.count, one.deliveries, one.what, again=again)
             if evidence is not None and shown < SHOWN_MAX and one.deliveries:
-                side = _with_octets(side, one.case, evidence)
+                gone = asked[tally.server][:1] == ("--serve",)  # nothing listens there any more
+                side = _with_octets(side, one.case, evidence, typed=not gone)
                 shown += side.cut is not None
             sides.setdefault(one.case, []).append(side)
             levels.setdefault(one.case, one.level)
@@ -91,13 +95,25 @@ def cuts(run: Run, known: Catalogue, evidence: Evidence | None) -> Cuts | None:
     )
 
 
-def _with_octets(side: Side, case: str, evidence: Evidence) -> Side:
+def _command(case: str, suite: str, again: Sequence[str]) -> str:
+    """What cuts a message in every way again."""
+    return f"{octets.command(case, suite, again, is_played=True)} --full"
+
+
+def _with_octets(side: Side, case: str, evidence: Evidence, *, typed: bool) -> Side:
     alone = list(evidence.exchanges(side.server, case=case, delivery=delivery.ONE))
     cut = list(evidence.exchanges(side.server, case=case, delivery=side.deliveries[0]))
     if not alone or not cut:
         return side
+    # By hand only where the writes are known: one write would draw the other answer.
+    known = observation.events(cut[-1].timeline)
+    by_hand = octets.by_hand(cut[-1], evidence.facts(side.server)) if typed and known else None
     return msgspec.structs.replace(
-        side, sent=cut[-1].sent, alone=alone[-1].received, cut=cut[-1].received
+        side,
+        sent=cut[-1].sent,
+        alone=alone[-1].received,
+        cut=cut[-1].received,
+        again=by_hand or side.again,
     )
 
 

@@ -24,8 +24,9 @@ from httpmark.harness.model import Exchange, Facts, Level, ServerResult, Word
 READINGS = ("rejected", "closed", "accepted", "mute", "malformed", "void")
 """The strict readings, in the order they are drawn; a map's cell holds 1 + the index."""
 
-LIGHT = ("", "1f6796", "a9cfe5", "dd5a12", "3b1238", "c79a00", "8c8c8c")
-DARK = ("", "3d84b8", "234256", "f2894e", "e9cbe4", "d9b43a", "7a7a7a")
+# Told apart without red or green, too, and off their ground: test_maps measures it.
+LIGHT = ("", "1f5c96", "1f354c", "c44d0c", "13043d", "563a00", "6e6e6e")
+DARK = ("", "3b88c0", "e4f4fb", "f5834d", "d8b8fc", "f1dd5a", "8c8c8c")
 _TOLD_FIRST = ("accepted", "mute", "malformed", "closed", "void", "rejected")
 _SENT_OCTETS_MAX = 240
 

@@ -58,7 +58,9 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class CaseRow(msgspec.Struct, frozen=True):
-    """A designed case, or a generated family, that at least one server did not pass."""
+    """A designed case, or a generated family, that at least one server did not pass, or that
+    readers of the RFC read differently.
+    """
 
     family: Family
     words: tuple[Word | None, ...]  # by server
@@ -75,6 +77,11 @@ class CaseRow(msgspec.Struct, frozen=True):
         """Whether it is more than permitted."""
         return any(told.word in _SHOWN for told in self.told)
 
+    @property
+    def passed(self) -> bool:
+        """Whether all passed: then it is told for its readings alone."""
+        return all(told.word is Word.PASS for told in self.told)
+
 
 class Row(msgspec.Struct, frozen=True):
     """A requirement: its verdict by server, and its cases that were no pass."""
@@ -84,6 +91,22 @@ class Row(msgspec.Struct, frozen=True):
     cases: tuple[CaseRow, ...]
     known: int  # how many entries show it
     left_out: int = 0  # cases that are no pass, and not told for want of room
+    contested: tuple[bool, ...] = ()  # by server: it is only warned of, for contested cases alone
+
+    @property
+    def is_contested(self) -> bool:
+        """Whether readers of the RFC differ on any of its cases that were fired."""
+        return any(case.family.contested for case in self.cases)
+
+    @property
+    def not_passed(self) -> int:
+        """How many of its cases not every server passed."""
+        return sum(not case.passed for case in self.cases) + self.left_out
+
+    @property
+    def without_octets(self) -> bool:
+        """Whether a case is told here whose octets would say more, and are not in the page."""
+        return any(same[0].shown and not same[0].sent for same in self.groups)
 
     @property
     def groups(self) -> tuple[tuple[CaseRow, ...], ...]:
@@ -135,7 +158,10 @@ def matrix(run: Run, known: Catalogue) -> Matrix | None:
                 drawn.setdefault(family.id, requirement.id)
                 cases.append(msgspec.structs.replace(case, drawn_in=first))
         cases.sort(key=lambda case: _BINDING_FIRST.index(case.family.level))
-        rows.append(Row(requirement, words, tuple(cases), len(own)))
+        contested = tuple(
+            word is Word.WARN and _only_contested(cases, at) for at, word in enumerate(words)
+        )
+        rows.append(Row(requirement, words, tuple(cases), len(own), contested=contested))
     sections: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: _place(row.requirement.clause)):
         match = _NUMBERS.search(row.requirement.clause)
@@ -148,6 +174,12 @@ def matrix(run: Run, known: Catalogue) -> Matrix | None:
     )
 
 
+def _only_contested(cases: Iterable[CaseRow], at: int) -> bool:
+    """Whether what a server is warned of is contested, all of it."""
+    warned = [case for case in cases if case.words[at] is Word.WARN]
+    return bool(warned) and all(case.family.contested for case in warned)
+
+
 def with_logs(
     made: Matrix,
     evidence: Evidence,
@@ -157,8 +189,8 @@ def with_logs(
 ) -> Matrix:
     """The same with both sides of the wire, so many octets of a page in all.
 
-    Of cases that all servers took alike the first stands for all. What binds comes first, and of
-    that what most servers fail.
+    Of cases that all servers took alike the first stands for all. Failures come before what is
+    contested, of them what binds, and of that what most servers fail.
 
     :param again: ``ServerResult.again`` by server.
     """
@@ -167,7 +199,12 @@ def with_logs(
         same[0] for _, rows in made.sections for row in rows for same in row.groups if same[0].shown
     ]
     failing.sort(
-        key=lambda case: (_BINDING_FIRST.index(case.family.level), -len(case.shown), case.family.id)
+        key=lambda case: (
+            not case.fails,
+            _BINDING_FIRST.index(case.family.level),
+            -len(case.shown),
+            case.family.id,
+        )
     )
     logged = {case.family.id: _with_logs(case, evidence, again, budget) for case in failing}
     sections = tuple(
@@ -217,7 +254,7 @@ def shortened(made: Matrix, *, octets: int) -> Matrix:
 
 def _without(row: Row, gone: set[str]) -> Row:
     cases = tuple(case for case in row.cases if case.drawn_in or case.family.id not in gone)
-    left_out = row.left_out + len(row.cases) - len(cases)
+    left_out = row.not_passed - sum(not case.passed for case in cases)
     return msgspec.structs.replace(row, cases=cases, left_out=left_out)
 
 
@@ -324,10 +361,13 @@ def _case(
     found = {server.name: _verdict(merged[server.name], family) for server in servers}
     words = tuple(one[0] if (one := found[server.name]) else None for server in servers)
     alike: dict[tuple[Word, str], list[str]] = {}
+    # Where readers differ, who passes is one of the readings.
+    tells = (*_TOLD, Word.PASS) if family.contested else _TOLD
+    shows = (*_SHOWN, Word.WARN) if family.contested else _SHOWN
     for server in servers:
         one = found[server.name]
         # That a control, which validates nothing, fails is no news.
-        if not server.control and one is not None and one[0] in _TOLD:
+        if not server.control and one is not None and one[0] in tells:
             alike.setdefault((one[0], one[1]), []).append(server.name)
     if not alike:
         return None
@@ -335,9 +375,7 @@ def _case(
     expected = next((one[2] for one in found.values() if one and one[2]), "")
     telling = {name for names in alike.values() for name in names}
     shown = tuple(
-        (name, one[3])
-        for name, one in found.items()
-        if name in telling and one and one[0] in _SHOWN
+        (name, one[3]) for name, one in found.items() if name in telling and one and one[0] in shows
     )
     return CaseRow(family, words, told, expected, shown=shown)
 

@@ -31,7 +31,7 @@ from httpmark.harness import (
     plots,
     quantities,
 )
-from httpmark.harness.model import Run, Word
+from httpmark.harness.model import Bottleneck, Run, Word
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "reports"
 
@@ -40,9 +40,11 @@ PRINCIPLE = (
     "bottleneck, and the numbers add up (Little’s law). Where a figure does not meet this, "
     "we print that instead of ranking it."
 )
+RFC = "rfc"  # the suite whose MUSTs decide who is conformant
 WINDOWS_MAX = 60  # of load, each with a line of its own
 PAGE_OCTETS_MAX = 490_000  # as far as leaving out wire logs and cases can see to it
 _LOGS_OCTETS_MIN = 30_000  # rather than these, cases that do not bind are left out
+SLOPE_BYTES_MIN = 64  # per connection: below a cache line it is none
 _STRINGS_MAX = 300  # of one environment value, in characters
 # What stays in result.json: it is bulky, or stands in a table of the page.
 _BULKY = frozenset({"histogram", "cases", "generated", "answers", "requirements", "samples"})
@@ -100,6 +102,11 @@ def embedded(run: Run) -> Markup:
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
+def _per_connection(slope: float) -> str:
+    """Bytes per connection as a large figure; a slope below the noise, or downwards, is about 0."""
+    return "about 0" if slope < SLOPE_BYTES_MIN else quantities.nanoseconds(slope)
+
+
 # --- the page -----------------------------------------------------------------------------------
 
 
@@ -128,6 +135,7 @@ def _templates() -> jinja2.Environment:
         memory=quantities.memory,
         us=quantities.microseconds,
         share=quantities.share,
+        per_connection=_per_connection,
         parts=first_screen.parts,
         octets=lambda value, limit: octets.wire(value, limit=limit),
     )
@@ -150,6 +158,17 @@ def _style(tabs: Sequence[str]) -> str:
     return f"{text}\n{rule}{{display:block}}" if tabs else text
 
 
+# One line for each stamp, at the spot.
+STAMP_WORDS = {
+    Bottleneck.SERVER: "the server’s CPUs were busy, and the generator had time left",
+    Bottleneck.CLIENT: "the generator was busy: the server may be faster",
+    Bottleneck.NETWORK: "the link, or what was lost on it, was the limit",
+    Bottleneck.NONE: "both ends were idle at times: too few requests were in flight",
+    Bottleneck.STARVED: "the machine gave the time to somebody else",
+    Bottleneck.BROKEN: "there were errors: the sample is of nothing",
+    Bottleneck.UNKNOWN: "no rule for a limit holds, or the numbers do not add up",
+}
+
 MARKS = {
     Word.PASS: "✓",
     Word.WARN: "!",
@@ -170,6 +189,12 @@ def _shown(places: Iterable[maps.Place], seen: Collection[maps.Seen]) -> list[ma
             best[place.where] = (asked, place)
     kept = {place.key for _, place in best.values()}
     return [place for place in places if place.key in kept]
+
+
+def _stamped(run: Run) -> list[Bottleneck]:
+    """The limits that the loads of a run ran into, in the order of the enumeration."""
+    found = {load.bottleneck for server in run.servers for load in server.load}
+    return [limit for limit in Bottleneck if limit in found]
 
 
 def render(run: Run, evidence: maps.Evidence | None) -> str:
@@ -235,6 +260,9 @@ def render(run: Run, evidence: maps.Evidence | None) -> str:
         in_flight=quantities.in_flight,
         windows_max=WINDOWS_MAX,
         stamps=quantities.STAMPS,
+        stamp_words=STAMP_WORDS,
+        stamped=_stamped(run),
+        rfc=RFC,
     )
     text: str = page(matrix=made)
     room = PAGE_OCTETS_MAX - len(text.encode("utf-8"))

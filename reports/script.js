@@ -4,7 +4,7 @@
 
   // Tables sort by what stands in data-v, else by their text, verdicts by how bad they are; rows
   // without a value stay last, and the heading of a group first.
-  const worst = ["fail", "unstable", "void", "warn", "pass", "n/a", "not fired"];
+  const worst = ["fail", "unstable", "void", "warn", "contested", "pass", "n/a", "not fired"];
   const value = (row, column) => {
     const cell = row.cells[column];
     const text = cell ? (cell.dataset.v ?? cell.textContent.trim()) : "";

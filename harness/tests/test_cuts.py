@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+
 import msgspec
 
-from httpmark.harness import catalogue, cuts, report
-from httpmark.harness.model import Compliance
+from httpmark.harness import catalogue, cuts, observation, report
+from httpmark.harness.model import Compliance, Exchange
 
 from .made_run import (
     BAD,
@@ -42,6 +45,50 @@ def test_without_evidence_it_is_told_all_the_same() -> None:
     assert found.left_out == 2
     assert found.divided[0].sides[0].cut is None
     assert "in 3 cuts: two@17, two@18, byte" in report.render(RUN, None)
+
+
+def test_each_says_how_to_cut_it_again() -> None:
+    asked = "http://127.0.0.1:8080/"
+    run = with_server(RUN, "go_net_http", again=(asked,))
+    found = cuts.cuts(run, KNOWN, EVIDENCE)
+    assert found is not None
+    first, second = found.divided[0].sides
+    case = designed()[0].id
+    # Writes that are not known cannot be typed: one write would draw the other answer.
+    assert first.again == f"httpmark check {asked} --suite rfc --case {case} --full"
+    assert second.again == f"httpmark check TARGET --suite rfc --case {case} --full"
+    page = report.render(run, EVIDENCE)
+    assert f'<pre class="again">{first.again}</pre>' in page
+
+
+class Timed(CompleteEvidence):
+    """The same, with the record of two writes: of 17 octets, and of the others."""
+
+    def exchanges(
+        self,
+        server: str,
+        *,
+        family: str | None = None,
+        case: str | None = None,
+        delivery: str | None = "whole",
+    ) -> Iterator[Exchange]:
+        for one in super().exchanges(server, family=family, case=case, delivery=delivery):
+            writes = ((observation.SENT, 0, 17), (observation.SENT, 5, len(one.sent) - 17))
+            timeline = b"".join(struct.pack("<BII", *write) for write in writes)
+            yield msgspec.structs.replace(one, timeline=timeline)
+
+
+def test_what_was_cut_in_two_is_typed_in_two() -> None:
+    found = cuts.cuts(RUN, KNOWN, Timed(only=OCTET_FAMILIES))
+    assert found is not None
+    again = found.divided[0].sides[0].again
+    assert again.startswith("python3 -c ")
+    assert again.count("s.sendall(") == 2
+    # Nothing listens any more where check started the server itself.
+    run = with_server(RUN, "go_net_http", again=("--serve", "./s {port}"))
+    found = cuts.cuts(run, KNOWN, Timed(only=OCTET_FAMILIES))
+    assert found is not None
+    assert found.divided[0].sides[0].again.startswith("httpmark check --serve './s {port}'")
 
 
 def test_only_a_few_stand_with_their_octets() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import itertools
+import math
 import re
 import struct
 import zlib
 from collections.abc import Iterator
 
 import msgspec
+import pytest
 
 from httpmark.harness import catalogue, maps, report
 from httpmark.harness.model import (
@@ -95,23 +98,103 @@ def test_an_octet_map_draws_each_octet_once_and_lists_it() -> None:
 
 def test_colours_of_page_and_maps_are_the_same() -> None:
     style = (report.TEMPLATES / "style.css").read_text()
-    light, _, dark = style.partition("@media (prefers-color-scheme:dark)")
+    light, _, dark = style.partition("@media screen and (prefers-color-scheme:dark)")
+    assert dark
     for sheet, palette in ((light, maps.LIGHT), (dark, maps.DARK)):
         for reading, colour in zip(maps.READINGS, palette[1:], strict=True):
             assert f"--{reading}:#{colour}" in sheet
 
 
-def test_readings_differ_in_lightness_not_only_in_hue() -> None:
-    def lightness(colour: str) -> float:
-        parts = [int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)]
-        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+Linear = tuple[float, float, float]
 
+# What the eye makes of a colour: G. M. Machado, M. M. Oliveira, L. A. F. Fernandes, "A
+# physiologically-based model for simulation of color vision deficiency" (2009), severity 1.0, in
+# linear sRGB.
+EYES = {
+    "all cones": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    "protanopia": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopia": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+}
+
+
+def linear(colour: str) -> Linear:
+    """An sRGB colour in linear light (IEC 61966-2-1)."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    r, g, b = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
+    return r, g, b
+
+
+def lab(colour: Linear) -> Linear:
+    """CIE 1976 L*a*b*, white D65."""
+    rows = (
+        (0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750),
+        (0.0193339, 0.1191920, 0.9503041),
+    )  # fmt: skip
+    x, y, z = (
+        sum(a * b for a, b in zip(row, colour, strict=True)) / white
+        for row, white in zip(rows, (0.95047, 1.0, 1.08883), strict=True)
+    )
+
+    def f(t: float) -> float:
+        return math.cbrt(t) if t > 216 / 24389 else (24389 / 27 * t + 16) / 116
+
+    return 116 * f(y) - 16, 500 * (f(x) - f(y)), 200 * (f(y) - f(z))
+
+
+def seen_by(eye: str, colour: str) -> Linear:
+    light = linear(colour)
+    r, g, b = (
+        min(max(sum(a * b for a, b in zip(row, light, strict=True)), 0.0), 1.0) for row in EYES[eye]
+    )
+    return lab((r, g, b))
+
+
+def luminance(colour: str) -> float:
+    r, g, b = linear(colour)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+def contrast(a: str, b: str) -> float:
+    """WCAG 2.2's contrast ratio."""
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def ground(name: str, *, dark: bool) -> str:
+    style = (report.TEMPLATES / "style.css").read_text()
+    found: list[str] = re.findall(rf"--{name}:#([0-9a-f]{{6}})", style)
+    return found[1 if dark else 0]
+
+
+@pytest.mark.parametrize("eye", EYES)
+@pytest.mark.parametrize("palette", [maps.LIGHT, maps.DARK], ids=["light", "dark"])
+def test_any_two_readings_are_told_apart_by_every_eye(palette: tuple[str, ...], eye: str) -> None:
+    for one, other in itertools.combinations(palette[1:], 2):
+        assert math.dist(seen_by(eye, one), seen_by(eye, other)) >= 20, (one, other)
+
+
+@pytest.mark.parametrize("palette", [maps.LIGHT, maps.DARK], ids=["light", "dark"])
+def test_readings_stand_out_from_their_ground_and_letters_from_them(
+    palette: tuple[str, ...],
+) -> None:
+    dark = palette is maps.DARK
+    for colour in palette[1:]:
+        assert contrast(colour, ground("faint", dark=dark)) >= 3, "WCAG 1.4.11"
+        assert contrast(colour, ground("paper", dark=dark)) >= 4.5, "an initial stands on it"
+
+
+def test_readings_differ_in_lightness_not_only_in_hue() -> None:
     for palette in (maps.LIGHT, maps.DARK):
-        seen = [lightness(colour) for colour in palette[1:5]]
-        for at, one in enumerate(seen):
-            for other in seen[at + 1 :]:
-                assert (max(one, other) + 0.05) / (min(one, other) + 0.05) > 1.4
+        for one, other in itertools.combinations(palette[1:5], 2):
+            assert contrast(one, other) > 1.4, (one, other)
 
 
 def test_the_logs_show_what_was_let_through_first() -> None:

@@ -176,3 +176,76 @@ def test_what_has_no_room_is_counted_and_what_binds_goes_last() -> None:
     assert told(matrix.shortened(made, octets=0)) == ({CASE.id, OTHER.id}, 0)
     assert told(matrix.shortened(made, octets=1)) == ({CASE.id}, 1)
     assert told(matrix.shortened(made, octets=10_000)) == (set(), 2)
+
+
+CONTESTED = next(f for f in KNOWN.families.values() if f.contested and not f.generated)
+
+
+class OfContested(Stored):
+    """The exchanges of a contested case."""
+
+    def exchanges(
+        self,
+        server: str,
+        *,
+        family: str | None = None,
+        case: str | None = None,
+        delivery: str | None = "whole",
+    ) -> Iterator[Exchange]:
+        if case == CONTESTED.id:
+            yield Exchange(case, case, SENT, b"HTTP/1.1 200 OK\r\n\r\n", Outcome.ANSWERED,
+                           End.OPEN, 1, 2, len(SENT))  # fmt: skip
+
+
+def of_contested(name: str, word: Word) -> ServerResult:
+    verdict = Verdict(CONTESTED.id, word, "ACC", f"as {name}", None, CONTESTED.level)
+    rows = score.requirements(
+        KNOWN.requirements, [CONTESTED], {CONTESTED.id: score.tally([verdict])}, {}
+    )
+    suite = SuiteResult(
+        score_percent=100.0, must=score.must(rows), cases={CONTESTED.id: verdict},
+        requirements={id: found for id, (_, found, _) in rows.items()},
+    )  # fmt: skip
+    return msgspec.structs.replace(
+        server(name, Word.PASS), compliance=Compliance({CONTESTED.suite: suite})
+    )
+
+
+def test_a_contested_row_is_marked_and_its_warnings_show_their_octets() -> None:
+    run = run_of(of_contested("one", Word.PASS), of_contested("other", Word.WARN))
+    made = matrix.matrix(run, KNOWN)
+    assert made is not None
+    made = matrix.with_logs(made, OfContested(), {"other": ("http://127.0.0.1:1/",)})
+    row = next(row for _, found in made.sections for row in found if row.cases)
+    assert row.is_contested
+    assert row.contested == (False, True), "a warning that is a reading, and no other"
+    [case] = row.cases
+    assert [told.word for told in case.told] == [Word.PASS, Word.WARN]
+    assert case.sent == SENT
+    assert case.again
+    page = report.render(run, OfContested())
+    assert "<td class=c>contested</td>" in page
+    assert '<span class="ct">contested</span>' in page
+    assert str(CONTESTED.contested)[:40] in page
+    assert '<li class="pass">one: as one</li><li class="warn">other: as other</li>' in page
+
+
+def test_both_readings_are_told_where_all_pass() -> None:
+    run = run_of(of_contested("one", Word.PASS), of_contested("other", Word.PASS))
+    made = matrix.matrix(run, KNOWN)
+    assert made is not None
+    row = next(row for _, found in made.sections for row in found if row.cases)
+    assert (row.not_passed, row.contested, row.is_contested) == (0, (False, False), True)
+    page = report.render(run, OfContested())
+    assert "0 of " in page
+    assert str(CONTESTED.contested)[:40] in page
+    assert f'href="#q-{row.requirement.id}"' in page, "a name leads to the readings"
+    assert "<td class=c>" not in page
+
+
+def test_a_case_without_its_octets_says_how_to_get_them() -> None:
+    page = report.render(run_of(server("bad", Word.FAIL)), None)
+    assert "<code>httpmark explain CASE</code> tells the rule" in page
+    assert "they are not in this page" not in report.render(
+        run_of(server("bad", Word.FAIL)), Stored()
+    )

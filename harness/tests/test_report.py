@@ -19,6 +19,7 @@ import pytest
 from httpmark.harness import catalogue, first_screen, quantities, report, score, scoreboard
 from httpmark.harness.model import (
     Bottleneck,
+    BytesPerConnection,
     Compliance,
     Controls,
     Cost,
@@ -42,6 +43,7 @@ from .made_run import (
     MadeEvidence,
     Manner,
     complete_run,
+    held,
     load_result,
     made_run,
     small_run,
@@ -523,6 +525,37 @@ def test_no_cost_is_no_zero() -> None:
     assert "no cost" in page
     board = scoreboard.scoreboard(run)
     assert "died in the first window" in board
+
+
+@pytest.mark.parametrize(
+    ("slope", "shown"), [(-105.8, "about 0"), (12.0, "about 0"), (64.0, "64.0"), (7239.0, "7,239")]
+)
+def test_a_slope_below_the_noise_is_no_figure(slope: float, shown: str) -> None:
+    memory = msgspec.structs.replace(
+        held(600), bytes_per_connection=BytesPerConnection(0.0, slope, 3800.0)
+    )
+    page = report.render(with_server(small_run(), "go_net_http", memory=memory), None)
+    row = re.search(r'<tr role="row" id="s2">.*?</tr>', page, re.DOTALL)
+    assert row
+    assert f'">{shown}<small> B</small> <span class="unit">per connection' in row[0]
+
+
+@pytest.mark.parametrize("limit", list(Bottleneck))
+def test_a_stamp_is_explained_at_the_spot(limit: Bottleneck) -> None:
+    run = with_server(small_run(), "go_net_http", load=(load_result(300.0, bottleneck=limit),))
+    page = report.render(run, None)
+    stamp = f'<span class="stamp b-{limit.value}" title="{report.STAMP_WORDS[limit]}">'
+    for section in ("scores", "cost"):
+        part = page[page.index(f'<section id="{section}"') :]
+        part = part[: part.index("</section>")]
+        assert part.count(stamp) >= 2, "at the figure, and in the legend"
+        assert f"</span> {report.STAMP_WORDS[limit]}</span>" in part
+
+
+def test_what_was_not_asked_of_http_is_said_where_speed_is_ranked() -> None:
+    told = "MUSTs of <code>rfc</code> not asked in this run"
+    assert small_page().count(told) == 1 + 3, "under the principle, and at each ranked server"
+    assert told not in complete_page()
 
 
 def test_littles_law_stands_at_every_window() -> None:

@@ -27,6 +27,7 @@ from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     SCHEMA_VERSION,
     Compliance,
+    Conclusion,
     HarnessError,
     NothingSelected,
     ProcessRecipe,
@@ -229,6 +230,40 @@ def failures(path: Path, known: catalogue.Catalogue) -> tuple[str, ...]:
     return chosen
 
 
+def for_terminal(result: Run) -> Run:
+    """The result without what a check never measures, which is no news."""
+    return msgspec.structs.replace(
+        result,
+        servers=tuple(msgspec.structs.replace(one, memory_reason=None) for one in result.servers),
+    )
+
+
+def _advice(target: conformance.Target) -> str:
+    """What to add where the plain request is not accepted; nothing where it is."""
+    if conformance.accepts(target):
+        return ""
+    if conformance.accepts(msgspec.structs.replace(target, path="/")):
+        return f"GET {target.path} is not accepted, GET / is: add --path /"
+    return (
+        f"GET {target.path} is not accepted: name a path that is, as --path /health, or what the "
+        "server asks for with --host or --header"
+    )
+
+
+def _score(scored: SuiteResult) -> str:
+    """A suite's score in words, with what it is of."""
+    if scored.score_percent is None:
+        return "no requirement of level MUST"
+    must = scored.must
+    if must is None:
+        return f"{scored.score_percent:.1f} %"
+    asked = sum(must.get(word, 0) for word in ("passed", "failed", "warned", "void", "unstable"))
+    return (
+        f"{scored.score_percent:.1f} % of {asked} MUSTs and controls; "
+        f"{must.get('not_applicable', 0)} more not applicable"
+    )
+
+
 class Checker:
     """Checks one target; ``last`` is the result as far as it came."""
 
@@ -281,6 +316,7 @@ class Checker:
 
     def _check(self, death: Callable[[], str | None]) -> Run:
         target = _asked(self.options, self.address, self.manifest, death)
+        advice = _advice(target)
         started = run.now()
         suites: dict[str, SuiteResult] = {}
         died: str | None = None
@@ -325,10 +361,12 @@ class Checker:
                             if died
                             else scored
                         )
+                        if advice and scored.reason and not died:
+                            suites[suite] = msgspec.structs.replace(
+                                scored, reason=f"{scored.reason}: {advice}"
+                            )
                 cutting.done(scored.deliveries)
-                percent = scored.score_percent
-                shown = "no requirement of level MUST" if percent is None else f"{percent:.1f} %"
-                self.events.done(task, scored.reason or shown)
+                self.events.done(task, suites[suite].reason or _score(scored))
             interrupted = False
         finally:
             self.last = Run(
@@ -360,5 +398,12 @@ class Checker:
                 ),
             )
             run.write(self.last, self.folder)
-            run.draw(self.folder, run.read(self.folder))
+        return self.last
+
+    def conclude(self, conclusion: Conclusion) -> Run:
+        """Keep what the gate makes of the result beside it, and draw the page."""
+        assert self.last is not None, "nothing was checked"
+        self.last = msgspec.structs.replace(self.last, conclusion=conclusion)
+        run.write(self.last, self.folder)
+        run.draw(self.folder, run.read(self.folder))
         return self.last

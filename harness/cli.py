@@ -630,15 +630,22 @@ def check_command(
                     today=datetime.datetime.now(datetime.UTC).date(),
                     signal=stop.code - 128 if isinstance(stop, run.Interrupted) else 2,
                 )  # fmt: skip
+                told = gates.conclusion(gated.run, gated.found, gated.code)
+                gated = msgspec.structs.replace(gated, run=checker.conclude(told))
                 if json_path is not None:
-                    _written(json_path, msgspec.json.encode(checker.last))
+                    _written(json_path, msgspec.json.encode(gated.run))
                 for name, file in written.items():
                     if file is not None:
                         outputs.write(file, outputs.render(name, gated))
                 if outputs_path is not None:
                     outputs.write_all(gated, outputs_path)
-    click.echo(scoreboard.scoreboard(gated.run))
-    for line in gates.spoken(gated.found, gated.code, interrupted=gated.run.interrupted):
+    click.echo(scoreboard.scoreboard(check.for_terminal(gated.run)))
+    for line in gates.spoken(
+        gated.found,
+        gated.code,
+        interrupted=gated.run.interrupted,
+        requirements=gates.not_kept(gated.run),
+    ):
         click.echo(line)
     click.echo(f"\nreport: {checker.folder / run.REPORT}")
     if os.environ.get("GITHUB_ACTIONS") == "true":

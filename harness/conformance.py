@@ -23,6 +23,7 @@ import msgspec
 
 from httpmark.harness import (
     corpus,
+    english,
     judge,
     limits_found,
     planted,
@@ -225,6 +226,8 @@ def fire(
                 catalogue, suite, target, evidence, fired,
                 progress=progress, selected=selected, quick=quick,
             )  # fmt: skip
+            if _refused(catalogue, facts, evidence, target.name):
+                return  # what programs play would only say it again
             _run(catalogue, suite, target, evidence, fired, selected=selected)
             segmentation.fire(
                 catalogue, suite, facts, evidence, target.name,
@@ -1066,7 +1069,7 @@ def _unscored(families: list[Family], cases: dict[str, Verdict]) -> str | None:
     for family in families:
         plain = cases.get(family.id) if _PLAIN in family.refs else None
         if plain is not None and plain.word not in (Word.PASS, Word.WARN):
-            return f"not scored: a plain request is not accepted ({plain.actual})"
+            return f"not scored: a plain request is not accepted ({english.came(plain.actual)})"
     return None
 
 

@@ -19,6 +19,7 @@ import msgspec
 
 from httpmark.harness import english, ways
 from httpmark.harness.model import (
+    Conclusion,
     Deliveries,
     Family,
     HarnessError,
@@ -496,9 +497,61 @@ def headline(found: Sequence[Finding], *, interrupted: bool) -> str:
     return "passed" if set(said) - {Said.NOT_APPLICABLE} else "nothing selected"
 
 
-def spoken(found: Sequence[Finding], code: int, *, interrupted: bool, width: int = 80) -> list[str]:
-    """The verdict for a terminal: what it is, and the findings that have something to say."""
+def not_kept(run: Run) -> tuple[int, int]:
+    """How many requirements that bind are not kept, of how many that were asked."""
+    counts = [
+        suite.must
+        for server in run.servers
+        if not server.control
+        for suite in server.compliance.suites.values()
+        if suite.must is not None
+    ]
+    asked = ("passed", "failed", "warned", "void", "unstable")
+    return (
+        sum(must.get("failed", 0) for must in counts),
+        sum(must.get(word, 0) for must in counts for word in asked),
+    )
+
+
+def conclusion(run: Run, found: Sequence[Finding], code: int) -> Conclusion:
+    """The verdict in words: requirements first, then the cases that show them."""
+    word = headline(found, interrupted=run.interrupted)
+    failed, asked = not_kept(run)
+    said = tally(found)
+    gating = said.get(Said.FAILED, 0)
+    why = ""
+    if failed:
+        why = f": {failed:,} of {asked:,} MUSTs and controls are not kept"
+    elif code == FAILED:
+        why = f": {gating:,} {'finding gates' if gating == 1 else 'findings gate'}"
+    elif asked and code == PASSED:
+        why = f": {asked:,} MUSTs and controls were asked for"
+    if Said.UNUSABLE in said:
+        why = f": {next(one.message for one in found if one.said is Said.UNUSABLE)}"
+    told = ", ".join(f"{number:,} {one.value}" for one, number in said.items())
+    return Conclusion(
+        exit_code=code,
+        headline=f"{word.upper() if code == FAILED else word.capitalize()}{why} (exit code {code})",
+        counts=f"cases and checks: {told}" if told else "nothing was judged",
+    )
+
+
+def spoken(
+    found: Sequence[Finding],
+    code: int,
+    *,
+    interrupted: bool,
+    requirements: tuple[int, int] = (0, 0),
+    width: int = 80,
+) -> list[str]:
+    """The verdict for a terminal: what it is, and the findings that have something to say.
+
+    :param requirements: :func:`not_kept` of the run.
+    """
     counts = ", ".join(f"{number:,} {word.value}" for word, number in tally(found).items())
+    failed, asked = requirements
+    if asked and counts:
+        counts = f"{failed:,} of {asked:,} MUSTs and controls not kept; cases and checks: {counts}"
     head = f"GATE {headline(found, interrupted=interrupted)}, exit code {code}"
     lines = textwrap.wrap(
         _plain(f"{head}: {counts}" if counts else head), width, subsequent_indent="  "

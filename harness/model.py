@@ -744,6 +744,8 @@ class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
     version_reason: str | None = None
     runtime: str | None
     image_digest: str | None = None
+    command: tuple[str, ...] | None = None  # how it was started under load, else for the suites
+    binary_sha256: str | None = None  # of its first process
     control: bool = False
     unavailable: str | None = None
     died: str | None = None
@@ -754,6 +756,14 @@ class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
     # How ``httpmark check`` is asked the same of it: the target, or --serve and its command, and
     # the options that say what is sent and where. Values of field lines are masked.
     again: tuple[str, ...] = ()
+
+
+class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
+    """What a gate made of a run, in words for people."""
+
+    exit_code: int
+    headline: str
+    counts: str  # of cases
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -774,3 +784,4 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[ServerResult, ...]
     notes: tuple[str, ...] = ()
     paired: tuple[PairedRatio, ...] = ()
+    conclusion: Conclusion | None = None  # of the gate of ``check``; None where nothing gates

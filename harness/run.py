@@ -134,6 +134,9 @@ class _Entry(msgspec.Struct, kw_only=True):
     died: str | None = None
     version: str | None = None
     image_digest: str | None = None
+    # How it was started and what was executed, under load where it was; and by which start.
+    program: tuple[tuple[str, ...], str | None] | None = None
+    program_of_suites: bool = True
     suites: dict[str, SuiteResult] = {}
     memory: list[Memory] = []
     standing: standing.Standing | None = None  # it runs already: never started, never stopped
@@ -224,7 +227,9 @@ def rejudge(path: Path) -> Run:
             }
             judged.append(msgspec.structs.replace(entry, compliance=Compliance(suites)))
     return ranked(
-        msgspec.structs.replace(run, servers=tuple(judged), catalogue_version=known.version)
+        msgspec.structs.replace(
+            run, servers=tuple(judged), catalogue_version=known.version, conclusion=None
+        )
     )
 
 
@@ -313,6 +318,8 @@ class Runner:
         self.tls: Tls | None = None
         self.folder = folder(options.out)
         self.environment = environment.capture()
+        if options.profiles:
+            self.environment["engine"] = engines.identity(self.engine)
 
     def _plans(self) -> tuple[list[LoadPlan], dict[str, str], list[str]]:
         """The plans as this machine can carry them, what was cut of which, what the engine cannot.
@@ -479,6 +486,9 @@ class Runner:
         try:
             entry.version = running.version or entry.version
             entry.image_digest = running.image_digest
+            if entry.program is None or (entry.program_of_suites and not for_suites):
+                entry.program = resources.program(running.pids())
+                entry.program_of_suites = for_suites
             yield running
         finally:
             running.stop()
@@ -681,6 +691,8 @@ class Runner:
                     version=entry.version or entry.server.version or None,
                     runtime=entry.runtime,
                     image_digest=entry.image_digest,
+                    command=entry.program[0] if entry.program else None,
+                    binary_sha256=entry.program[1] if entry.program else None,
                     control=entry.server.control,
                     unavailable=entry.unavailable,
                     died=entry.died,

@@ -28,7 +28,7 @@ class Said:
     def done(self, name: str, result: str) -> None: ...
 
 
-def test_a_selection_without_a_must_has_no_score_and_is_judged(tmp_path: Path) -> None:
+def test_a_selection_without_a_must_is_judged(tmp_path: Path) -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
         options = check.Options(
             target=f"127.0.0.1:{peer.port}", suites=("resilience",), cases=("ROB-07",),
@@ -36,7 +36,6 @@ def test_a_selection_without_a_must_has_no_score_and_is_judged(tmp_path: Path) -
         )  # fmt: skip
         result = check.Checker(options, Said()).check()
     found = result.servers[0].compliance.suites["resilience"]
-    assert found.score_percent is None
     assert found.cases["markup-in-every-place"].word is Word.PASS
 
 
@@ -206,3 +205,58 @@ def test_a_suite_says_the_same_over_every_transport(
     assert len(over_tcp) > 100
     assert found.keys() == over_tcp.keys()
     assert {id for id in found if found[id] != over_tcp[id]} == OTHERWISE[transport]
+
+
+def at_root(connection: socket.socket) -> None:
+    """Has a front page and nothing else."""
+    while request := peers.head(connection):
+        connection.sendall(peers.OK if request.startswith(b"GET / ") else peers.NOT_FOUND)
+
+
+@pytest.mark.parametrize(
+    ("handler", "advice"),
+    [
+        (at_root, "GET /hello is not accepted, GET / is: add --path /"),
+        (peers.answering(peers.NOT_FOUND), "name a path that is, as --path /health"),
+    ],
+)
+def test_who_has_no_such_path_is_told_what_to_add(
+    tmp_path: Path, handler: peers.Handler, advice: str
+) -> None:
+    with peers.peer(handler) as peer:
+        options = check.Options(
+            target=f"127.0.0.1:{peer.port}", suites=("rfc", "resilience"), quick=True,
+            cases=("BASE-01", "PIPE-11", "reset-anywhere"), out=tmp_path / "run",
+        )  # fmt: skip
+        checker = check.Checker(options, Said())
+        result = checker.check()
+    suite = result.servers[0].compliance.suites["rfc"]
+    assert suite.reason is not None
+    assert suite.reason.startswith("not scored: a plain request is not accepted (404")
+    assert suite.reason.endswith(advice) or advice in suite.reason
+    told = gates.findings(result, families=checker.catalogue.families)
+    assert not any("does not answer" in one.message for one in told), "a 404 is an answer"
+    assert " is not ACC" not in suite.reason
+
+
+def test_who_is_accepted_is_told_nothing_more(tmp_path: Path) -> None:
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        said: list[str] = []
+
+        class Heard(Said):
+            def done(self, name: str, result: str) -> None:
+                said.append(result)
+
+        options = check.Options(
+            target=f"127.0.0.1:{peer.port}", suites=("rfc",), cases=("BASE-01", "CL-01"),
+            out=tmp_path / "run",
+        )  # fmt: skip
+        checker = check.Checker(options, Heard())
+        result = checker.check()
+        gate = gates.conclusion(result, gates.findings(result), 0)
+        checker.conclude(gate)
+    assert len(said) == 1
+    assert re.fullmatch(r"[\d.]+ % of \d+ MUSTs and controls; \d+ more not applicable", said[0])
+    assert gate.headline in (tmp_path / "run" / "report.html").read_text()
+    assert "memory_reason" in (tmp_path / "run" / "result.json").read_text()
+    assert check.for_terminal(result).servers[0].memory_reason is None

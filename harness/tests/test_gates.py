@@ -11,6 +11,7 @@ from httpmark.harness import catalogue, gates, github
 from httpmark.harness.gates import Finding, Gate, Said
 from httpmark.harness.model import (
     Compliance,
+    Conclusion,
     Controls,
     Deliveries,
     Disagreement,
@@ -259,6 +260,51 @@ def test_a_failure_says_its_title_and_then_what_was_wanted_in_plain_words() -> N
         "    connection closed",
     ]
     assert "in the catalogue's words: R400C; allowed: 501" in finding.details
+
+
+def test_requirements_and_cases_are_counted_apart() -> None:
+    must = {"passed": 39, "failed": 23, "warned": 0, "void": 0, "unstable": 0, "not_applicable": 9}
+    verdict = Verdict("length-two", Word.FAIL, "R400", "200; closed", level=Level.MUST)
+    suite = SuiteResult(score_percent=62.9, must=must, cases={"length-two": verdict})
+    run = run_of("reference", compliance=Compliance({"rfc": suite}))
+    found = gates.findings(run)
+    code = gates.exit_code(run, found)
+    assert gates.conclusion(run, found, code) == Conclusion(
+        exit_code=1,
+        headline="FAILED: 23 of 62 MUSTs and controls are not kept (exit code 1)",
+        counts="cases and checks: 1 failed",
+    )
+    lines = gates.spoken(found, code, interrupted=False, requirements=gates.not_kept(run))
+    assert lines[:2] == [
+        "GATE failed, exit code 1: 23 of 62 MUSTs and controls not kept; cases and",
+        "  checks: 1 failed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "headline"),
+    [
+        ({}, "Passed: 62 MUSTs and controls were asked for (exit code 0)"),
+        ({"interrupted": True}, "Interrupted, gates not evaluated (exit code 130)"),
+    ],
+)
+def test_what_passes_says_so(changes: dict[str, object], headline: str) -> None:
+    must = {"passed": 60, "failed": 0, "warned": 2, "void": 0, "unstable": 0, "not_applicable": 9}
+    verdict = Verdict("length-two", Word.PASS, "R400", "400; closed", level=Level.MUST)
+    suite = SuiteResult(score_percent=100.0, must=must, cases={"length-two": verdict})
+    run = run_of("reference", compliance=Compliance({"rfc": suite}))
+    run = msgspec.structs.replace(run, **changes)
+    found = gates.findings(run)
+    assert gates.conclusion(run, found, gates.exit_code(run, found)).headline == headline
+
+
+def test_a_page_without_a_verdict_says_why() -> None:
+    run = run_of("reference", compliance=Compliance({"rfc": SuiteResult(
+        score_percent=None, reason="not scored: a plain request is not accepted")}))  # fmt: skip
+    found = gates.findings(run)
+    assert gates.conclusion(run, found, 3).headline == (
+        "Could not be judged: not scored: a plain request is not accepted (exit code 3)"
+    )
 
 
 _counts = st.integers(0, 400)

@@ -7,6 +7,7 @@ What an engine cannot measure is None with the reason: wrk's latency at depth ab
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import ipaddress
 import os
 import re
@@ -389,7 +390,7 @@ class _Foreign:
         found = shutil.which(wanted)
         if found is None:
             raise Unusable(f"{wanted} is not to be found: {self.package}")
-        self._executable = found
+        self.executable = found
 
     def cannot(self, plan: LoadPlan) -> str | None:
         """What none of them can, as their documentation has it (load.md 2)."""
@@ -419,7 +420,7 @@ class _Foreign:
     ) -> tuple[str, str, int, Accounts]:
         """Standard output, what it said where it failed, its own CPU ns, the target's accounts."""
         close = _open_books(target.pids)
-        command = [self._executable, *words]
+        command = [self.executable, *words]
         code, out, errors, used = _run(command, timeout_s=timeout_s, cpus=cpus, env=env)
         said = errors or out.strip() or f"exit code {code}"
         return out, said, round(used * 1e9), close()
@@ -432,7 +433,7 @@ class Wrk(_Foreign):
     package = "apt-get install wrk"
 
     def version(self) -> str:
-        return _first_words(self._executable, "-v", count=2)
+        return _first_words(self.executable, "-v", count=2)
 
     def cannot(self, plan: LoadPlan) -> str | None:
         if plan.mode is LoadMode.OPEN:
@@ -469,7 +470,7 @@ class Wrk2(_Foreign):
     package = "it is in no package registry; build it and name the binary with --wrk2 PATH"
 
     def version(self) -> str:
-        return _first_words(self._executable, "-v", count=2)
+        return _first_words(self.executable, "-v", count=2)
 
     def cannot(self, plan: LoadPlan) -> str | None:
         if plan.mode is not LoadMode.OPEN:
@@ -502,7 +503,7 @@ class H2load(_Foreign):
     package = "apt-get install nghttp2-client"
 
     def version(self) -> str:
-        return _first_words(self._executable, "--version", count=2)
+        return _first_words(self.executable, "--version", count=2)
 
     def cannot(self, plan: LoadPlan) -> str | None:
         if plan.mode is LoadMode.OPEN:
@@ -529,10 +530,23 @@ class H2load(_Foreign):
         return parse_h2load(out, failure=said, plan=plan, client_cpu_ns=used, accounts=accounts)
 
 
+def identity(engine: Engine) -> dict[str, str | None]:
+    """Which generator laid the load on: its name, its own word of its version, its SHA-256."""
+    path = binaries.find("load") if isinstance(engine, Native) else None
+    if isinstance(engine, _Foreign):
+        path = engine.executable
+    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else None
+    return {"name": engine.name, "version": engine.version() or None, "sha256": digest}
+
+
 def _first_words(executable: str, option: str, *, count: int) -> str:
-    asked = subprocess.run(
-        [executable, option], capture_output=True, text=True, timeout=10, check=False
-    )
+    """The first words a program says of itself; none where it says nothing in good time."""
+    try:
+        asked = subprocess.run(
+            [executable, option], capture_output=True, text=True, timeout=5, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
     return " ".join((asked.stdout + asked.stderr).split()[:count])
 
 

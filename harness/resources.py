@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import os
 import re
 import resource
@@ -168,6 +169,25 @@ def memory(pids: Iterable[int], *, cgroup: str | None = None) -> Memory | None:
         processes=processes,
         reason="bytes per connection: not measured by this profile",
     )
+
+
+def program(pids: Iterable[int]) -> tuple[tuple[str, ...], str | None] | None:
+    """The command line of the first process that lives, and the SHA-256 of what it executes.
+
+    None where none lives or may be seen. The folder of whoever runs this is written as ``~``.
+    """
+    home = os.path.expanduser("~")
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            words = (_PROC / str(pid) / "cmdline").read_bytes().decode("utf-8", "replace")
+            if not words:
+                continue  # a zombie has none
+            told = (word.replace(home, "~") if home != "/" else word for word in words.split("\0"))
+            digest = None
+            with contextlib.suppress(OSError), (_PROC / str(pid) / "exe").open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return tuple(told)[:-1], digest
+    return None
 
 
 def reset_peak(pids: Iterable[int]) -> bool:

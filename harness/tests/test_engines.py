@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import hashlib
 import json
 import math
 import os
@@ -659,3 +660,14 @@ def test_histograms_are_those_of_the_hdrhistogram_package() -> None:
             theirs = histogram.get_value_at_percentile(100 * rank / total) / 1000
             assert figures[key] == pytest.approx(theirs, rel=0.002), (name, key)
         assert figures["mean"] == pytest.approx(histogram.get_mean_value() / 1000, rel=0.002)
+
+
+def test_an_engine_says_what_it_is(tmp_path: Path) -> None:
+    script = tmp_path / "wrk2"
+    script.write_text("#!/bin/sh\necho wrk 4.0.0 [epoll] Copyright\n")
+    script.chmod(0o755)
+    found = engines.identity(engines.Wrk2(str(script)))
+    assert (found["name"], found["version"]) == ("wrk2", "wrk 4.0.0")
+    assert found["sha256"] == hashlib.sha256(script.read_bytes()).hexdigest()
+    script.write_text("#!/bin/sh\nexit 0\n")
+    assert engines.identity(engines.Wrk2(str(script)))["version"] is None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -219,3 +221,17 @@ def test_idle_time_grows_no_faster_than_the_clock() -> None:
     assert after is not None
     assert 0 <= after - before <= time.monotonic_ns() - began + 20_000_000
     assert resources.idle_ns([4096]) is None
+
+
+def test_a_program_is_what_its_process_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", os.getcwd())
+    words = ["cat", os.path.join(os.getcwd(), "x"), "-"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        found = resources.program([process.pid])
+        process.communicate()
+    assert found is not None
+    assert found[0] == ("cat", "~/x", "-")
+    path = shutil.which("cat")
+    assert path is not None
+    assert found[1] == hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    assert resources.program([process.pid]) is None

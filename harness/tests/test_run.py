@@ -82,6 +82,21 @@ def test_every_server_has_scores_costs_and_memory(finished: Path) -> None:
         assert server.memory.connections_held >= 512
 
 
+def test_what_ran_is_known(finished: Path) -> None:
+    result = run.read(finished)
+    engine = result.environment["engine"]
+    assert engine["name"] == "native"
+    assert engine["sha256"] == result.environment["binaries_sha256"]["load"]
+    for server in result.servers:
+        assert server.command
+        assert server.binary_sha256
+        assert len(server.binary_sha256) == 64
+    reference = next(server for server in result.servers if server.name == "reference")
+    assert reference.binary_sha256 == result.environment["binaries_sha256"]["server"]
+    assert reference.command is not None
+    assert "--workers" in reference.command
+
+
 def test_a_control_is_never_ranked(finished: Path) -> None:
     null = next(server for server in run.read(finished).servers if server.name == "null")
     assert null.control

@@ -226,7 +226,14 @@ def test_idle_time_grows_no_faster_than_the_clock() -> None:
 def test_a_program_is_what_its_process_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", os.getcwd())
     words = ["cat", os.path.join(os.getcwd(), "x"), "-"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("it runs\n")
+        process.stdin.flush()
+        process.stdout.readline()
         found = resources.program([process.pid])
         process.communicate()
     assert found is not None

@@ -252,9 +252,10 @@ def _advice(target: conformance.Target) -> str:
 
 def _score(scored: SuiteResult) -> str:
     """A suite's score in words, with what it is of."""
-    if scored.score_percent is None:
-        return "no requirement of level MUST"
     must = scored.must
+    if scored.score_percent is None:
+        idle = (must or {}).get("not_applicable", 0)
+        return f"none of {idle} MUSTs and controls applicable" if idle else "no MUST was asked for"
     if must is None:
         return f"{scored.score_percent:.1f} %"
     asked = sum(must.get(word, 0) for word in ("passed", "failed", "warned", "void", "unstable"))

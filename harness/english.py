@@ -61,6 +61,7 @@ _STATUS_DEMAND = "status "
 _OWN = re.compile(r"(talk|views)\.([a-z0-9_]+)")
 _UNDERSTOOD = "understood "
 _SHOWN_CHARACTERS = 40
+_STATUSES_SHOWN = 6  # or ranges of them
 
 
 def wanted(expected: str) -> str:
@@ -130,7 +131,7 @@ def _word(word: str) -> str:
     if own[1] == "views":
         return f"what its program looks for: {own[2].replace('_', ' ')}"
     said = (talks.TALKS[own[2]].__doc__ or "").partition("\n")[0].partition(";")[0].rstrip(".")
-    return f"this: {said}" if said else own[2].replace("_", " ")
+    return said or own[2].replace("_", " ")
 
 
 def _statuses(words: str) -> str:
@@ -145,6 +146,8 @@ def _statuses(words: str) -> str:
     told = [
         piece for run in ranges for piece in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else run)
     ]
+    if len(told) > _STATUSES_SHOWN:
+        told[_STATUSES_SHOWN - 1 : -1] = ["..."]
     return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} or {told[-1]}"
 
 

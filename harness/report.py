@@ -24,6 +24,7 @@ from httpmark.harness import (
     agreement,
     catalogue,
     cuts,
+    english,
     first_screen,
     maps,
     matrix,
@@ -137,6 +138,8 @@ def _templates() -> jinja2.Environment:
         share=quantities.share,
         per_connection=_per_connection,
         parts=first_screen.parts,
+        wanted=english.wanted,
+        came=english.came,
         octets=lambda value, limit: octets.wire(value, limit=limit),
     )
     return environment

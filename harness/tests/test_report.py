@@ -21,6 +21,7 @@ from httpmark.harness.model import (
     Bottleneck,
     BytesPerConnection,
     Compliance,
+    Conclusion,
     Controls,
     Cost,
     Difference,
@@ -591,3 +592,26 @@ def test_a_run_without_suites_or_without_load_is_drawn_all_the_same() -> None:
     assert "No load was part of this run." in " ".join(reader.text)
     assert scoreboard.scoreboard(bare)
     assert read(report.render(msgspec.structs.replace(bare, servers=()), None)).wrong == []
+
+
+def test_a_check_begins_with_its_verdict_and_reads_plain() -> None:
+    run = made_run(("go_net_http",))
+    server = msgspec.structs.replace(
+        run.servers[0], title="http://127.0.0.1:1/", language="", version=None, runtime="address",
+        again=("http://127.0.0.1:1/",),
+    )  # fmt: skip
+    headline = "FAILED: 23 of 62 MUSTs and controls are not kept (exit code 1)"
+    told = Conclusion(exit_code=1, headline=headline, counts="cases and checks: 114 failed")
+    page = report.render(msgspec.structs.replace(run, servers=(server,), conclusion=told), None)
+    body = page[page.index("<header>") :]
+    assert f"<h1>{headline}</h1>" in body
+    assert "cases and checks: 114 failed" in body
+    assert "version unknown" not in body[: body.index("</table>")]
+
+
+def test_what_was_asked_for_and_what_came_are_plain_words() -> None:
+    page = report.render(complete_run(), CompleteEvidence())
+    asked = re.findall(r"asked for: ([^<]*)", page)
+    assert asked
+    assert not [text for text in asked if re.search(r"\b(ACC|REJ|R400C?|EITHER)\b", text)]
+    assert not re.search(r"\([0-9]{3} is not [A-Z]", page)

@@ -125,8 +125,9 @@ class Browser:
         scripts: bool = True,
         scheme: str = "light",
         medium: str = "screen",
+        fragment: str = "",
     ) -> Page:
-        """A page of its own, loaded."""
+        """A page of its own, loaded, at a fragment of it."""
         target = self.command("Target.createTarget", url="about:blank")["targetId"]
         session = self.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)
@@ -142,7 +143,9 @@ class Browser:
             media=medium,
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
-        page.command("Page.navigate", url=file.as_uri())
+        page.command(
+            "Page.navigate", url=f"{file.as_uri()}#{fragment}" if fragment else file.as_uri()
+        )
         self.wait_for("Page.loadEventFired", session)
         return page
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 
 from httpmark.harness import maps, report
 
+from . import rogue
 from .browser import Browser, Page
 from .made_run import (
     OCTET_FAMILIES,
@@ -23,6 +27,7 @@ from .made_run import (
     made_run,
     with_server,
 )
+from .test_manners import run as command
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -465,12 +470,117 @@ def test_on_a_phone_every_figure_of_the_first_screen_is_within_it(
     assert [item for item in outside if 'class="unseen"' not in item] == []
 
 
+A4_PX = 703  # 210 mm less the margins, at 96 dpi
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_paper_is_white_and_holds_the_page_as_a_desk_does(
+    browser: Browser, complete: Path, scheme: str
+) -> None:
+    page = browser.open(complete, medium="print", width=A4_PX, scheme=scheme)
+    style = "getComputedStyle(document.documentElement)"
+    assert page.look(f"{style}.getPropertyValue('--paper')") == "#fff"
+    assert page.look(f"{style}.getPropertyValue('--rejected')") == f"#{maps.LIGHT[1]}"
+    assert page.look("getComputedStyle(document.body).color") == "rgb(29, 28, 26)"
+    assert shown(page, ".scores thead"), "no layout of a phone"
+    outside = page.look(
+        "[...document.querySelectorAll('.scores *, .matrix *, .forest *')].filter(e =>"
+        f" e.getBoundingClientRect().right > {A4_PX} + 1).map(e => e.outerHTML)"
+    )
+    assert [item for item in outside if 'class="unseen"' not in item] == []
+    picture = page.look("document.querySelector('[data-pairs] img').currentSrc")
+    assert picture == page.look("document.querySelector('[data-pairs] img').src"), "the light one"
+
+
+def test_on_paper_nothing_is_folded_away(browser: Browser, complete: Path) -> None:
+    page = browser.open(complete, medium="print", width=A4_PX)
+    assert page.look("document.querySelectorAll('details[open]').length") == 0
+    for inside in ("details.req article", "details.cut article", "details .windows"):
+        assert shown(page, inside), inside
+    page = browser.open(complete)
+    assert not shown(page, "details.req article")
+
+
 def test_on_paper_all_families_are_there(browser: Browser, drawn: Path) -> None:
     page = browser.open(drawn, medium="print")
     for family in maps.FAMILIES:
         assert shown(page, f".p-{family.id}")
     assert not shown(page, "label[for=t-path_byte]")
     assert page.command("Page.printToPDF")["data"]
+
+
+# --- a run that was fired -----------------------------------------------------------------------
+
+FIRED = (
+    "get-plain", "host-missing", "content-length-plus-sign", "content-length-octal-prefix",
+    "leading-empty-line",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def fired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The page that a check of a server with a bug leaves; the server goes on."""
+    folder = tmp_path_factory.mktemp("fired")
+    server = subprocess.Popen(
+        [sys.executable, rogue.__file__, "--bug", "B34"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stdout is not None
+        port = re.findall(r"\d+", server.stdout.readline())[-1]
+        cases = [word for case in FIRED for word in ("--case", case)]
+        code, out, errors = command(
+            "check", f"http://127.0.0.1:{port}/", "--suite", "rfc", *cases, "--out", "r", cwd=folder
+        )
+        assert code == 1, out + errors
+        yield folder / "r" / "report.html"
+    finally:
+        server.kill()
+        server.communicate()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_page_of_a_real_check_leads_to_the_octets_that_failed(
+    browser: Browser, fired: Path, scripts: bool
+) -> None:
+    page = browser.open(fired, scripts=scripts)
+    assert troubles(page) == []
+    failed = "document.querySelector('.matrix td.f').parentElement"
+    target = page.look(f"{failed}.querySelector('a').hash.slice(1)")
+    opened = f"details.req:has(#{target})"
+    assert not shown(page, f"{opened} article")
+    page.click(f".matrix a[href='#{target}']")
+    assert shown(page, f"{opened} article"), "by a click"
+    text = page.look(f"document.querySelector('{opened}').innerText")
+    assert "content-length-plus-sign" in text
+    assert "Content-Length: +" in text
+    assert "HTTP/1.1 200 OK" in text
+    line = page.look(f"document.querySelector('{opened} pre.again').textContent")
+    again = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert "HTTP/1.1 200 OK" in again.stdout, f"the line to be copied draws the same: {line}"
+    page.click(f"{opened} summary")
+    assert not shown(page, f"{opened} article")
+    linked = browser.open(fired, scripts=scripts, fragment=target)
+    assert shown(linked, f"{opened} article"), "by a link from elsewhere"
+
+
+def test_the_page_of_a_real_check_sorts_and_filters(browser: Browser, fired: Path) -> None:
+    page = browser.open(fired)
+    page.click(".matrix thead th:nth-child(3) button")
+    order = ["fail", "unstable", "void", "warn", "contested", "pass", "n/a", "not fired"]
+    sections = matrix_column(page, 2)
+    assert "fail" in [word for section in sections for word in section]
+    for section in sections:
+        assert section == sorted(section, key=order.index)
+    page.look("document.querySelector('#requirements .filter').focus()")
+    page.type("fail plus-sign")
+    words = [word for section in matrix_column(page, 2) for word in section]
+    assert words
+    assert set(words) == {"fail"}
+    clear(page, "#requirements .filter")
+    assert matrix_column(page, 2) == sections
+    assert troubles(page) == []
 
 
 # --- accessibility ------------------------------------------------------------------------------
@@ -528,7 +638,10 @@ _CONTRAST = """
     if (element.closest('script,style,.unseen,.quiet,.skip')) continue;
     const style = getComputedStyle(element);
     const colour = element.closest('svg') ? style.fill : style.color;
-    const a = light(parse(colour)), b = light(ground(element));
+    // An initial stands on the piece of a bar that is drawn before it.
+    const under = element.matches('.initial')
+      ? parse(getComputedStyle(element.previousElementSibling).fill) : ground(element);
+    const a = light(parse(colour)), b = light(under);
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     const key = element.tagName + '.' + (element.getAttribute('class') || '');
     if (!seen.has(key) || seen.get(key) > ratio) seen.set(key, ratio);

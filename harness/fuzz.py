@@ -141,15 +141,16 @@ class Searcher:
             return None  # a server may refuse the name of another
         case, exchange = self.play(octets)
         seen = observation.sight(case, exchange)
+        broken = None if last.valid else leniency.broken(octets)
         told = (
             self._of_valid(octets, last, seen)
-            if last.valid
-            else self._of_broken(octets, last.broken, seen)
+            if broken is None
+            else self._of_broken(octets, broken, seen)
         )
         if told is None:
             return None
         kind, about, actual = told
-        part = "valid" if last.valid else _part(last)
+        part = "valid" if broken is None else leniency.part(broken)
         return Find(kind, part, octets, actual, about)
 
     def _of_valid(
@@ -174,14 +175,16 @@ class Searcher:
         return (Kind.OUT_OF_SYNC, shape, actual) if _out_of_sync(seen) else None
 
     def _of_broken(
-        self, octets: bytes, broken: Broken | None, seen: observation.Sight
+        self, octets: bytes, broken: Broken, seen: observation.Sight
     ) -> tuple[Kind, frozenset[str], str] | None:
-        about, actual = frozenset(() if broken is None else (str(broken),)), _described(seen)
+        about, actual = frozenset({str(broken)}), _described(seen)
         if seen.fault is not None:
             return Kind.MALFORMED, about, actual
         if seen.outcome is Outcome.HUNG:
             # Without the end of its header section a message may be mended by what follows.
-            waits = broken in leniency.MAY_WAIT or b"\r\n\r\n" not in octets
+            first = request_reader.read(octets).requests[0].broken
+            waits = not leniency.MAY_WAIT.isdisjoint({first, broken})
+            waits = waits or b"\r\n\r\n" not in octets
             return None if waits else (Kind.HUNG, about, actual)
         if not seen.answers or not 200 <= seen.answers[0].response.status < 300:
             return None
@@ -277,12 +280,6 @@ def _shape(octets: bytes, request: request_reader.Request) -> frozenset[str]:
 def _out_of_sync(seen: observation.Sight) -> bool:
     in_sync = len(seen.after) == 1 and 200 <= seen.after[0].response.status < 300
     return seen.canary_sent and not seen.closed and not in_sync
-
-
-def _part(request: request_reader.Request) -> str:
-    if not request.line_valid:
-        return "request line"
-    return "field section" if not request.fields else "content"
 
 
 def _described(seen: observation.Sight) -> str:
@@ -381,6 +378,9 @@ def agreement(
     for tried in _examples(octets(first), seed=seed):
         if time.monotonic() > end:
             break
+        read = request_reader.read(tried)
+        if not read.requests or (read.requests[-1].valid and not read.requests[-1].whole):
+            continue  # all wait for the rest of it, and that for a second each
         sent += 1
         made = {name: one.answer(tried) for name, one in searchers.items()}
         names = list(made)

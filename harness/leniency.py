@@ -73,10 +73,32 @@ class Tolerance(msgspec.Struct, frozen=True):
     allows: tuple[str, ...] = ()
 
 
+def broken(octets: bytes) -> Broken | None:
+    """What a message breaks; where it may be taken for one that breaks something else, that."""
+    return _taken(octets)[2]
+
+
 def rule(octets: bytes) -> Rule | None:
-    """The rule that a message breaks; where it may be taken for one that breaks another, that."""
-    _, _, broken = _taken(octets)
-    return None if broken is None else RULES[broken]
+    """The rule of that."""
+    found = broken(octets)
+    return None if found is None else RULES[found]
+
+
+_LINE = frozenset(
+    {Broken.EMPTY_LINE, Broken.LINE, Broken.METHOD, Broken.TARGET, Broken.AUTHORITY,
+     Broken.VERSION, Broken.MAJOR}
+)  # fmt: skip
+_CONTENT = frozenset(
+    {Broken.CONNECT, Broken.BOTH, Broken.OLD, Broken.CODING, Broken.CODINGS, Broken.LENGTHS,
+     Broken.LENGTH, Broken.HUGE, Broken.SIZE, Broken.CHUNK_CR, Broken.DATA_END, Broken.TRAILER}
+)  # fmt: skip
+
+
+def part(what: Broken) -> str:
+    """The part of a message in which that is: request line, field section or content."""
+    if what in _LINE:
+        return "request line"
+    return "content" if what in _CONTENT else "field section"
 
 
 def tolerance(octets: bytes) -> Tolerance | None:
@@ -104,11 +126,11 @@ def _taken(octets: bytes) -> tuple[bytes, tuple[str, ...], Broken | None]:
     last: Broken | None = None
     for _ in range(_REPAIRS_MAX):
         requests = request_reader.read(octets).requests
-        broken = requests[0].broken if requests else None
-        if broken is None:
+        found = requests[0].broken if requests else None
+        if found is None:
             break
-        last = broken
-        repair = _REPAIRS.get(broken)
+        last = found
+        repair = _REPAIRS.get(found)
         if repair is None:
             break
         mended, more = repair(octets)
@@ -137,12 +159,15 @@ def _lines_ended(octets: bytes) -> _Repaired:
     octets = octets.lstrip(b"\r\n")
     end = _HEAD_END.search(octets)
     head = end.end() if end else len(octets)
-    mended = re.sub(rb"\r?\n", b"\r\n", octets[:head]) + octets[head:]
-    if any(one.whole for one in request_reader.read(mended).requests[:1]):
-        return mended, ()
+    ended = re.sub(rb"\r?\n", b"\r\n", octets[:head]) + octets[head:]
     # RFC 9110 5.5: in a value it may become SP, too.
     line, end_of_line, fields = octets[:head].partition(b"\r\n")
-    return line + end_of_line + re.sub(rb"(?<!\r)\n", b" ", fields) + octets[head:], ()
+    spaced = line + end_of_line + re.sub(rb"(?<!\r)\n", b" ", fields) + octets[head:]
+    return (spaced if not _is_whole(ended) and _is_whole(spaced) else ended), ()
+
+
+def _is_whole(octets: bytes) -> bool:
+    return any(one.whole for one in request_reader.read(octets).requests[:1])
 
 
 def _words(octets: bytes) -> _Repaired:

@@ -265,9 +265,9 @@ class Planted(fuzz.Searcher):
 
 
 def test_a_second_fault_of_a_part_is_found_too() -> None:
-    planted = (Broken.SPACE, Broken.NUL, Broken.COLON)
+    planted = (Broken.SPACE, Broken.COLON)
     told: list[fuzz.Find] = []
-    found, _ = fuzz.search(Planted(*planted), seconds=60.0, seed=1, tell=told.append, most=3)
+    found, _ = fuzz.search(Planted(*planted), seconds=60.0, seed=1, tell=told.append, most=2)
     assert {word for find in found for word in find.about} == {*planted}
     assert told == found
 

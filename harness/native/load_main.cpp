@@ -1,5 +1,4 @@
 // httpmark-load: the load generator. Every response is verified; see load_response.hpp.
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -13,7 +12,6 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "flags.hpp"
@@ -51,7 +49,7 @@ constexpr const char* kUsage =
     "                      trickle of one request on each in T seconds\n"
     "  --arrivals WORD     constant or poisson (constant), --seed N (1)\n"
     "  --backlog-max N     open: due requests that may wait for a free connection (1000000)\n"
-    "  --bind CIDR         source addresses, 10,000 connections from each\n"
+    "  --bind CIDR         source addresses, IPv4 or IPv6, 10,000 connections from each\n"
     "  --connect-rate N    connections opened a second (20000)\n"
     "  --refill WORD       batch: the next requests go out when all answers are in; window: one\n"
     "                      for each answer (batch)\n"
@@ -85,27 +83,18 @@ struct Arguments {
   bool is_json = false;
 };
 
-// "127.0.0.0/8": all its addresses but the first and the last.
-SourceRange parse_cidr(const std::string& text) {
-  const std::size_t slash = text.find('/');
-  in_addr address = {};
-  char* end = nullptr;
-  const long bits =
-      slash == std::string::npos ? 32 : std::strtol(text.c_str() + slash + 1, &end, 10);
-  if (inet_pton(AF_INET, text.substr(0, slash).c_str(), &address) != 1 ||
-      (end != nullptr && (*end != '\0' || end == text.c_str() + slash + 1)) || bits < 8 ||
-      bits > 32) {
-    die(kExitUsage, "--bind takes an IPv4 CIDR of 8 to 32 bits, not '" + text + "'");
+// The octets of a file; nothing when it cannot be read, is empty or too large.
+std::optional<std::string> read_request(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string octets;
+  std::vector<char> buffer(64 * 1024);
+  // Not by iterators: of a folder they throw.
+  while (in && octets.size() <= kRequestBytesMax) {
+    in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    octets.append(buffer.data(), static_cast<std::size_t>(in.gcount()));
   }
-  const std::uint64_t size = std::uint64_t{1} << (32 - bits);
-  SourceRange range;
-  range.first = ntohl(address.s_addr) & ~static_cast<std::uint32_t>(size - 1);
-  range.count = static_cast<std::uint32_t>(size);
-  if (bits <= 30) {
-    ++range.first;
-    range.count -= 2;
-  }
-  return range;
+  if (in.bad() || octets.empty() || octets.size() > kRequestBytesMax) return std::nullopt;
+  return octets;
 }
 
 Arguments parse_arguments(int argc, char** argv) {
@@ -140,7 +129,13 @@ Arguments parse_arguments(int argc, char** argv) {
   plan.backlog_max = flags.take_number("--backlog-max", 1'000'000, 0, 100'000'000);
   const std::string bind = flags.take_string("--bind", "");
   if (!bind.empty()) {
-    plan.source = parse_cidr(bind);
+    const auto range = parse_source_range(bind);
+    if (!range) {
+      die(kExitUsage,
+          "--bind takes an address range like 127.0.0.0/8 (8 to 32 bits) or fd00::/64 " +
+              std::string("(8 to 128 bits), not '") + bind + "'");
+    }
+    plan.source = *range;
     plan.source.begin = static_cast<std::uint32_t>(getpid()) % plan.source.count;
   }
   arguments.procs = flags.take_number("--procs", 1, 1, kProcsMax);
@@ -184,17 +179,16 @@ Arguments parse_arguments(int argc, char** argv) {
   if ((plan.mode == LoadMode::kOpen) != (plan.rate > 0)) {
     die(kExitUsage, "--rate belongs to --mode open, and that needs one");
   }
-  if (plan.source.count != 0 && server->family() != AF_INET) {
-    die(kExitUsage, "--bind needs an IPv4 target");
+  if (plan.source.count != 0 && plan.source.first.family() != server->family()) {
+    die(kExitUsage, "--bind: IPv4 sources reach no IPv6 target, and the other way round");
   }
 
   for (const std::string& file : files) {
-    std::ifstream in(file, std::ios::binary);
-    LoadRequest request;
-    request.octets.assign(std::istreambuf_iterator<char>(in), {});
-    if (!in || request.octets.empty() || request.octets.size() > kRequestBytesMax) {
+    const auto octets = read_request(file);
+    if (!octets)
       die(kExitUsage, "--request-file '" + file + "': cannot be read, empty or too large");
-    }
+    LoadRequest request;
+    request.octets = *octets;
     request.is_head = request.octets.starts_with("HEAD ");
     plan.requests.push_back(request);
   }

@@ -8,6 +8,7 @@
 
 #include "endpoint.hpp"
 #include "histogram.hpp"
+#include "load_source.hpp"
 #include "process_cost.hpp"
 #include "tls.hpp"
 
@@ -26,17 +27,6 @@ enum class LoadMode : std::uint8_t {
   kSlow,    // requests go out as long as the server takes them; nothing is read
 };
 enum class Arrivals : std::uint8_t { kConstant, kPoisson };
-
-// The source addresses of a CIDR: kConnectionsPerSource connections from each, in turn. Ports need
-// not be unique but per source and target (IP_BIND_ADDRESS_NO_PORT). So many are well below half of
-// the 28,232 ports there are: beyond the half the kernel walks through the taken ones for each
-// connect, milliseconds at a time.
-struct SourceRange {
-  std::uint32_t first = 0;  // IPv4, host order; 0 = the kernel chooses
-  std::uint32_t count = 0;
-  std::uint32_t begin = 0;  // where in the range to begin: not where others left TIME_WAIT behind
-};
-inline constexpr std::size_t kConnectionsPerSource = 10'000;
 
 struct LoadRequest {
   std::string octets;
@@ -131,9 +121,9 @@ struct LoadCounts {
   std::uint64_t due_in_second_half = 0;  // open: of the window
   std::uint64_t outstanding_middle = 0;  // open: due and not answered, in the middle of the window
   std::uint64_t outstanding_end = 0;     // open: likewise at its end, before the drain
-  Histogram response;   // each response, from the send of its request; open: from when it was due
-  Histogram service;    // open: from the send
-  Histogram lag;        // open: from when a request was due to when the generator turned to it
+  Histogram response;  // each response, from the send of its request; open: from when it was due
+  Histogram service;   // open: from the send
+  Histogram lag;  // open: from when a request was due until it was sent, or no room seen for it
   Histogram handshake;  // TLS: each handshake, without the connect
   Histogram connect;    // each connect
   Histogram batch;      // refill batch only: from the send to the last answer of a batch

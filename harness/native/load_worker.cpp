@@ -155,13 +155,11 @@ int LoadWorker::open_socket(std::uint32_t index) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (plan_.source.count != 0) {
-    const std::size_t turn = plan_.source.begin + (first_index_ + index) / kConnectionsPerSource;
-    sockaddr_in source = {};
-    source.sin_family = AF_INET;
-    source.sin_addr.s_addr =
-        htonl(plan_.source.first + static_cast<std::uint32_t>(turn % plan_.source.count));
-    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
-    if (bind(fd, reinterpret_cast<const sockaddr*>(&source), sizeof source) != 0) {
+    const Endpoint source = plan_.source.at(first_index_ + index);
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);  // of IPv6, too
+    // An IPv6 range that is only routed to this machine has no addresses that bind() knows.
+    if (source.family() == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on);
+    if (bind(fd, source.sockaddr_ptr(), source.length) != 0) {
       close(fd);
       return -1;
     }
@@ -341,10 +339,21 @@ void LoadWorker::connect_all() {
   pace_ = nullptr;
 }
 
+int wait_for_events(int epoll_fd, epoll_event* events, int count, std::uint64_t wait_ns,
+                    bool* has_ns) {
+  if (*has_ns) {
+    const timespec timeout = {static_cast<time_t>(wait_ns / 1'000'000'000),
+                              static_cast<long>(wait_ns % 1'000'000'000)};
+    const int ready = epoll_pwait2(epoll_fd, events, count, &timeout, nullptr);
+    // Linux below 5.11 does not know it, and a container's filter may forbid what it does not know.
+    if (ready >= 0 || (errno != ENOSYS && errno != EPERM)) return ready;
+    *has_ns = false;
+  }
+  return epoll_wait(epoll_fd, events, count, static_cast<int>((wait_ns + kNsPerMs - 1) / kNsPerMs));
+}
+
 int LoadWorker::wait(epoll_event* events, std::uint64_t wait_ns) {
-  const timespec timeout = {static_cast<time_t>(wait_ns / 1'000'000'000),
-                            static_cast<long>(wait_ns % 1'000'000'000)};
-  return epoll_pwait2(epoll_fd_, events, kEventsPerWait, &timeout, nullptr);
+  return wait_for_events(epoll_fd_, events, kEventsPerWait, wait_ns, &has_ns_wait_);
 }
 
 void LoadWorker::run(std::uint64_t start_ns) {
@@ -558,17 +567,24 @@ void LoadWorker::advance_due() {
 
 // Sends what is due by now and before `until_ns`, oldest first, as far as connections have room.
 void LoadWorker::dispatch(std::uint64_t now_ns, std::uint64_t until_ns) {
+  // Those that came in this turn are at the back of the backlog. Their lag is ours: until they are
+  // sent, or until all connections are seen to be busy.
+  std::size_t fresh = 0;
+  const auto note_lag = [&](std::uint64_t due, std::uint64_t at_ns) {
+    if (is_in_window_ && due >= result_.started_ns) result_.counts.lag.add(at_ns - due);
+  };
   while (due_ns_ <= static_cast<double>(now_ns) && due_ns_ < static_cast<double>(until_ns)) {
     const auto due = static_cast<std::uint64_t>(due_ns_);
     if (is_in_window_ && due >= result_.started_ns) {
-      result_.counts.lag.add(now_ns - due);
       ++result_.counts.due;
       ++result_.counts.due_in_second_half;
     }
     if (backlog_.size() < plan_.backlog_max) {
       backlog_.push_back(due);
+      ++fresh;
     } else {
       ++result_.counts.dropped;
+      note_lag(due, now_ns);
     }
     advance_due();
   }
@@ -578,10 +594,22 @@ void LoadWorker::dispatch(std::uint64_t now_ns, std::uint64_t until_ns) {
     connection->is_free = false;
     if (connection->phase != Phase::kOpen) continue;
     const std::uint64_t due = backlog_.front();
+    const bool is_fresh = backlog_.size() == fresh;
     backlog_.pop_front();
-    enqueue(connection, 1, due, monotonic_ns());
+    const std::uint64_t sent = monotonic_ns();
+    enqueue(connection, 1, due, sent);
     if (!connection->wants_writable) flush(connection);
+    if (is_fresh) {
+      --fresh;
+      note_lag(due, sent);
+    }
     set_free(connection);
+  }
+  if (fresh != 0) {
+    const std::uint64_t seen = monotonic_ns();
+    for (std::size_t i = backlog_.size() - fresh; i < backlog_.size(); ++i) {
+      note_lag(backlog_[i], seen);
+    }
   }
   result_.counts.backlog_peak =
       std::max<std::uint64_t>(result_.counts.backlog_peak, backlog_.size());

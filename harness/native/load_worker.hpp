@@ -34,6 +34,11 @@ class ConnectPace {
   std::size_t begun_ = 0;  // since start_ns_
 };
 
+// As epoll_wait(2), to the nanosecond where the kernel can (`has_ns`, set to false where it
+// cannot), else to the next millisecond.
+int wait_for_events(int epoll_fd, epoll_event* events, int count, std::uint64_t wait_ns,
+                    bool* has_ns);
+
 class LoadWorker {
  public:
   // `verifiers`: one per request of the plan, each already acquainted with its response.
@@ -159,6 +164,7 @@ class LoadWorker {
   std::deque<Appointment> retries_;  // when
   bool is_sending_ = false;
   bool is_in_window_ = false;
+  bool has_ns_wait_ = true;
   std::uint64_t heard_ns_ = 0;  // when octets came last, on any connection
   // Open loop: when the next request is due, the requests that were due and have no connection yet,
   // and the connections with room for one more, in turn.

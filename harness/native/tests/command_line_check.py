@@ -93,6 +93,8 @@ def test_words_that_are_wrong() -> None:
         (LOAD, "--rate", "5", "http://127.0.0.1/"),
         (LOAD, "--duration-s", "soon", "http://127.0.0.1/"),
         (LOAD, "--bind", "127.0.0.0/33", "http://127.0.0.1/"),
+        (LOAD, "--bind", "::1/129", "http://[::1]/"),
+        (LOAD, "--bind", "::1/128", "http://127.0.0.1/"),
         (LOAD, "--header", "no colon", "http://127.0.0.1/"),
         (LOAD, "--server-pid", "999999999", "http://127.0.0.1/"),
         (LOAD, "http://127.0.0.1/", "http://127.0.0.1/"),
@@ -115,7 +117,8 @@ def test_null_over_ipv6_and_with_workers() -> None:
         url = f"http://[::1]:{port}/"
         code, out, errors = run(
             *(LOAD, "--connections", "6", "--depth", "9", "--threads", "2", "--warmup-s", "0.1"),
-            *("--duration-s", "0.2", "--server-pid", str(pid), "--json", url),
+            *("--duration-s", "0.2", "--bind", "::1/128", "--server-pid", str(pid)),
+            *("--json", url),
         )
         assert code == 0, errors
         report = json.loads(out)
@@ -255,6 +258,7 @@ def test_a_first_answer_that_is_no_good() -> None:
 
 def test_requests_from_a_file_that_is_not_there() -> None:
     complains(2, LOAD, "--request-file", "/nonexistent/file", "http://127.0.0.1/")
+    complains(2, LOAD, "--request-file", "/", "http://127.0.0.1/")
 
 
 def test_the_probe_over_a_pipe() -> None:

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -537,6 +538,45 @@ TEST(Drain, a_mute_connection_is_an_error_beside_slow_ones) {
   EXPECT_EQ(counts.unanswered, 0u);
 }
 
+TEST(OpenLoop, the_generators_lag_lasts_until_the_send_and_is_no_wait_for_a_connection) {
+  // Several are due at each turn, and each send takes its time.
+  LoadPlan plan = open_plan(100'000, Arrivals::kConstant);
+  plan.connections = 16;
+  plan.depth = 4096;  // there is always room
+  plan.duration_s = 0.2;
+  plan.warmup_s = 0;
+  plan.drain_s = 10;
+  const LoadCounts many = load_plan(plan, [](int, const std::string&) { return reply(); });
+  EXPECT_EQ(many.errors.sum(), 0u);
+  EXPECT_EQ(many.lag.total(), many.due);
+  // From due to sent, and from there to the answer: that is all.
+  EXPECT_NEAR(many.lag.mean() + many.service.mean(), many.response.mean(),
+              0.002 * many.response.mean());
+  plan = open_plan(1000, Arrivals::kConstant);
+  plan.connections = 1;
+  plan.depth = 1;
+  const LoadCounts stalled = load_plan(plan, [](int n, const std::string&) {
+    if (n == 200) usleep(200'000);
+    return reply();
+  });
+  EXPECT_EQ(stalled.lag.total(), stalled.due);
+  EXPECT_GT(stalled.response.percentile(75), 50'000'000u);
+  EXPECT_LT(stalled.lag.percentile(75), 20'000'000u);
+}
+
+TEST(WaitForEvents, waits_as_long_as_it_is_asked_to_with_and_without_nanoseconds) {
+  const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event = {};
+  for (bool has_ns : {true, false}) {
+    const std::uint64_t begun = monotonic_ns();
+    EXPECT_EQ(wait_for_events(epoll_fd, &event, 1, 1'500'000, &has_ns), 0);
+    const std::uint64_t waited = monotonic_ns() - begun;
+    EXPECT_GE(waited, 1'500'000u);
+    EXPECT_LT(waited, 500'000'000u);
+  }
+  close(epoll_fd);
+}
+
 TEST(SplitLoad, pieces_of_requests_are_still_requests) {
   LoadPlan plan;
   plan.connections = 3;
@@ -696,7 +736,7 @@ TEST(Processes, connections_and_rate_are_shared_out) {
   plan.server = server.endpoint();
   plan.connections = 7;
   plan.threads = 2;
-  plan.source = {0x7f000001, 100, 0};
+  plan.source = *parse_source_range("127.0.0.0/25");
   plan.requests.push_back({"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", false});
   ResponseVerifier verifier(0, false);
   verifier.set_wall_clock(std::time(nullptr));
@@ -758,7 +798,9 @@ TEST(Sources, connections_come_from_the_range_and_begin_where_they_are_told) {
   LoadPlan plan;
   plan.connections = 3;
   plan.duration_s = 0.1;
-  plan.source = {0x7f000001, 5, 7};              // the third of five addresses, one turn on
+  plan.source = *parse_source_range("127.0.0.0/29");
+  plan.source.count = 5;
+  plan.source.begin = 7;                         // the third of five addresses, one turn on
   plan.first_index = kConnectionsPerSource - 1;  // its last connection, and two of the next
   const LoadCounts counts = load_at(server, plan);
   EXPECT_EQ(counts.errors.sum(), 0u);

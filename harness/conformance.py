@@ -473,7 +473,8 @@ def _fire_cases(
     selected: Callable[[Family], bool],
     quick: bool,
 ) -> None:
-    """Fire a suite of designed cases and generated families; what fails is asked again.
+    """Fire a suite of designed cases and generated families; what fails is asked again: three times
+    and once alone, or where ``quick`` only alone, and only what is a MUST or a control.
 
     Nothing is fired at a target that does not accept the plain request.
     """
@@ -510,7 +511,9 @@ def _fire_cases(
     else:
         return
     families = [name for name in families if name not in gate]
-    for _ in shooter.play(cases(families), in_flight=_CASES_IN_FLIGHT, attempt=judge.FIRST):
+    many = sum(catalogue.families[name].count for name in families) > _CASES_IN_FLIGHT
+    crowd = _crowd(target) if many else _CASES_IN_FLIGHT
+    for _ in shooter.play(cases(families), in_flight=crowd, attempt=judge.FIRST):
         pass
     # What a server may do either way it does the same way twice.
     twice = [
@@ -518,7 +521,8 @@ def _fire_cases(
         for name in families
         if catalogue.offers_choice(name) and not (quick and catalogue.families[name].generated)
     ]
-    for _ in shooter.play(cases(twice), in_flight=_TWICE_IN_FLIGHT, attempt=judge.REPEAT):
+    at_once = min(crowd, _TWICE_IN_FLIGHT)
+    for _ in shooter.play(cases(twice), in_flight=at_once, attempt=judge.REPEAT):
         pass
     evidence.flush()
     chosen_ones = set(families)
@@ -541,7 +545,7 @@ def _fire_cases(
     )
     doubtful = {name: None for name, _ in again}
 
-    for attempt in judge.AGAIN:
+    for attempt in () if quick else judge.AGAIN:
         chosen = _only(cases(doubtful), again)
         for _ in shooter.play(chosen, in_flight=_AGAIN_IN_FLIGHT, attempt=attempt):
             pass
@@ -555,6 +559,30 @@ def _fire_cases(
         patient = map(_patient, _only(cases(doubtful), wanted))
         for _ in shooter.play(patient, in_flight=in_flight, attempt=judge.ALONE):
             pass
+
+
+_CROWD_MS = 1000
+_CROWD_ANSWERED_MIN = 0.98
+
+
+def _crowd(target: Target) -> int:
+    """How many cases go out at once: fewer where a target does not answer so many plain requests.
+
+    A listen queue of five drops the others, and each comes again a second later: many at once are
+    then slower than few, and nearly all of them have to be asked a second time.
+    """
+    request = f"GET {target.path} HTTP/1.1\r\n{target.facts().host_lines}\r\n".encode("latin-1")
+    wait_ms = corpus.patience_ms(_CROWD_MS, target.facts())
+    steps = (Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=wait_ms))
+    cases = (
+        Case(f"crowd-{number}", "crowd", steps, deadline_ms=wait_ms)
+        for number in range(_CASES_IN_FLIGHT)
+    )
+    with target.probe(in_flight=_CASES_IN_FLIGHT) as probe:
+        outcomes = [exchange.outcome for batch in probe.fire(cases) for exchange in batch]
+    answered = outcomes.count(Outcome.ANSWERED)
+    enough = answered >= _CROWD_ANSWERED_MIN * len(outcomes)
+    return _CASES_IN_FLIGHT if enough else _AGAIN_IN_FLIGHT
 
 
 # The gate: who does not answer this is dead or misrouted, and would take hours to say no more.
@@ -722,7 +750,9 @@ def _with_doubts(
     doubted: list[tuple[str, bool]] = []
 
     def look(verdict: Verdict, exchanges: list[Exchange]) -> None:
-        if verdict.word in _DOUBTED and len(doubted) < _AGAIN_MAX:
+        # A quick look asks again what decides, alone, and takes the rest by its first word.
+        decides = not quick or verdict.level in (Level.MUST, Level.CTRL)
+        if decides and verdict.word in _DOUBTED and len(doubted) < _AGAIN_MAX:
             doubted.append((verdict.case, judge.ran_out(exchanges[-1])))
 
     return _fold(catalogue, family, facts, evidence, server, quick=quick, look=look), doubted

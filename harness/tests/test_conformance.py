@@ -10,13 +10,14 @@ import os
 import re
 import socket
 import sys
+import threading
 import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from httpmark.harness import catalogue, conformance, corpus, response_checks
+from httpmark.harness import catalogue, conformance, corpus, judge, response_checks
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     Family,
@@ -243,6 +244,50 @@ def test_who_reads_the_content_first_is_not_asked_what_needs_an_early_answer(
     assert ("early" in facts.capabilities) is is_early
     word = cases["smuggle-content-request-early-answer"].word
     assert (word is Word.NOT_APPLICABLE) is not is_early
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_quick_look_asks_again_once_and_only_what_decides(tmp_path: Path, quick: bool) -> None:
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, conformance.Fired(), progress=lambda _: None,
+                selected=lambda one: one.group in ("BASE", "HN"), quick=quick,
+            )  # fmt: skip
+            facts = evidence.facts("peer")
+            assert facts is not None
+            levels: dict[Level, set[int]] = {}
+            for family in KNOWN.of_suite("rfc"):
+                if family.group != "HN":
+                    continue
+                for verdict, attempts in conformance.judged(
+                    KNOWN, family.id, facts, evidence, "peer"
+                ):
+                    if verdict.word is Word.FAIL:
+                        levels.setdefault(verdict.level, set()).update(
+                            exchange.attempt for exchange in attempts
+                        )
+    assert judge.ALONE in levels[Level.MUST]
+    assert (set(judge.AGAIN) <= levels[Level.MUST]) is not quick
+    assert (judge.ALONE in levels[Level.SHOULD]) is not quick
+
+
+def test_a_server_that_cannot_take_many_at_once_is_asked_fewer() -> None:
+    one_at_a_time = threading.Lock()
+
+    def handler(connection: socket.socket) -> None:
+        peers.head(connection)
+        with one_at_a_time:
+            time.sleep(0.02)
+        connection.sendall(peers.OK)
+
+    with peers.peer(handler) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        assert conformance._crowd(target) == conformance._AGAIN_IN_FLIGHT
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        assert conformance._crowd(target) == conformance._CASES_IN_FLIGHT
 
 
 def wrapping(delay_s: float) -> peers.Handler:

@@ -265,7 +265,7 @@ class Planted(fuzz.Searcher):
 
 
 def test_a_second_fault_of_a_part_is_found_too() -> None:
-    planted = (Broken.SPACE, Broken.COLON)
+    planted = (Broken.BARE_LF, Broken.COLON)
     told: list[fuzz.Find] = []
     found, _ = fuzz.search(Planted(*planted), seconds=60.0, seed=1, tell=told.append, most=2)
     assert {word for find in found for word in find.about} == {*planted}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shlex
 from collections.abc import Callable, Iterable
@@ -81,6 +82,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 PATH = "/hello"
 """What is asked for where neither ``--path`` nor the target's URL names a path."""
 
+_PATH = re.compile(r"/[!-~]*")
 _NO_PATH = ("", "/")  # an address that is written with and without the slash means the same
 
 _MASK = "***"
@@ -147,6 +149,18 @@ def asked(
     return _asked(options, address.read(text, allow_remote=allow_remote), declared)
 
 
+def _path(options: Options, where: address.Address) -> str:
+    """The path that is asked for.
+
+    :raises HarnessError: it is none that a request line could name.
+    """
+    own = where.path if where.path not in _NO_PATH else PATH
+    path = own if options.path is None else options.path
+    if _PATH.fullmatch(path) is None:
+        raise HarnessError(f"{path!r} is no path: write /health, other octets as %XX")
+    return path
+
+
 def _asked(
     options: Options,
     where: address.Address,
@@ -157,13 +171,12 @@ def _asked(
 
     :raises Unusable: nothing answers there.
     """
-    own = where.path if where.path not in _NO_PATH else None
     target = conformance.Target(
         name="target",
         address=where.address,
         port=where.port,
         host=options.host or where.host,
-        path=options.path or own or PATH,
+        path=_path(options, where),
         unix=where.unix,
         tls=where.tls,
         ca_file=str(options.cacert) if options.cacert else None,
@@ -280,6 +293,8 @@ class Checker:
         wanted = options.cases
         if options.rerun is not None:
             wanted = (*wanted, *failures(options.rerun, self.catalogue))
+        if options.ruleset == "realistic" and not wanted:
+            wanted = ("realistic",)  # nothing else is judged by it
         chosen = self.catalogue.select(wanted, options.exclude)
         self.selected = self.catalogue.with_controls(chosen)
         suites = {self.catalogue.families[name].suite for name in chosen}
@@ -292,6 +307,7 @@ class Checker:
         else:
             port = wire.free_port()
             self.address = address.Address("127.0.0.1", port, f"127.0.0.1:{port}")
+        _path(options, self.address)  # before anything is started
         self.last: Run | None = None
         self.folder = run.folder(options.out)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import ipaddress
+import itertools
 import os
 import re
 import resource
@@ -30,6 +31,7 @@ _GRACE_S = 30.0
 _DRAIN_S = 10.0
 # What the generator needs besides one descriptor for each connection.
 _DESCRIPTORS_KEPT = 64
+_SEEDS = 1_000_000_000
 _WRK2_CALIBRATION_S = 10
 _RATE_SHORTFALL_MAX = 0.01
 
@@ -236,6 +238,11 @@ class Native:
 
     name = "native"
 
+    def __init__(self, seed: int = 1) -> None:
+        """:param seed: of random arrivals; each window gets the next one, or all were one draw."""
+        self.seed = seed
+        self._windows = itertools.count()
+
     def version(self) -> str:
         return "httpmark-load, of this package"
 
@@ -250,6 +257,7 @@ class Native:
         with request_files(plan, target) as files:
             command = [
                 *native_command(plan, target, duration_s=duration_s),
+                *("--seed", str((self.seed + next(self._windows)) % _SEEDS)),
                 *(word for pid in target.pids for word in ("--server-pid", str(pid))),
                 *(word for file in files for word in ("--request-file", file)),
                 "--json",

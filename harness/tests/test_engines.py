@@ -597,6 +597,27 @@ def test_an_open_loop_counts_what_was_due_and_reports_its_own_lag() -> None:
     assert measured.service_us["p50"] <= measured.latency_us["p99"]
 
 
+def test_random_arrivals_are_others_in_each_window_and_the_same_in_each_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def seeds(seed: int) -> list[str]:
+        engine, seen = engines.Native(seed), []
+
+        def run(command: list[str], **_: object) -> tuple[int, str, str, float]:
+            seen.append(command[command.index("--seed") + 1])
+            return 3, "", "not run", 0.0
+
+        monkeypatch.setattr(engines, "_run", run)
+        for _ in range(3):
+            with pytest.raises(Unusable, match="not run"):
+                engine.measure(OPEN, engines.Target("127.0.0.1", 80), duration_s=1, cpus=None)
+        return seen
+
+    assert seeds(7) == ["7", "8", "9"] == seeds(7)
+    assert seeds(2**31) != seeds(7)
+    assert all(int(seed) < 1_000_000_000 for seed in seeds(2**31))
+
+
 def test_a_rate_that_was_only_served_in_the_drain_was_not_served() -> None:
     plan = msgspec.structs.replace(OPEN, rate=350.0, warmup_s=0.0)
     one_at_a_time = threading.Lock()

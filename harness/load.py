@@ -207,6 +207,8 @@ class Race:
         self.rounds = rounds
         self.duration_s = duration_s
         self.seed = seed
+        if isinstance(engine, Native):
+            engine.seed = seed
         self.samples: dict[str, list[LoadSample]] = {c.name: [] for c in contestants}
         self.memory: dict[str, list[Memory]] = {c.name: [] for c in contestants}
         self.redone: dict[str, int] = {c.name: 0 for c in contestants}

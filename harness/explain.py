@@ -6,7 +6,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -41,7 +41,6 @@ from httpmark.harness.model import (
 from httpmark.harness.probe import Talker
 
 _SHOWN_OCTETS = 2048
-_REPRODUCED_OCTETS = 8192
 
 
 def listing(what: str) -> tuple[list[str], dict[str, Any]]:
@@ -227,23 +226,30 @@ def explain(name: str) -> str:
         lines_.append(f"  seen in: {', '.join(family.advisories)}")
     own = _own(case)
     lines_ += _played(own)
-    writes = [step.data for step in own if step.op is Op.SEND]
     if family.runner is not None:
         lines_.append(f"to play it: httpmark check http://127.0.0.1:PORT/ --case {case.id}")
         return "\n".join(lines_)
     lines_.append("to send it by hand:")
-    if sum(map(len, writes)) > _REPRODUCED_OCTETS or any(step.op is Op.RESET for step in own):
-        lines_.append(f"httpmark replay {case.id} http://127.0.0.1:PORT/")
-        return "\n".join(lines_)
     where = octets.Place("127.0.0.1", tls=family.transport == "tls")
-    is_half_closed = any(step.op is Op.FIN for step in own)
-    if len(writes) == 1:
-        lines_.append(octets.piped(writes[0], where))
-        if not where.tls and (line := curl(writes[0], address="127.0.0.1", port="PORT")):
-            lines_.append(line)
-    if not (is_half_closed and where.tls):
-        lines_.append(octets.scripted(*writes, where=where, half_close=is_half_closed))
+    scheme = "https" if where.tls else "http"
+    lines_ += _by_hand(own, where) or [f"httpmark replay {case.id} {scheme}://127.0.0.1:PORT/"]
     return "\n".join(lines_)
+
+
+def _by_hand(own: Sequence[Step], where: octets.Place) -> list[str]:
+    """The lines of shell that send a case, as far as one would copy them; none where no line can
+    say it."""
+    writes = [step.data for step in own if step.op is Op.SEND]
+    half_close = any(step.op is Op.FIN for step in own)
+    if any(step.op is Op.RESET for step in own) or (half_close and where.tls):
+        return []
+    lines_ = []
+    if len(writes) == 1 and not half_close:
+        lines_.append(octets.piped(writes[0], where))
+        if not where.tls and (line := curl(writes[0], address=where.address, port=where.port)):
+            lines_.append(line)
+    lines_.append(octets.scripted(*writes, where=where, half_close=half_close))
+    return [line for line in lines_ if len(line) <= octets.LINE_CHARACTERS_MAX]
 
 
 def _own(case: Case) -> list[Step]:

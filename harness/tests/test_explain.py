@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 import subprocess
@@ -84,7 +85,15 @@ def test_a_talk_is_told_write_by_write() -> None:
     assert "time.sleep" in text.splitlines()[-1]
     assert "nc -q" not in text
     assert "(half-close)" in explain.explain("EOF-04")
-    assert "s.shutdown(1)" in explain.explain("EOF-04")
+    said = explain.explain("EOF-04").partition("by hand:\n")[2]
+    assert "s.shutdown(1)" in said
+    assert not re.search(r"^(printf|curl)", said, re.MULTILINE), "neither says a half-close"
+
+
+def test_a_line_nobody_copies_is_a_replay() -> None:
+    said = explain.explain("target-1m").partition("by hand:\n")[2]
+    assert said == "httpmark replay target-1m http://127.0.0.1:PORT/"
+    assert "openssl s_client" in explain.explain("connection-close-notify")
 
 
 def test_what_a_program_plays_is_not_replayed() -> None:

@@ -7,6 +7,7 @@ A :class:`Message` knows what it means, so that an answer can be compared with i
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import msgspec
@@ -32,24 +33,29 @@ class Message(msgspec.Struct, frozen=True):
     trailers: tuple[tuple[bytes, bytes], ...] = ()
 
 
+# A strategy is made once: to make it anew for each example costs more than to draw from it.
+@functools.cache
 def _octets(chosen: frozenset[int], *, least: int = 0, most: int = 12) -> st.SearchStrategy[bytes]:
     # Text is what Hypothesis draws fastest; each of its characters stands for an octet.
     alphabet = "".join(map(chr, sorted(chosen)))
     return st.text(alphabet, min_size=least, max_size=most).map(lambda t: t.encode("latin-1"))
 
 
+@functools.cache
 def _encoded(chosen: frozenset[int]) -> st.SearchStrategy[bytes]:
     """Octets of a set, with percent-encoded printable ones between them (RFC 3986 2.1)."""
     pair = st.sampled_from(sorted(grammar.VCHAR)).map(lambda octet: b"%%%02X" % octet)
     return st.lists(st.one_of(_octets(chosen, least=1, most=4), pair), max_size=4).map(b"".join)
 
 
+@functools.cache
 def targets(place: bytes) -> st.SearchStrategy[bytes]:
     """Origin-form targets at a place that the server has, with any query."""
     query = _encoded(grammar.TARGET)
     return st.one_of(st.just(place), query.map(lambda text: place + b"?" + text))
 
 
+@functools.cache
 def fields() -> st.SearchStrategy[tuple[bytes, bytes, bytes]]:
     """A field line: its octets without CRLF, its name, its value without the space around it."""
     space = _octets(grammar.SP | grammar.HTAB, most=3)
@@ -59,6 +65,11 @@ def fields() -> st.SearchStrategy[tuple[bytes, bytes, bytes]]:
     return st.tuples(name, space, value, space).map(
         lambda t: (t[0] + b":" + t[1] + t[2] + t[3], t[0], t[2])
     )
+
+
+@functools.cache
+def _lines(most: int) -> st.SearchStrategy[list[tuple[bytes, bytes, bytes]]]:
+    return st.lists(fields(), max_size=most)
 
 
 def _chunks(content: bytes, cuts: list[int], sizes: list[int], tail: bytes) -> bytes:
@@ -71,26 +82,33 @@ def _chunks(content: bytes, cuts: list[int], sizes: list[int], tail: bytes) -> b
     return bytes(out) + b"0\r\n" + tail + b"\r\n"
 
 
+_METHODS = st.sampled_from((b"GET", b"POST", b"PUT", b"DELETE", b"PATCH", b"OPTIONS"))
+_FRAMINGS = st.sampled_from(("none", "length", "chunked"))
+_CONTENTS = st.binary(max_size=40)
+_CUTS = st.lists(st.integers(0, 40), max_size=2)
+_ZEROS = st.lists(st.integers(0, 3), max_size=2)
+
+
 @st.composite
 def messages(draw: st.DrawFn, *, host: bytes, place: bytes) -> Message:
     """A whole, valid request."""
-    method = draw(st.sampled_from((b"GET", b"POST", b"PUT", b"DELETE", b"PATCH", b"OPTIONS")))
+    method = draw(_METHODS)
     target = draw(targets(place))
-    lines = draw(st.lists(fields(), max_size=3))
-    framing = draw(st.sampled_from(("none", "length", "chunked"))) if method != b"GET" else "none"
-    content = b"" if framing == "none" else draw(st.binary(max_size=40))
+    lines = draw(_lines(3))
+    framing = draw(_FRAMINGS) if method != b"GET" else "none"
+    content = b"" if framing == "none" else draw(_CONTENTS)
     trailers: list[tuple[bytes, bytes, bytes]] = []
     head = [b"Host: " + host, *(line for line, _, _ in lines)]
     body = content
     if framing == "length":
         head.append(b"Content-Length: %d" % len(content))
     elif framing == "chunked":
-        trailers = draw(st.lists(fields(), max_size=1))
+        trailers = draw(_lines(1))
         head.append(b"Transfer-Encoding: chunked")
         body = _chunks(
             content,
-            draw(st.lists(st.integers(0, 40), max_size=2)),
-            draw(st.lists(st.integers(0, 3), max_size=2)),
+            draw(_CUTS),
+            draw(_ZEROS),
             b"".join(line + b"\r\n" for line, _, _ in trailers),
         )
     elif method in (b"POST", b"PUT", b"PATCH"):

@@ -24,6 +24,7 @@ from .made_run import (
     CompleteEvidence,
     MadeEvidence,
     complete_run,
+    load_result,
     made_run,
     with_server,
 )
@@ -456,6 +457,25 @@ def test_the_page_never_scrolls_sideways(
     for tab in tabs:
         page.look(f"document.getElementById('{tab}').checked = true")
         assert page.look("document.documentElement.scrollWidth") <= width, tab
+
+
+def test_labels_of_one_axis_keep_off_those_of_the_next(browser: Browser, tmp_path: Path) -> None:
+    run = made_run(NAMES, only=OCTET_FAMILIES[:1])
+    slow = (load_result(34.6 * 1300), load_result(34.6 * 2000, profile="keepalive"))
+    file = tmp_path / "report.html"
+    file.write_text(report.render(with_server(run, "qhttpserver", load=slow), None), "utf-8")
+    for width in (900, 1200, 1280):
+        page = browser.open(file, width=width)
+        boxes = page.look(
+            "[...document.querySelectorAll('.scores thead .scale text')].map(t => {"
+            " const b = t.getBoundingClientRect(); return [b.left, b.right] })"
+        )
+        labels = page.look(
+            "[...document.querySelectorAll('.scores thead .scale text')].map(t => t.textContent)"
+        )
+        assert "1,000×" in labels
+        for (_, right), (left, _) in itertools.pairwise(boxes):
+            assert right + 4 < left, width
 
 
 def test_on_a_phone_every_figure_of_the_first_screen_is_within_it(

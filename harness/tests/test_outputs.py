@@ -88,7 +88,7 @@ def test_what_a_terminal_shows_fits_it_but_for_what_is_to_be_copied() -> None:
 def test_no_output_names_a_path_of_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A configuration file makes the baseline's path absolute; readers elsewhere must not see it."""
+    """A configuration file makes the baseline's path absolute, which means nothing elsewhere."""
     (tmp_path / ".git").mkdir()
     monkeypatch.chdir(tmp_path)
     run, gate = run_of("go_net_http"), Gate(ruleset="seed")

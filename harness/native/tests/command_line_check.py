@@ -223,10 +223,12 @@ def test_the_cost_of_threads_and_processes_that_each_connection_has() -> None:
                 server.wait(5)
             assert code == 0, (kind, mode, out, errors)
             report = json.loads(out)
-            assert report["requests"] > 20, (kind, mode, report)
-            cost = report["cpu_ns_per_request"]["server"]
+            assert report["requests"] > 10, (kind, mode, report)
+            burnt = report["requests"] * 1_000_000
+            cost = report["cpu_ns"]["server"]
             # Of processes that have ended the kernel tells the ticks.
-            assert cost > 900_000, (kind, mode, cost)
+            slack = 20_000_000 if kind == "process" else 0
+            assert cost > max(0.3 * burnt, 0.9 * burnt - slack), (kind, mode, cost)
             if mode == "churn":
                 ended = report["cpu_ns"]["server_ended"] / report["cpu_ns"]["server"]
                 assert ended > 0.5, (kind, mode, ended)

@@ -18,6 +18,7 @@ from httpmark.harness import (
     delivery,
     discovery,
     environment,
+    gates,
     grammar,
     run,
     runtime,
@@ -270,10 +271,10 @@ def _score(scored: SuiteResult) -> str:
         idle = (must or {}).get("not_applicable", 0)
         return f"none of {idle} MUSTs and controls applicable" if idle else "no MUST was asked for"
     if must is None:
-        return f"{scored.score_percent:.1f} %"
+        return f"{gates.floor(scored.score_percent)} %"
     asked = sum(must.get(word, 0) for word in ("passed", "failed", "warned", "void", "unstable"))
     return (
-        f"{scored.score_percent:.1f} % of {asked} MUSTs and controls; "
+        f"{gates.floor(scored.score_percent)} % of {asked} MUSTs and controls; "
         f"{must.get('not_applicable', 0)} more not applicable"
     )
 

@@ -8,10 +8,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from httpmark.harness import binaries, certificates, check, gates
-from httpmark.harness.model import HarnessError, Run, Word
+from httpmark.harness.model import HarnessError, Run, SuiteResult, Word
 
 from . import peers
 
@@ -287,3 +288,13 @@ def test_a_path_that_is_none_is_said_before_anything_is_asked(
     options = check.Options(target=target, suites=("rfc",), path=path, out=tmp_path / "run")
     with pytest.raises(HarnessError, match="is no path: write /health"):
         check.Checker(options, Said())
+
+
+def test_a_score_is_said_as_the_table_says_it() -> None:
+    must = {"passed": 11, "failed": 1, "not_applicable": 3}
+    suite = SuiteResult(score_percent=1100 / 12, must=must)
+    assert check._score(suite) == "91.6 % of 12 MUSTs and controls; 3 more not applicable"
+    assert check._score(msgspec.structs.replace(suite, must=None)) == "91.6 %"
+    idle = SuiteResult(score_percent=None, must={"passed": 0, "not_applicable": 10})
+    assert check._score(idle) == "none of 10 MUSTs and controls applicable"
+    assert check._score(SuiteResult(score_percent=None)) == "no MUST was asked for"

@@ -137,14 +137,14 @@ def settled(
     ] or [(verdicts[-1], attempts[-1])]
     last = counted[-1][0]
     words = {verdict.word for verdict, _ in counted}
-    taken = {_taken(exchange) for _, exchange in counted} if has_choice else set[bool]()
-    if Word.VOID in words or (len(words) == 1 and len(taken) < 2):
+    ways = {taken(exchange) for _, exchange in counted} if has_choice else set[bool]()
+    if Word.VOID in words or (len(words) == 1 and len(ways) < 2):
         return last
     told = ", ".join(f"{verdict.word}: {verdict.actual}" for verdict, _ in counted[:4])
     return Verdict(last.case, Word.UNSTABLE, last.expected, told, last.span, last.level)
 
 
-def _taken(exchange: Exchange) -> bool:
+def taken(exchange: Exchange) -> bool:
     """Whether the message was accepted, rather than refused or met with a close."""
     found = _FIRST_FINAL.match(exchange.received)
     return found is not None and found[1] == b"2"

@@ -290,6 +290,32 @@ def test_a_server_that_cannot_take_many_at_once_is_asked_fewer() -> None:
         assert conformance._crowd(target) == conformance._CASES_IN_FLIGHT
 
 
+def test_who_refuses_all_chunked_content_is_not_praised_for_refusing_the_bad(
+    tmp_path: Path,
+) -> None:
+    """411 to the control is permitted; refusals after it prove nothing all the same."""
+
+    def refusing(connection: socket.socket) -> None:
+        while request := peers.head(connection):
+            if b"chunked" in request.lower():
+                connection.sendall(peers.BAD.replace(b"400 Bad Request", b"411 Length Required"))
+                return
+            connection.sendall(peers.OK)
+
+    with peers.peer(refusing) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, conformance.Fired(), progress=lambda _: None,
+                selected=lambda one: one.group == "BASE" or "CHK-29" in one.refs,
+            )  # fmt: skip
+            cases = conformance.score_suite(KNOWN, "rfc", "peer", evidence).cases
+    assert cases["post-chunked"].word is Word.WARN
+    refused = next(family.id for family in KNOWN.families.values() if "CHK-29" in family.refs)
+    assert cases[refused].word is Word.NOT_APPLICABLE
+    assert "post-chunked" in cases[refused].actual or "BASE-04" in cases[refused].actual
+
+
 def wrapping(delay_s: float) -> peers.Handler:
     """A mirror whose lengths wrap at 2^64, and that takes its time for each answer."""
 

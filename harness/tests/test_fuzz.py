@@ -197,13 +197,13 @@ def test_what_is_found_is_told_saved_and_known_to_all_commands(here: Path) -> No
     with peers.peer(careless) as peer:
         url = f"http://127.0.0.1:{peer.port}/"
         result = CliRunner().invoke(
-            cli.httpmark, ["fuzz", url, "--seconds", "3", "--seed", "5", "--path", "/a b"]
+            cli.httpmark, ["fuzz", url, "--seconds", "3", "--seed", "5", "--path", "/a?b&c"]
         )
         assert result.output.startswith("seed 5\n")
         assert result.exit_code == 1
         path, *_ = sorted((here / "scenarios" / "found").glob("found-accepted-*.toml"))
-        command = f"httpmark fuzz {url} --path '/a b' --seconds 3 --seed 5"
-        replay = f"httpmark replay {path.stem} {url} --path '/a b'"
+        command = f"httpmark fuzz {url} --path '/a?b&c' --seconds 3 --seed 5"
+        replay = f"httpmark replay {path.stem} {url} --path '/a?b&c'"
         text = path.read_text("utf-8")
         assert text.startswith(f"# Found by: {command}\n# Again: {replay}\n# Again: python3 -c ")
         assert command in result.output

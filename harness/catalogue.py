@@ -326,7 +326,8 @@ class Catalogue(msgspec.Struct, frozen=True):
             given = rule.classes[case.variant] if case.variant >= 0 else None
             level = given.level if given is not None and given.level else entry.level
             if level is Level.INFO and _is_declared(rule, facts):
-                level = Level.CTRL
+                # Within its limits a server does what it says; how it refuses more is no control.
+                level = Level.SHOULD if _is_beyond(rule, facts) else Level.CTRL
             if case.variant not in shared:
                 texts = _texts(rule, case.variant)
                 shared[case.variant] = (
@@ -452,6 +453,17 @@ def _is_declared(rule: corpus.Rule, facts: Facts) -> bool:
     return any(
         match[1] == "limit" and facts.limits.get(match[2]) is not None
         for match in _DECLARED.finditer(words)
+    )
+
+
+_BEYOND = re.compile(r"(?<!no )beyond \{limit\.([a-z_]+)\} ([0-9]+)")
+
+
+def _is_beyond(rule: corpus.Rule, facts: Facts) -> bool:
+    """Whether a case of a rule is larger than a limit of the target that its expectations name."""
+    return any(
+        (limit := facts.limits.get(name)) is not None and int(number) > limit
+        for name, number in _BEYOND.findall(" ".join((*rule.passes, *rule.allows)))
     )
 
 

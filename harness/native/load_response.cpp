@@ -256,6 +256,7 @@ CheckResult ResponseVerifier::check(std::string_view input) {
         }
         if (learned_.compare(date_at_, kImfFixdateSize, date) != 0) {
           learned_.replace(date_at_, kImfFixdateSize, date);
+          run_ = learned_;
           ++date_changes_;
         }
       }
@@ -317,6 +318,7 @@ CheckResult ResponseVerifier::check(std::string_view input) {
     ++date_changes_;
   }
   learned_.assign(input.substr(0, parsed.size));
+  run_ = learned_;
   date_at_ = parsed.date_at;
   announced_close_ = parsed.announced_close;
   is_current_ = true;

@@ -37,6 +37,25 @@ TEST_F(Verifier, equal_responses_are_counted_up_to_the_limit) {
   EXPECT_EQ(verifier_.count_equal(three.substr(0, three.size() - 1), 256), 2u);
 }
 
+TEST_F(Verifier, one_octet_among_hundreds_of_responses_is_found_wherever_it_is) {
+  const std::size_t size = reply().size();
+  std::string many;
+  for (int i = 0; i < 300; ++i) many += reply();
+  for (std::size_t at = 0; at < many.size(); at += 7) {
+    many[at] ^= 1;
+    EXPECT_EQ(verifier_.count_equal(many, 1000), at / size);
+    many[at] ^= 1;
+    ASSERT_EQ(verifier_.count_equal(many, 1000), 300u);
+  }
+  // The Date moves in the middle of a read.
+  const std::string later = reply("Sun, 06 Nov 1994 08:49:38 GMT");
+  for (std::size_t i = 200; i < 300; ++i) many.replace(i * size, size, later);
+  EXPECT_EQ(verifier_.count_equal(many, 1000), 200u);
+  EXPECT_EQ(verifier_.check(later).kind, CheckKind::kVerified);
+  EXPECT_EQ(verifier_.count_equal(std::string_view(many).substr(200 * size), 1000), 100u);
+  EXPECT_EQ(verifier_.count_equal(many, 1000), 0u);
+}
+
 TEST_F(Verifier, the_date_is_free_near_the_clock) {
   EXPECT_EQ(kind_of(reply("Sun, 06 Nov 1994 08:49:38 GMT")), CheckKind::kVerified);
   EXPECT_EQ(verifier_.count_equal(reply("Sun, 06 Nov 1994 08:49:38 GMT"), 1), 1u);

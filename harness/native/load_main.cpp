@@ -221,11 +221,8 @@ Arguments parse_arguments(int argc, char** argv) {
 bool learn(const LoadPlan& plan, std::vector<ResponseVerifier>* verifiers, LoadReport* report) {
   LoadCounts* counts = &report->counts;
   std::string* failure = &report->failure;
-  timespec wall = {};
-  clock_gettime(CLOCK_REALTIME, &wall);
   for (const LoadRequest& request : plan.requests) {
     ResponseVerifier verifier(plan.expected_status, request.is_head);
-    verifier.set_wall_clock(wall.tv_sec);
     const int fd = socket(plan.server.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
     const timeval limit = {kLearnSecondsMax, 0};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -273,6 +270,9 @@ bool learn(const LoadPlan& plan, std::vector<ResponseVerifier>* verifiers, LoadR
       }
       octets.append(buffer.data(), static_cast<std::size_t>(got));
       if (octets.size() < result.need) continue;
+      timespec wall = {};
+      clock_gettime(CLOCK_REALTIME, &wall);  // now: a first answer may take its time
+      verifier.set_wall_clock(wall.tv_sec);
       result = verifier.check(octets);
       while (result.kind == CheckKind::kInterim) {
         octets.erase(0, result.size);

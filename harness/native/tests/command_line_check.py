@@ -1,5 +1,6 @@
 """The three executables from outside: exit codes, one line of complaint, readiness, endings."""
 
+import email.utils
 import json
 import signal
 import socket
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -256,6 +258,31 @@ def test_a_first_answer_that_is_no_good() -> None:
         assert code == 1
         assert report["errors"]["timeout"] == 1
         assert report["requests"] == 1
+
+
+def test_a_first_answer_that_takes_its_time() -> None:
+    """Its Date is of when it was made, and not of when it was asked for."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        wait = 2.6  # more than a Date may be off the clock
+        for _ in range(2):
+            connection, _ = listener.accept()
+            with connection:
+                while connection.recv(4096):
+                    time.sleep(wait)
+                    wait = 0.0
+                    date = email.utils.formatdate(usegmt=True)
+                    answer = f"HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Length: 0\r\n\r\n"
+                    connection.sendall(answer.encode())
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    code, out, errors = run(LOAD, "--duration-s", "0.1", "--json", url)
+    thread.join(5)
+    listener.close()
+    assert (code, errors) == (0, ""), (out, errors)
 
 
 def test_requests_from_a_file_that_is_not_there() -> None:

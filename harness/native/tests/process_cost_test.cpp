@@ -96,6 +96,32 @@ std::optional<TreeCost> cost_of_burning(const std::function<void()>& burn, std::
   return cost_between(before, after, {burner.pid()}, complaint);
 }
 
+TEST(Books, many_threads_do_not_put_the_clock_of_their_process_off) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    for (int i = 0; i < 400; ++i) std::thread([] { pause(); }).detach();
+    for (;;) burn_ms(100);
+  }
+  clockid_t clock = 0;
+  ASSERT_EQ(clock_getcpuclockid(pid, &clock), 0);
+  const auto used_ns = [clock] {
+    timespec used = {};
+    clock_gettime(clock, &used);
+    return used.tv_sec * 1'000'000'000L + used.tv_nsec;
+  };
+  const auto threads = [pid] {
+    const Books books = read_books({pid});
+    return books.contains(pid) ? books.at(pid).threads.size() : 0;
+  };
+  while (threads() < 401) usleep(1'000);
+  const long before = used_ns();
+  const Books books = read_books({pid});
+  const long looked = used_ns() - before;
+  EXPECT_LE(static_cast<long>(books.at(pid).cpu_ns) - before, looked / 2);
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+}
+
 TEST(TreeCost, a_thread_that_has_ended_is_counted) {
   std::string complaint;
   const auto cost = cost_of_burning([] { std::thread([] { burn_ms(60); }).join(); }, &complaint);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +13,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <new>
 #include <thread>
@@ -40,19 +38,6 @@ struct Gate {
 };
 
 std::uint64_t ns_of(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
-
-std::uint64_t process_cpu_ns() {
-  timespec now = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-std::uint64_t own_context_switches() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_nvcsw + usage.ru_nivcsw);
-}
 
 void wait_for_start(Gate* gate) {
   while (gate->start_ns.load() == 0) sleep_until_ns(monotonic_ns() + kGatePollNs);
@@ -103,19 +88,17 @@ ProcessResult run_threads(const LoadPlan& plan, const std::vector<ResponseVerifi
   hooks.connected(gate->established);
   opened.arrive_and_wait();
   wait_for_window(plan, *gate, hooks);
-  const std::uint64_t cpu = process_cpu_ns();
-  const std::uint64_t switches = own_context_switches();
   drained.arrive_and_wait();
-  ProcessResult result;
-  result.cpu_ns = process_cpu_ns() - cpu;
-  result.context_switches = own_context_switches() - switches;
   hooks.drained();
   closing.arrive_and_wait();
   for (std::thread& thread : threads) thread.join();
 
+  ProcessResult result;
   for (const auto& worker : workers) {
     const WorkerResult& part = worker->result();
     result.counts.add(part.counts);
+    result.cpu_ns += part.cost.on_cpu_ns;
+    result.context_switches += part.cost.context_switches;
     result.established += part.established;
     result.threads.push_back(part.cost);
     result.seconds =

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,7 +37,6 @@ constexpr std::size_t kComplaintsMax = 5;
 constexpr std::size_t kGone = std::string_view::npos;
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kDateStillNsMax = std::uint64_t{kDateSkewSecondsMax} * 1'000'000'000;
-constexpr const char* kOwnSchedstat = "/proc/thread-self/schedstat";
 
 std::int64_t wall_seconds() {
   timespec now = {};
@@ -45,6 +45,20 @@ std::int64_t wall_seconds() {
 }
 
 std::uint64_t ns_of(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
+
+// What the calling thread has used so far.
+TaskCost own_cost() {
+  TaskCost cost = read_schedstat("/proc/thread-self/schedstat");
+  // The file's CPU time is as old as the last tick.
+  timespec used = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  cost.on_cpu_ns = static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 +
+                   static_cast<std::uint64_t>(used.tv_nsec);
+  rusage usage = {};
+  getrusage(RUSAGE_THREAD, &usage);
+  cost.context_switches = static_cast<std::uint64_t>(usage.ru_nvcsw + usage.ru_nivcsw);
+  return cost;
+}
 
 }  // namespace
 
@@ -182,10 +196,7 @@ void LoadWorker::open(Connection* connection) {
   }
   ++live_;
   connection->phase = Phase::kConnecting;
-  epoll_event event = {};
-  event.events = EPOLLIN;
-  event.data.u32 = connection->index;
-  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, connection->fd, &event) != 0) {
+  if (!watch_reading(*connection)) {
     give_up_opening(connection, std::string("epoll: ") + std::strerror(errno));
     return;
   }
@@ -312,6 +323,7 @@ void LoadWorker::connect_all() {
   ConnectPace pace(plan_.connect_rate / static_cast<double>(plan_.threads), monotonic_ns());
   pace_ = &pace;
   epoll_event events[kEventsPerWait];
+  std::vector<std::uint32_t> early;
   std::size_t begun = 0;
   for (;;) {
     std::uint64_t now = monotonic_ns();
@@ -333,9 +345,16 @@ void LoadWorker::connect_all() {
       Connection* connection = &connections_[events[i].data.u32];
       if (connection->phase == Phase::kConnecting || connection->phase == Phase::kHandshake) {
         advance(connection);
+      } else {
+        // A server may speak first (TLS tickets, a close). It is heard once the load begins; told
+        // of it at each turn until then, the time it takes would be in other connections'
+        // handshakes.
+        epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection->fd, nullptr);
+        early.push_back(connection->index);
       }
     }
   }
+  for (const std::uint32_t index : early) watch_reading(connections_[index]);
   pace_ = nullptr;
 }
 
@@ -448,9 +467,10 @@ void LoadWorker::run(std::uint64_t start_ns) {
     result_.stopped_ns = result_.drained_ns;
     if (result_.started_ns == 0) result_.started_ns = result_.drained_ns;
   }
-  const TaskCost cost = read_schedstat(kOwnSchedstat);
+  const TaskCost cost = own_cost();
   result_.cost.on_cpu_ns = cost.on_cpu_ns - result_.cost.on_cpu_ns;
   result_.cost.run_delay_ns = cost.run_delay_ns - result_.cost.run_delay_ns;
+  result_.cost.context_switches = cost.context_switches - result_.cost.context_switches;
   account_for_unanswered(result_.drained_ns);
   for (const Connection& connection : connections_) {
     result_.counts.balance.add(connection.responses);
@@ -482,7 +502,7 @@ void LoadWorker::begin_window(std::uint64_t now_ns) {
   result_.counts = std::move(counts);
   for (Connection& connection : connections_) connection.responses = 0;
   result_.started_ns = now_ns;
-  result_.cost = read_schedstat(kOwnSchedstat);
+  result_.cost = own_cost();
   is_in_window_ = true;
 }
 
@@ -763,7 +783,8 @@ std::size_t LoadWorker::digest(Connection* connection, std::string_view octets,
   while (at < octets.size()) {
     ResponseVerifier& verifier = verifiers_[connection->receive_kind];
     const std::string_view rest = octets.substr(at);
-    if (connection->unanswered == 0) {
+    const std::uint32_t limit = answerable(*connection);
+    if (limit == 0) {
       ++result_.counts.errors.surplus;
       CheckResult surplus;
       surplus.why = "octets that no request asked for";
@@ -772,7 +793,7 @@ std::size_t LoadWorker::digest(Connection* connection, std::string_view octets,
       return kGone;
     }
     const std::size_t equal = verifier.count_equal(
-        rest, is_one_kind && !verifier.announced_close() ? connection->unanswered : std::size_t{1});
+        rest, is_one_kind && !verifier.announced_close() ? limit : std::size_t{1});
     if (equal != 0) {
       at += equal * verifier.learned_size();
       answered(connection, equal, now_ns, true);
@@ -920,7 +941,23 @@ void LoadWorker::on_end(Connection* connection, bool is_reset) {
   reopen(connection);
 }
 
+// To how many requests an answer may come: those that are out, and the one that is half out, as a
+// server may answer before it has read all of it (RFC 9112 section 9.5).
+std::uint32_t LoadWorker::answerable(const Connection& connection) {
+  return connection.unanswered + (connection.send_offset != 0 ? 1 : 0) - connection.queued;
+}
+
+// The request that is half out and has its answer is not to be sent on another connection.
+void LoadWorker::end_answered_half(Connection* connection) {
+  if (connection->queued <= connection->unanswered) return;
+  --connection->queued;
+  connection->send_kind =
+      (connection->send_kind + 1) % static_cast<std::uint32_t>(plan_.requests.size());
+  ++result_.counts.requests_sent;
+}
+
 void LoadWorker::reopen_and_resend(Connection* connection) {
+  end_answered_half(connection);
   result_.counts.resent += connection->unanswered - connection->queued;
   connection->queued = connection->unanswered;
   connection->send_kind = connection->receive_kind;
@@ -928,6 +965,7 @@ void LoadWorker::reopen_and_resend(Connection* connection) {
 }
 
 void LoadWorker::reopen(Connection* connection) {
+  end_answered_half(connection);
   lose(connection, connection->unanswered - connection->queued);
   connection->receive_kind = connection->send_kind;
   replace(connection);
@@ -1002,6 +1040,13 @@ void LoadWorker::complain(const Connection& connection, const CheckResult& resul
     }
   }
   result_.counts.complaints.push_back(text);
+}
+
+bool LoadWorker::watch_reading(const Connection& connection) const {
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.u32 = connection.index;
+  return epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, connection.fd, &event) == 0;
 }
 
 void LoadWorker::watch_writable(Connection* connection, bool on) {

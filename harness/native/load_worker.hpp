@@ -120,6 +120,8 @@ class LoadWorker {
   void reopen(Connection* connection);
   void replace(Connection* connection);
   void lose(Connection* connection, std::uint32_t count);
+  static std::uint32_t answerable(const Connection& connection);
+  void end_answered_half(Connection* connection);
   static void drop_group(Connection* connection);
   void enqueue(Connection* connection, std::uint32_t count, std::uint64_t at_ns,
                std::uint64_t sent_ns);
@@ -143,6 +145,7 @@ class LoadWorker {
   void on_end(Connection* connection, bool is_reset);
   void refill(Connection* connection, std::uint32_t answered, std::uint64_t now_ns);
   void complain(const Connection& connection, const CheckResult& result, std::string_view octets);
+  bool watch_reading(const Connection& connection) const;
   void watch_writable(Connection* connection, bool on);
   void begin_window(std::uint64_t now_ns);
 

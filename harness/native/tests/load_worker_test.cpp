@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
 #include <functional>
@@ -32,6 +33,11 @@ std::string date_of(std::int64_t seconds) {
 std::string reply(const std::string& body = "Hello World!", std::int64_t date_shift = 0) {
   return "HTTP/1.1 200 OK\r\nDate: " + date_of(std::time(nullptr) + date_shift) +
          "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+std::string last_reply() {
+  std::string octets = reply();
+  return octets.insert(octets.find("Content"), "Connection: close\r\n");
 }
 
 // Answers each request with answer(n, request line), n counting from 1 on each connection.
@@ -90,14 +96,26 @@ LoadCounts load(Answer answer, Refill refill = Refill::kBatch,
   return worker.result().counts;
 }
 
-// One worker with its own plan against a scripted server.
-LoadCounts load_at(const ScriptedServer& server, LoadPlan plan) {
-  plan.server = server.endpoint();
-  plan.requests.push_back({"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", false});
+// Acquainted with reply().
+ResponseVerifier verifier_of_reply() {
   ResponseVerifier verifier(0, false);
   verifier.set_wall_clock(std::time(nullptr));
   EXPECT_EQ(verifier.check(reply()).kind, CheckKind::kVerified);
-  LoadWorker worker(plan, plan.connections, {verifier});
+  return verifier;
+}
+
+LoadPlan asking(const Endpoint& server, LoadPlan plan) {
+  plan.server = server;
+  if (plan.requests.empty()) {
+    plan.requests.push_back({"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", false});
+  }
+  return plan;
+}
+
+// One worker with its own plan against a scripted server.
+LoadCounts load_at(const ScriptedServer& server, const LoadPlan& wanted) {
+  const LoadPlan plan = asking(server.endpoint(), wanted);
+  LoadWorker worker(plan, plan.connections, {verifier_of_reply()});
   worker.connect_all();
   worker.run(monotonic_ns());
   return worker.result().counts;
@@ -236,6 +254,60 @@ TEST(LoadWorker, octets_nobody_asked_for) {
   EXPECT_GT(counts.errors.surplus, 0u);
 }
 
+// So large that no socket takes all of it while the server does not read.
+const std::string& large_request() {
+  static const std::string octets =
+      "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 8000000\r\n\r\n" +
+      std::string(8'000'000, 'a');
+  return octets;
+}
+
+LoadPlan plan_of_large_requests(std::size_t depth) {
+  LoadPlan plan;
+  plan.depth = depth;
+  plan.duration_s = 0.2;
+  plan.requests.push_back({large_request(), false});
+  return plan;
+}
+
+TEST(LoadWorker, answers_to_requests_that_are_not_out_are_no_answers) {
+  ScriptedServer server([](int fd) {
+    hear_heads(fd, 1);
+    for (int i = 0; i < 4; ++i) say(fd, reply());
+    usleep(50'000);
+  });
+  const LoadCounts counts = load_at(server, plan_of_large_requests(4));
+  EXPECT_GT(counts.errors.surplus, 0u);
+  // One on each connection: the request that was half out may have its answer.
+  EXPECT_LE(counts.responses, counts.reconnects + 1);
+  EXPECT_EQ(counts.response.total(), counts.responses);
+  EXPECT_EQ(counts.requests_sent, counts.responses + counts.errors.lost);
+}
+
+TEST(LoadWorker, an_answer_before_all_of_the_request_is_one) {
+  for (const bool is_last : {true, false}) {
+    ScriptedServer server([&](int fd) {
+      std::string buffer(1 << 20, 0);
+      std::size_t left = 0;
+      for (;;) {
+        const bool is_new = left == 0;
+        if (is_new) left = large_request().size();
+        const ssize_t got =
+            recv(fd, buffer.data(), is_new ? 100 : std::min(left, buffer.size()), 0);
+        if (got <= 0) return;
+        left -= static_cast<std::size_t>(got);
+        if (is_new) say(fd, is_last ? last_reply() : reply());
+      }
+    });
+    const LoadCounts counts = load_at(server, plan_of_large_requests(1));
+    EXPECT_EQ(counts.errors.sum(), 0u) << counts.complaints[0];
+    EXPECT_GT(counts.responses, 1u);
+    EXPECT_EQ(counts.resent, 0u);
+    // The last one may still be half out when all is over.
+    EXPECT_LE(counts.responses - counts.requests_sent, is_last ? 0u : 1u);
+  }
+}
+
 TEST(LoadWorker, garbage) {
   const LoadCounts counts =
       load([](int n, const std::string&) { return n == 7 ? "garbage\r\n\r\n" : reply(); });
@@ -252,18 +324,10 @@ TEST(LoadWorker, a_close_in_the_middle) {
 }
 
 TEST(LoadWorker, an_announced_close_is_no_error) {
-  const LoadCounts counts = load([](int n, const std::string&) {
-    if (n < 16) return reply();
-    std::string octets = reply();
-    return octets.insert(octets.find("Content"), "Connection: close\r\n");
-  });
+  const LoadCounts counts =
+      load([](int n, const std::string&) { return n < 16 ? reply() : last_reply(); });
   EXPECT_EQ(counts.errors.sum(), 0u) << (counts.complaints.empty() ? "" : counts.complaints[0]);
   EXPECT_GT(counts.reconnects, 0u);
-}
-
-std::string last_reply() {
-  std::string octets = reply();
-  return octets.insert(octets.find("Content"), "Connection: close\r\n");
 }
 
 TEST(LoadWorker, what_an_announced_close_leaves_unanswered_is_sent_again) {
@@ -671,12 +735,8 @@ TEST(ChurnLoad, a_server_that_is_away_for_a_moment_is_asked_again) {
   LoadPlan plan;
   plan.mode = LoadMode::kChurn;
   plan.duration_s = 0.6;
-  plan.server = endpoint;
-  plan.requests.push_back({"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", false});
-  ResponseVerifier verifier(0, false);
-  verifier.set_wall_clock(std::time(nullptr));
-  EXPECT_EQ(verifier.check(reply()).kind, CheckKind::kVerified);
-  LoadWorker worker(plan, plan.connections, {verifier});
+  plan = asking(endpoint, plan);
+  LoadWorker worker(plan, plan.connections, {verifier_of_reply()});
   worker.connect_all();
   worker.run(monotonic_ns());
   worker.close_all();
@@ -739,21 +799,17 @@ TEST(Processes, connections_and_rate_are_shared_out) {
 #endif
   ScriptedServer server(answering([](int, const std::string&) { return reply(); }));
   LoadPlan plan = open_plan(1500, Arrivals::kConstant);
-  plan.server = server.endpoint();
   plan.connections = 7;
   plan.threads = 2;
   plan.source = *parse_source_range("127.0.0.0/25");
-  plan.requests.push_back({"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", false});
-  ResponseVerifier verifier(0, false);
-  verifier.set_wall_clock(std::time(nullptr));
-  EXPECT_EQ(verifier.check(reply()).kind, CheckKind::kVerified);
+  plan = asking(server.endpoint(), plan);
   std::size_t connected = 0;
   int windows = 0;
   ProcessResult result;
   Hooks hooks;
   hooks.connected = [&](std::size_t count) { connected = count; };
   hooks.window = [&] { ++windows; };
-  ASSERT_TRUE(run_processes(plan, 3, {verifier}, hooks, &result));
+  ASSERT_TRUE(run_processes(plan, 3, {verifier_of_reply()}, hooks, &result));
   EXPECT_EQ(connected, 7u);
   EXPECT_EQ(windows, 1);
   EXPECT_EQ(result.established, 7u);
@@ -761,6 +817,47 @@ TEST(Processes, connections_and_rate_are_shared_out) {
   EXPECT_NEAR(static_cast<double>(result.counts.responses), 600, 8);
   EXPECT_EQ(result.threads.size(), 6u);
   EXPECT_GT(result.cpu_ns, 0u);
+}
+
+TEST(Processes, what_the_harness_does_meanwhile_is_no_gap_in_the_cost) {
+  ScriptedServer server(answering([](int, const std::string&) { return reply(); }));
+  LoadPlan plan;
+  plan.connections = 2;
+  plan.depth = 16;
+  plan.warmup_s = 0.05;
+  plan.duration_s = 0.4;
+  plan = asking(server.endpoint(), plan);
+  Hooks hooks;
+  hooks.window = [] { usleep(300'000); };  // a look at a server of many threads
+  ProcessResult result;
+  ASSERT_TRUE(run_processes(plan, 1, {verifier_of_reply()}, hooks, &result));
+  ASSERT_EQ(result.threads.size(), 1u);
+  EXPECT_GT(result.cpu_ns, 0u);
+  EXPECT_EQ(result.cpu_ns, result.threads[0].on_cpu_ns);
+  EXPECT_EQ(result.context_switches, result.threads[0].context_switches);
+}
+
+TEST(Connecting, what_a_server_says_first_keeps_nobody_busy) {
+  ScriptedServer server([](int fd) {
+    say(fd, "early");
+    hear_heads(fd, 1);
+  });
+  LoadPlan plan;
+  plan.connections = 65;
+  plan.connect_rate = 160;  // the last is due 0.4 s after the others
+  plan = asking(server.endpoint(), plan);
+  LoadWorker worker(plan, plan.connections, {verifier_of_reply()});
+  timespec before = {};
+  timespec after = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+  worker.connect_all();
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+  EXPECT_LT((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1'000'000,
+            60);
+  EXPECT_EQ(worker.result().established, 65u);
+  // It is heard when the load begins.
+  worker.run(monotonic_ns());
+  EXPECT_GE(worker.result().counts.errors.surplus + worker.result().counts.errors.framing, 65u);
 }
 
 TEST(ConnectPace, a_full_listen_queue_halves_it_and_nothing_is_made_up_for) {

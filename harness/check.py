@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import shlex
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from httpmark.harness import (
     run,
     runtime,
     servers,
+    shrinking,
     wire,
 )
 from httpmark.harness.evidence import Evidence
@@ -385,6 +387,8 @@ class Checker:
                             )
                 cutting.done(scored.deliveries)
                 self.events.done(task, suites[suite].reason or _score(scored))
+            if not self.options.quick:
+                self._shrink(target, suites)
             interrupted = False
         finally:
             self.last = Run(
@@ -417,6 +421,16 @@ class Checker:
             )
             run.write(self.last, self.folder)
         return self.last
+
+    def _shrink(self, target: conformance.Target, suites: dict[str, SuiteResult]) -> None:
+        """Make the failing requests smaller: when all is fired and judged, so that a target which
+        does not survive it has its verdicts."""
+        end = time.monotonic() + shrinking.BUDGET_S
+        with Evidence(self.folder / run.EVIDENCE) as evidence:
+            for suite in suites.values():
+                shrinking.of_suite(
+                    self.catalogue, suite, target, evidence, seconds=end - time.monotonic()
+                )
 
     def conclude(self, conclusion: Conclusion) -> Run:
         """Keep what the gate makes of the result beside it, and draw the page."""

@@ -766,6 +766,9 @@ def explain_command(case: str) -> None:
 @click.argument("target")
 @_addressed
 @click.option("--minimise", is_flag=True, help="Find the fewest octets with the same verdict.")
+@click.option(
+    "--delivery", "cut", metavar="CUT", help="Cut so, as two@17, beside one write of the same."
+)
 def replay_command(
     case: str,
     target: str,
@@ -777,8 +780,11 @@ def replay_command(
     allow_remote: bool,
     ruleset: str,
     minimise: bool,
+    cut: str | None,
 ) -> None:
     """Send one case again and show both sides of the wire."""
+    if minimise and cut is not None:
+        raise HarnessError("--minimise and --delivery exclude each other: leave one out")
     asked = check.asked(
         target,
         path=path,
@@ -788,10 +794,13 @@ def replay_command(
         manifest=manifest,
         allow_remote=allow_remote,
     )
+    hardened = ruleset == "hardened"
     if minimise:
-        click.echo(explain.minimised(case, asked))
+        click.echo(explain.minimised(case, asked, hardened=hardened))
+    elif cut is not None:
+        click.echo(explain.replay_cut(case, asked, cut))
     else:
-        click.echo(explain.replay(case, asked, hardened=ruleset == "hardened"))
+        click.echo(explain.replay(case, asked, hardened=hardened))
 
 
 @httpmark.command("fuzz")

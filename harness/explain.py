@@ -3,10 +3,12 @@ the wire when it is sent again."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,16 +16,21 @@ import msgspec
 from httpmark.harness import (
     catalogue,
     conformance,
+    delivery,
     english,
+    gates,
+    glossary,
     judge,
-    minimise,
     octets,
     planted,
     request_reader,
     response_checks,
     runners,
     runtime,
+    score,
+    segmentation,
     servers,
+    shrinking,
 )
 from httpmark.harness.catalogue import Planned
 from httpmark.harness.evidence import Mask
@@ -34,7 +41,9 @@ from httpmark.harness.model import (
     Facts,
     Family,
     HarnessError,
+    Level,
     Op,
+    Requirement,
     Step,
     Word,
 )
@@ -198,32 +207,157 @@ def curl(message: bytes, *, address: str, port: int | str) -> str | None:
 
 
 def explain(name: str) -> str:
-    """The rule of a case, its octets and one-line reproducers.
+    """The rule of a case, its octets and one-line reproducers; of another word that a report says,
+    what it means: a requirement, a check on every answer, a family, a clause, a verdict.
 
-    :raises HarnessError: there is no such case.
+    :raises HarnessError: there is no such case, and no such word.
     """
-    family, planned = find(name)
+    others = list(_others(name))
+    try:
+        told = _of_case(*find(name))
+    except HarnessError:
+        if not others:
+            raise
+        return "\n\n".join(others)
+    return "\n\n".join((told, *others))
+
+
+def _others(name: str) -> Iterator[str]:
+    """What else than a case a word of a report names."""
+    known = catalogue.load()
+    for row in known.requirements:
+        if row.id == name:
+            yield _of_requirement(known, row)
+    group, _, level = name.partition("/")
+    if level in _LEVELS and any(
+        family.group.lower() == group for family in known.families.values()
+    ):
+        yield f"{name}: the cases of {group.upper()} at that level that no row of the ledger names"
+    if (check := response_checks.CHECKS.get(name.upper())) is not None:
+        yield _of_check(known, check)
+    if name.endswith(gates.CUT):
+        yield _of_deliveries(name.removesuffix(gates.CUT))
+    members = [family for family in known.families.values() if family.group == name.upper()]
+    if members and name.upper() in glossary.FAMILIES:
+        title = glossary.FAMILIES[name.upper()]
+        yield "\n".join((f"{name.upper()}: {title}", *_listed(members)))
+    if (plan := known.plans.get(name)) is not None:
+        yield "\n".join(
+            (
+                f"{name}: {plan.title}",
+                f"  a load of {plan.connections:,} connections x depth {plan.depth:,}",
+                *_wrapped(plan.why),
+            )
+        )
+    for server in servers.servers():
+        if server.name == name:
+            yield f"{name}: {server.title} {server.version}, {server.homepage or 'of this project'}"
+    mode = delivery.mode_of(name)
+    told = glossary.meaning(mode if "@" in name and mode in delivery.MODES else name)
+    if told is not None:
+        yield "\n".join(textwrap.wrap(told, 80, subsequent_indent="  "))
+    asked = english.wanted(name)
+    if asked != name and not name.isdigit():
+        yield "\n".join(textwrap.wrap(f"{name}: {asked}", 80, subsequent_indent="  "))
+    if "/" in name or " " in name or name.startswith("CVE-"):
+        with contextlib.suppress(HarnessError):
+            chosen = known.select((name,))
+            named = [known.families[id] for id in known.families if id in chosen]
+            yield "\n".join((f"{name}: {_cases(named)}", *_listed(named)))
+
+
+_LEVELS = frozenset(level.lower() for level in Level)
+_LISTED_MAX = 12
+
+
+def _cases(families: Sequence[Family]) -> str:
+    return "1 case" if len(families) == 1 else f"{len(families)} cases"
+
+
+def _listed(families: Sequence[Family]) -> list[str]:
+    """Cases, a line each, as many as one reads."""
+    rows = [
+        f"  {one.id:34.34} {one.ref:9.9} {one.level:6} "
+        f"{textwrap.shorten(one.title, 26, placeholder='...')}".rstrip()
+        for one in families
+    ]
+    more = len(rows) - _LISTED_MAX
+    return [*rows[:_LISTED_MAX], *([f"  and {more} more: httpmark list cases"] if more > 0 else [])]
+
+
+def _of_requirement(known: catalogue.Catalogue, row: Requirement) -> str:
+    """A row of the ledger, and the cases that show it."""
+    shown = [
+        family
+        for family in known.families.values()
+        if score.shows(row, family.refs or (family.ref,), family.group)
+    ]
+    checks = [check for check in response_checks.CHECKS if score.shows(row, (check,), check)]
+    by_cuts = [one for one in row.cases if one == segmentation.NOT_EARLY]
+    return "\n".join(
+        (
+            f"{row.id} (a requirement: met when all its cases pass)",
+            f"  {row.level}: {row.clause}",
+            *_wrapped(row.title),
+            *([f"  shown by {_cases(shown)}:", *_listed(shown)] if shown else []),
+            *(f"  shown by {one}: {response_checks.CHECKS[one].title}" for one in checks),
+            *(f"  shown by {one}: httpmark check TARGET --full" for one in by_cuts),
+        )
+    )
+
+
+def _of_check(known: catalogue.Catalogue, check: response_checks.Check) -> str:
+    """A check on every answer: it sends nothing of its own."""
+    rows = [row.id for row in known.requirements if score.shows(row, (check.id,), check.id)]
+    return "\n".join(
+        (
+            f"{check.id} (a check on every answer of every case)",
+            f"  {check.level}: {check.clause}",
+            *_wrapped(check.title),
+            *([f"  decides the requirement {', '.join(rows)}"] if rows else []),
+            "  it sends nothing: a report names the case whose answer failed, and",
+            "  httpmark replay CASE TARGET tells what it finds in that answer",
+        )
+    )
+
+
+def _of_deliveries(case: str) -> str:
+    """The finding that a message's answer depends on how it is cut."""
+    family, planned = find(case)
+    if not delivery.is_delivered(family, planned.case.id):
+        raise HarnessError(f"{case}: this message is not sent in cuts")
+    return "\n".join(
+        (
+            f"{case}{gates.CUT}: the answer to {case} depends on where its octets are cut",
+            "  it went out in one write, twice alike, then cut; what differs was asked 3 times",
+            f"  cuts: {', '.join(delivery.MODES)}; httpmark explain CUT tells each",
+            f"to send it cut: httpmark replay {case} http://127.0.0.1:PORT/ --delivery two@17",
+        )
+    )
+
+
+def _of_case(family: Family, planned: Planned) -> str:
     case = planned.case
     lines_ = [
         f"{case.id} ({', '.join(family.refs)}, suite {family.suite})",
-        f"  {family.title}" + (f"; one of {family.count}" if family.generated else ""),
-        f"  {planned.level}: {family.clause}",
-        f"  {family.why}",
+        *_wrapped(family.title + (f"; one of {family.count}" if family.generated else "")),
+        *_wrapped(f"{planned.level}: {family.clause}"),
+        *_wrapped(family.why),
     ]
     if planned.expectation is None:
-        lines_.append(f"  judged by: {family.judged_by}")
+        lines_ += _wrapped(f"judged by: {family.judged_by}")
     elif (runner := runners.RUNNERS.get(family.runner or "")) is not None:
-        lines_.append(f"  played by a program: {runners.says(runner)}")
+        lines_ += _wrapped(f"played by a program: {runners.says(runner)}")
     else:
         for word, asked in (
             ("passes: ", planned.expectation.text),
             ("allowed:", planned.expectation.allowed_text.replace(" (noted)", "")),
         ):
-            lines_ += [f"  {word} {english.wanted(asked)} [{asked}]"] if asked else []
+            lines_ += _wrapped(f"{word} {english.wanted(asked)} [{asked}]") if asked else []
     if family.contested:
-        lines_.append(f"  contested: {family.contested}")
+        lines_ += _wrapped(f"contested: {family.contested}")
     if family.advisories:
-        lines_.append(f"  seen in: {', '.join(family.advisories)}")
+        lines_ += _wrapped(f"seen in: {', '.join(family.advisories)}")
     own = _own(case)
     lines_ += _played(own)
     if family.runner is not None:
@@ -234,6 +368,11 @@ def explain(name: str) -> str:
     scheme = "https" if where.tls else "http"
     lines_ += _by_hand(own, where) or [f"httpmark replay {case.id} {scheme}://127.0.0.1:PORT/"]
     return "\n".join(lines_)
+
+
+def _wrapped(text: str) -> list[str]:
+    """Text that belongs to the line above, for a terminal."""
+    return textwrap.wrap(text, 80, initial_indent="  ", subsequent_indent="    ")
 
 
 def _by_hand(own: Sequence[Step], where: octets.Place) -> list[str]:
@@ -299,30 +438,96 @@ def replay(name: str, target: conformance.Target, *, hardened: bool = False) -> 
             f"{planned.case.id} is played by a program: "
             f"httpmark check TARGET --suite {family.suite} --case {planned.case.id}"
         )
-    found: list[Exchange] = []
-    with target.probe(in_flight=1) as probe:
-        for batch in probe.fire([planned.case]):
-            found += batch
-    exchange = found[0]
+    exchange = _sent(planned.case, target)
     if planned.expectation is None:
         verdict = judge.judge(family, exchange)
     else:
         verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
     verdict = conformance.strict(verdict, family) if hardened else verdict
-    mask = Mask(target.header)
     return "\n".join(
         (
             f"{planned.case.id} to {target.place}",
             "sent:",
-            lines(mask.sent(exchange.sent[: exchange.sent_octets])),
-            f"received ({exchange.outcome}, connection {exchange.end}, {exchange.end_us} us):",
-            lines(mask.received(exchange.received)) or "(nothing)",
+            lines(Mask(target.header).sent(exchange.sent[: exchange.sent_octets])),
+            *_came("received", exchange, target),
             f"expected: {_with_words(verdict.expected)}",
             f"actual:   {english.came(verdict.actual)}",
             f"verdict:  {verdict.word}",
             *_of_every_answer(planned.case, exchange, target.facts()),
         )
     )
+
+
+def replay_cut(name: str, target: conformance.Target, cut: str) -> str:
+    """Send a case in one write, and in the cut that is named, and show how the answers differ.
+
+    :param cut: a word of ``delivery``, as a finding on deliveries names it: ``two@17``.
+    :raises HarnessError: there is no such case, it is not cut, or not so.
+    """
+    family, planned = _addressed(name, target)
+    case = planned.case
+    if not delivery.is_delivered(family, case.id):
+        raise HarnessError(f"{case.id}: this message is not sent in cuts")
+    whole = delivery.one(case)
+    exchanges = [_sent(whole, target), _sent(whole, target)]
+    alone = tuple(delivery.drawn(whole, exchange) for exchange in exchanges)
+    known = segmentation.depends(case, target.facts(), alone, delivery.BUFFERS)
+    shown = [
+        f"{case.id} to {target.place}",
+        "sent:",
+        lines(Mask(target.header).sent(delivery.message(case))),
+        *_came("received, in one write", exchanges[0], target),
+    ]
+    if known is None:
+        return "\n".join((*shown, "in one write it does not draw the same twice"))
+    mode = delivery.mode_of(cut)
+    made = delivery.deliveries(case, mode, known) if mode in delivery.MODES else ()
+    chosen = next((one for one in made if one.delivery == cut), None)
+    if chosen is None:
+        raise HarnessError(f"{case.id}: no delivery {cut!r} of it; name one as two@17")
+    drawn = [_sent(chosen, target) for _ in range(_TIMES)]
+    told = [segmentation.unlike(family, alone[0], chosen, exchange) for exchange in drawn]
+    differing = [one for one in told if one]
+    own = [step for step in _own(chosen) if step.op in (Op.SEND, Op.PAUSE)]
+    writes = sum(step.op is Op.SEND for step in own)
+    if writes <= _WRITES_SHOWN:
+        shown += _played(_masked(own, Mask(target.header)))
+    differs = (
+        f"differs: {differing[-1]} ({len(differing)}" if differing else f"is the same ({_TIMES}"
+    )
+    return "\n".join(
+        (
+            *shown,
+            *_came(f"received, cut as {cut} in {writes} writes", drawn[-1], target),
+            f"the answer {differs} of {_TIMES} times)",
+        )
+    )
+
+
+def _masked(steps: Sequence[Step], mask: Mask) -> Iterator[Step]:
+    """The same steps without the user's own values, which a cut may go through."""
+    rest = mask.sent(b"".join(step.data for step in steps))
+    for step in steps:
+        data, rest = rest[: len(step.data)], rest[len(step.data) :]
+        yield msgspec.structs.replace(step, data=data)
+
+
+_TIMES = 3  # a cut counts that differs every time it is asked
+_WRITES_SHOWN = 6
+
+
+def _came(what: str, exchange: Exchange, target: conformance.Target) -> list[str]:
+    """What came back, under a heading."""
+    return [
+        f"{what} ({exchange.outcome}, connection {exchange.end}, {exchange.end_us} us):",
+        lines(Mask(target.header).received(exchange.received)) or "(nothing)",
+    ]
+
+
+def _sent(case: Case, target: conformance.Target) -> Exchange:
+    """What a case draws, alone."""
+    with Talker(target.probe(in_flight=1)) as talker:
+        return talker.play(case)
 
 
 def _with_words(expected: str) -> str:
@@ -352,35 +557,36 @@ def _of_every_answer(case: Case, exchange: Exchange, facts: Facts) -> list[str]:
     ]
 
 
-def minimised(name: str, target: conformance.Target) -> str:
-    """The smallest octets that draw the same verdict as a case, with a reproducer.
+def minimised(name: str, target: conformance.Target, *, hardened: bool = False) -> str:
+    """The fewest octets that break the same rule and draw the same verdict as a case, with a
+    reproducer; of several writes the first gets smaller.
 
-    :raises HarnessError: there is no such case, or it is more than one write.
+    :param hardened: judge by the ruleset of that name.
+    :raises HarnessError: there is no such case, or it begins with no write.
     """
-    _, planned = _addressed(name, target)
+    family, planned = _addressed(name, target)
     case = planned.case
-    own = [step for step in case.steps if step.op is Op.SEND and step.data != case.canary]
-    if planned.expectation is None or len(own) != 1 or case.steps[0] is not own[0]:
-        raise HarnessError(f"{case.id}: only a case of one write can be made smaller")
-    judging = judge.Judge()
-    with Talker(target.probe(in_flight=1)) as talker:
-
-        def word(message: bytes) -> Word:
-            steps = (msgspec.structs.replace(case.steps[0], data=message), *case.steps[1:])
-            tried = msgspec.structs.replace(case, steps=steps)
-            exchange = talker.play(tried)
-            shown = msgspec.structs.replace(planned, case=tried)
-            return judging.judge(shown, exchange).word
-
-        wanted = word(case.steps[0].data)
-        if wanted not in (Word.FAIL, Word.WARN):
-            return f"{case.id}: {wanted}; nothing to make smaller"
-        small = minimise.smallest(case.steps[0].data, lambda message: word(message) is wanted)
-    shown = Mask(target.header).sent(small)
+    if planned.expectation is None or not shrinking.begins_with_a_write(planned):
+        raise HarnessError(f"{case.id}: only what begins with a write can be made smaller")
+    exchange = _sent(case, target)
+    verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
+    word = (conformance.strict(verdict, family) if hardened else verdict).word
+    if word not in (Word.FAIL, Word.WARN):
+        return f"{case.id}: {word}; nothing to make smaller"
+    whole = len(delivery.message(case))
+    one = shrinking.subject(family, planned, exchange, hardened=hardened)
+    if one is None:
+        return f"{case.id}: {word}; only the whole request shows it, all {whole} octets"
+    found = [small for _, small in shrinking.smallest([one], target)]
+    if not found:
+        return f"{case.id}: {word}, with all {whole} octets: fewer do not show it"
+    small = msgspec.structs.replace(found[0], sent=Mask(target.header).sent(found[0].sent))
+    left = octets.own(small)
+    line = octets.by_hand(small, target.facts(), with_canary=False)
     return "\n".join(
         (
-            f"{case.id}: {wanted}, with {len(small)} of {len(case.steps[0].data)} octets:",
-            lines(shown),
-            octets.piped(shown, octets.place(target.facts())),
+            f"{case.id}: {word}, with {len(left)} of {whole} octets:",
+            lines(left),
+            line or octets.piped(left, octets.place(target.facts())),
         )
     )

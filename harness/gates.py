@@ -93,7 +93,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     contested: bool = False  # the text can be read otherwise; both readings are shown
     reproducers: tuple[str, ...] = ()  # shell lines
     wire: str = ""  # both sides of the wire, escaped
+    fewest: str = ""  # how few octets do the same, and how to send them, or themselves
     witness: str = ""  # the case whose exchange shows the failure, where it is known
+    delivery: str = ""  # how its octets were cut, where that is the matter
     excuse: Excuse | None = None  # None where no baseline was asked
 
     @property
@@ -307,6 +309,8 @@ def _of_deliveries(
             outcome="delivery",
             failures=one.count,
             requests=cuts,
+            witness=one.case,
+            delivery=one.deliveries[0] if one.deliveries else "",
         )
         for one in told.disagreements
     ]
@@ -574,8 +578,9 @@ def spoken(
                 _plain(text), width, initial_indent=indent, subsequent_indent="    ", max_lines=most
             )
         if said is Said.FAILED and finding.reproducers:
-            # Not wrapped: it is there to be copied.
+            # Not wrapped: they are there to be copied.
             lines.append(f"    {finding.reproducers[0]}")
+            lines += [f"    {line}" for line in finding.fewest.splitlines()]
     for said, number in told.items():
         if number > _SPOKEN_MAX:
             lines.append(f"  and {number - _SPOKEN_MAX:,} more {said.value}: see the report")

@@ -85,12 +85,14 @@ def place(facts: Facts | None) -> Place:
     return Place(facts.address, facts.port, facts.scheme == "https", facts.unix)
 
 
-def by_hand(exchange: Exchange, facts: Facts | None) -> str | None:
+def by_hand(exchange: Exchange, facts: Facts | None, *, with_canary: bool = True) -> str | None:
     """One line of shell that sends what an exchange sent, to where it was sent.
 
     None where no line that one would copy can: it is too long, or a half-close over TLS.
+
+    :param with_canary: and the request after the case.
     """
-    writes, half_close = _writes(exchange)
+    writes, half_close = _writes(exchange, with_canary=with_canary)
     where = place(facts)
     if half_close and where.tls:
         return None
@@ -102,7 +104,7 @@ def by_hand(exchange: Exchange, facts: Facts | None) -> str | None:
     return line if len(line) <= LINE_CHARACTERS_MAX else None
 
 
-def _writes(exchange: Exchange) -> tuple[list[bytes], bool]:
+def _writes(exchange: Exchange, *, with_canary: bool) -> tuple[list[bytes], bool]:
     """What went out in one go each, and whether a half-close came last.
 
     The request after the case, which shows how far the server had read, needs no go of its own.
@@ -116,11 +118,17 @@ def _writes(exchange: Exchange) -> tuple[list[bytes], bool]:
     writes += [rest] if rest else []
     while len(writes) > 1 and _CANARY.match(writes[-1]):
         last = writes.pop()
-        writes[-1] += last
+        writes[-1] += last if with_canary else b""
     return writes, any(event.kind == observation.OWN_FIN for event in events)
 
 
 _CANARY = re.compile(rb"GET [^ ]*canary-")
+
+
+def own(exchange: Exchange) -> bytes:
+    """What a case sent, without the request after it."""
+    found = re.search(_CANARY.pattern + re.escape(exchange.case.encode("latin-1")), exchange.sent)
+    return exchange.sent if found is None else exchange.sent[: found.start()]
 
 
 def piped(octets: bytes, where: Place) -> str:
@@ -159,14 +167,19 @@ def scripted(*writes: bytes, where: Place, half_close: bool = False) -> str:
     )
 
 
-def command(case: str, suite: str, again: Sequence[str], *, is_played: bool = False) -> str:
+def command(
+    case: str, suite: str, again: Sequence[str], *, is_played: bool = False, delivery: str = ""
+) -> str:
     """The command that asks the same server for the same case, with the same options.
 
     ``replay`` cannot start a server, nor play what a program plays: ``check`` does.
 
     :param again: ``ServerResult.again``; nothing where no target is known.
+    :param delivery: how its octets are cut; nothing for one write. ``check`` cuts in every way.
     """
     again = again or ("TARGET",)
     if again[0] == "--serve" or is_played:
-        return shlex.join(("httpmark", "check", *again, "--suite", suite, "--case", case))
-    return shlex.join(("httpmark", "replay", case, *again))
+        full = ("--full",) * bool(delivery)
+        return shlex.join(("httpmark", "check", *again, "--suite", suite, "--case", case, *full))
+    cut = ("--delivery", delivery) if delivery else ()
+    return shlex.join(("httpmark", "replay", case, *again, *cut))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from httpmark.harness import catalogue, explain, judge, octets
+from httpmark.harness import catalogue, explain, judge, octets, shrinking
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.gates import Finding
 from httpmark.harness.model import Exchange, Run
@@ -43,23 +43,43 @@ def _shown(finding: Finding, evidence: Evidence, again: tuple[str, ...]) -> Find
         return finding
     entry = catalogue.load().families.get(case)
     is_played = entry is not None and entry.runner is not None
-    command = octets.command(case, finding.suite, again, is_played=is_played)
+    command = octets.command(
+        case, finding.suite, again, is_played=is_played, delivery=finding.delivery
+    )
     if exchange is None:
         return msgspec.structs.replace(finding, reproducers=(command,) if again else ())
     gone = again[:1] == ("--serve",)  # nothing listens there any more
     by_hand = None if gone else octets.by_hand(exchange, evidence.facts(finding.server))
     lines = [command] if again or by_hand is None else []
+    lines += [by_hand] if by_hand is not None else []
+    shown = [wire(exchange)]
+    fewest = ""
+    if (small := _smaller(finding, exchange, evidence)) is not None:
+        all_octets, octets_left = len(octets.own(exchange)), len(octets.own(small))
+        told = f"{octets_left} of {all_octets} octets do the same"
+        shown.append(f"{told}:\n{wire(small)}")
+        facts = evidence.facts(finding.server)
+        line = None if gone else octets.by_hand(small, facts, with_canary=False)
+        lines += [line] if line is not None else []
+        fewest = f"{told}:\n{line or explain.visible(octets.own(small))}"
     return msgspec.structs.replace(
-        finding,
-        reproducers=(*lines, *([by_hand] if by_hand is not None else [])),
-        wire=wire(exchange),
+        finding, reproducers=tuple(lines), wire="\n\n".join(shown), fewest=fewest
     )
+
+
+def _smaller(finding: Finding, exchange: Exchange, evidence: Evidence) -> Exchange | None:
+    """What fewer octets drew that fail alike, where such are kept."""
+    kept = evidence.exchanges(
+        finding.server, case=exchange.case, delivery=shrinking.kept_as(finding.id)
+    )
+    return next(kept, None)
 
 
 def _witnesses(finding: Finding, evidence: Evidence) -> Iterator[Exchange]:
     if finding.witness:
-        family = finding.family or None
-        yield from evidence.exchanges(finding.server, family=family, case=finding.witness)
+        yield from evidence.exchanges(
+            finding.server, case=finding.witness, delivery=finding.delivery or "whole"
+        )
         return
     if not finding.family:
         return

@@ -34,6 +34,7 @@ from httpmark.harness import (
     resources,
     runtime,
     servers,
+    shrinking,
     standing,
     wire,
 )
@@ -500,6 +501,18 @@ class Runner:
         total = sum(family.count for family in self.catalogue.of_suite(suite))
         self.events.task(task, total)
         cpu: int | None = None
+        result: SuiteResult | None = None
+        target = conformance.Target(
+            name=name,
+            address=_ADDRESS,
+            port=self.port,
+            host=f"{_ADDRESS}:{self.port}",
+            path=entry.server.ready_path,
+            capabilities=entry.server.capabilities,
+            limits=entry.server.limits | entry.server.conformance.limits,
+            timeouts=entry.server.timeouts | entry.server.conformance.timeouts,
+            answers_1_0_as_1_0=entry.server.answers_1_0_as_1_0,
+        )
         try:
             with self._up(entry, for_suites=True) as running:
                 before = resources.cpu_ns(running.pids())
@@ -511,18 +524,7 @@ class Runner:
                     conformance.fire(
                         self.catalogue,
                         suite,
-                        conformance.Target(
-                            name=name,
-                            address=_ADDRESS,
-                            port=self.port,
-                            host=f"{_ADDRESS}:{self.port}",
-                            path=entry.server.ready_path,
-                            capabilities=entry.server.capabilities,
-                            limits=entry.server.limits | entry.server.conformance.limits,
-                            timeouts=entry.server.timeouts | entry.server.conformance.timeouts,
-                            answers_1_0_as_1_0=entry.server.answers_1_0_as_1_0,
-                            death=death,
-                        ),
+                        msgspec.structs.replace(target, death=death),
                         evidence,
                         fired,
                         progress=lambda by: self.events.advance(task, by),
@@ -534,11 +536,18 @@ class Runner:
                     after = resources.cpu_ns(running.pids())
                     cpu = after - before if before is not None and after is not None else None
                     self._remember(entry, running)
+                result = conformance.score_suite(self.catalogue, suite, name, evidence, fired)
+                if not self.options.quick:
+                    # Judged and measured before: what becomes of the server now is no news.
+                    shrinking.of_suite(
+                        self.catalogue, result, target, evidence, seconds=shrinking.BUDGET_S
+                    )
         except ServerDied as error:
             entry.died = str(error)
             self.say(f"{name}: {error}")
         finally:
-            result = conformance.score_suite(self.catalogue, suite, name, evidence, fired)
+            if result is None:
+                result = conformance.score_suite(self.catalogue, suite, name, evidence, fired)
             entry.suites[suite] = msgspec.structs.replace(
                 result,
                 server_cpu_seconds=cpu / 1e9 if cpu is not None else None,

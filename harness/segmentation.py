@@ -226,16 +226,7 @@ class _Comparison:
 
     def known(self, case: Case) -> Known | None:
         """What the cuts depend on; None where one write did not draw the same twice."""
-        drawn = self.alone(case)
-        if len(drawn) < 2 or not stable(drawn):
-            return None
-        first = drawn[0]
-        return Known(
-            refused=bool(first.answers) and first.answers[0].status >= 400,
-            stays_open=not first.closed,
-            before=before(case, self._facts),
-            buffers=self._buffers,
-        )
+        return depends(case, self._facts, self.alone(case), self._buffers)
 
     def joins(self, family: Family, case: Case) -> bool:
         """Whether a second copy says anything: not behind silence or an octet that is left over."""
@@ -243,12 +234,7 @@ class _Comparison:
 
     def difference(self, family: Family, cut: Case, exchange: Exchange) -> str:
         """How what a cut drew differs from what one write drew; nothing where it does not."""
-        return delivery.difference(
-            self.alone(cut)[0],
-            delivery.drawn(cut, exchange),
-            cut.delivery,
-            first_only=bool(_FIRST_ONLY.intersection(family.refs)),
-        )
+        return unlike(family, self.alone(cut)[0], cut, exchange)
 
     def agreed(self, case: Case) -> Counter[str]:
         """How many cuts drew what one write drew, by mode."""
@@ -281,6 +267,34 @@ class _Comparison:
         for cut, told in self.cuts(family, case):
             if told and all(told):
                 yield cut, told[-1]
+
+
+def depends(
+    case: Case, facts: Facts, alone: tuple[Drawn, ...], buffers: tuple[int, ...]
+) -> Known | None:
+    """What the cuts of a message depend on; None where one write did not draw the same twice.
+
+    :param buffers: how many buffers of padding the server takes.
+    """
+    if len(alone) < 2 or not stable(alone):
+        return None
+    first = alone[0]
+    return Known(
+        refused=bool(first.answers) and first.answers[0].status >= 400,
+        stays_open=not first.closed,
+        before=before(case, facts),
+        buffers=buffers,
+    )
+
+
+def unlike(family: Family, alone: Drawn, cut: Case, exchange: Exchange) -> str:
+    """How what a cut drew differs from what one write drew; nothing where it does not."""
+    return delivery.difference(
+        alone,
+        delivery.drawn(cut, exchange),
+        cut.delivery,
+        first_only=bool(_FIRST_ONLY.intersection(family.refs)),
+    )
 
 
 def stable(drawn: tuple[Drawn, ...]) -> bool:
@@ -344,7 +358,7 @@ def compare(
 
 
 # RFC 9110 5.3: a request is not applied before its whole header section is in.
-_NOT_EARLY = "SEG-TAIL"
+NOT_EARLY = "SEG-TAIL"
 
 
 def tallies(told: Deliveries | None) -> dict[str, Tally]:
@@ -354,7 +368,7 @@ def tallies(told: Deliveries | None) -> dict[str, Tally]:
     compared = told.messages - len(told.unstable)
     words = {Word.PASS: compared - len(told.early), Word.FAIL: len(told.early)}
     return {
-        _NOT_EARLY: Tally(
+        NOT_EARLY: Tally(
             words={Level.MUST: {word: count for word, count in words.items() if count}},
             failures=tuple(
                 Verdict(case, Word.FAIL, "no answer yet", delivery.EARLY, None, Level.MUST)

@@ -9,10 +9,23 @@ import subprocess
 
 import pytest
 
-from httpmark.harness import catalogue, check, conformance, explain
-from httpmark.harness.model import HarnessError
+from httpmark.harness import (
+    catalogue,
+    check,
+    conformance,
+    delivery,
+    expectation,
+    explain,
+    gates,
+    glossary,
+    maps,
+    response_checks,
+    scoreboard,
+    servers,
+)
+from httpmark.harness.model import Bottleneck, HarnessError, Level, Outcome, Word
 
-from . import peers
+from . import made_run, peers
 
 
 @pytest.mark.parametrize("name", ["path_byte-80", "path_byte", "SEED-PATH"])
@@ -97,7 +110,7 @@ def test_a_line_nobody_copies_is_a_replay() -> None:
 
 
 def test_what_a_program_plays_is_not_replayed() -> None:
-    assert "two answers in order" in explain.explain("PIPE-11")
+    assert "two answers in order" in " ".join(explain.explain("PIPE-11").split())
     with peers.peer(peers.closing(peers.BAD)) as peer:
         target = check.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
         with pytest.raises(HarnessError, match="check TARGET --suite rfc --case"):
@@ -105,15 +118,18 @@ def test_what_a_program_plays_is_not_replayed() -> None:
 
 
 def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
+    """And while it breaks the same rule: a request that all accept shows nothing."""
+
     def accepting(connection: socket.socket) -> None:
         while peers.head(connection):
             connection.sendall(peers.OK)
 
     with peers.peer(accepting) as peer:
         target = check.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
-        text = explain.minimised("host-missing", target)
+        text = explain.minimised("host-missing-other-field", target)
         assert explain.minimised("get-plain", target).endswith("nothing to make smaller")
-    assert "fail, with " in text
+        assert "fewer do not show it" in explain.minimised("host-twice-different", target)
+    assert "fail, with 23 of 31 octets" in text
     assert f"nc -q 2 127.0.0.1 {peer.port}" in text
 
 
@@ -150,3 +166,101 @@ def test_the_curl_line_sends_the_same_request() -> None:
     assert sorted(fields) == sorted(
         [b"Host: 127.0.0.1:%d" % peer.port, b"X-A: 'v' \"w\"", b"X-B:", b"", b""]
     )
+
+
+def test_every_word_of_a_report_is_explained() -> None:
+    """What a gate, a scoreboard or the ledger calls by a name, ``explain`` knows by that name."""
+    known = catalogue.load()
+    words = [
+        *(row.id for row in known.requirements),
+        *response_checks.CHECKS,
+        *{family.group for family in known.families.values()},
+        *known.suites,
+        *known.plans,
+        *delivery.MODES,
+        *gates.RULESETS,
+        *expectation.WORDS,
+        *(server.name for server in servers.servers()),
+        *(str(one) for kind in (Word, Outcome, Level, gates.Said, Bottleneck) for one in kind),
+        *maps.READINGS,
+        *("controls", "must", "score", "server", "deliveries", "cl/must", "get-plain-delivery"),
+        *(word for server in servers.servers() for word in server.capabilities),
+    ]
+    for word in words:
+        assert explain.explain(word), word
+
+
+def test_every_column_of_a_scoreboard_is_explained() -> None:
+    text = scoreboard.scoreboard(made_run.complete_run())
+    heads = [line for line in text.splitlines() if line.startswith("server  ")]
+    assert len(heads) > 6
+    for head in heads:
+        # Words of several parts first; heads as wide as their columns stand one blank apart.
+        for word in sorted((*glossary.WORDS, *glossary.SAME), key=len, reverse=True):
+            head = re.sub(rf"(?<!\S){re.escape(word)}(?!\S)", "", head)
+        assert not head.split()
+
+
+def test_a_word_and_a_case_of_one_name_are_both_told() -> None:
+    text = explain.explain("host-missing")
+    assert "HOST-01" in text
+    assert "a requirement: met when all its cases pass" in text
+
+
+def test_no_word_hides_a_case() -> None:
+    known = catalogue.load()
+    cases = {word for family in known.families.values() for word in (family.id, *family.refs)}
+    assert not cases & {*glossary.WORDS, *glossary.SAME}
+
+
+def test_what_a_check_of_every_answer_asks_is_told_in_80_columns() -> None:
+    for word in ("RESP-20", "CL", "date-sent", "9112/6.3", "not applicable", "R400C"):
+        text = explain.explain(word)
+        assert max(map(len, text.splitlines())) <= 80, word
+    assert "MUST: RFC 9110 6.6.1" in explain.explain("RESP-20")
+    assert "date-sent" in explain.explain("resp-20")
+
+
+def gluing(connection: socket.socket) -> None:
+    """Takes a header section that came in one piece alone."""
+    while request := connection.recv(65536):
+        connection.sendall(peers.OK if request.endswith(b"\r\n\r\n") else peers.BAD)
+        if not request.endswith(b"\r\n\r\n"):
+            return
+
+
+def test_a_cut_is_replayed_beside_one_write_of_the_same() -> None:
+    with peers.peer(gluing) as peer:
+        target = check.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        text = explain.replay_cut("get-plain", target, "two@17")
+        with pytest.raises(HarnessError, match="no delivery 'two@9999'"):
+            explain.replay_cut("get-plain", target, "two@9999")
+        with pytest.raises(HarnessError, match="no delivery 'slowly'"):
+            explain.replay_cut("get-plain", target, "slowly")
+        with pytest.raises(HarnessError, match="is not sent in cuts"):
+            explain.replay_cut("host-64k", target, "tail")
+    assert "HTTP/1.1 200 OK" in text
+    assert "received, cut as two@17 in 2 writes" in text
+    assert "HTTP/1.1 400 Bad Request" in text
+    assert text.endswith("the answer differs: 400 instead of 200 (3 of 3 times)")
+
+
+def test_a_cut_through_a_secret_does_not_show_it() -> None:
+    with peers.peer(gluing) as peer:
+        target = check.asked(
+            f"127.0.0.1:{peer.port}", path="/hello", header=("X-Key: s3cr3t-value",),
+            allow_remote=False,
+        )  # fmt: skip
+        sent = delivery.message(explain.find("get-plain", target.facts())[1].case)
+        at = sent.index(b"s3cr3t") + 3
+        text = explain.replay_cut("get-plain", target, f"two@{at}")
+    assert "s3c" not in text
+    assert "r3t" not in text
+    assert "X-Key: ***" in text
+
+
+def test_a_server_that_does_not_care_where_is_said_to() -> None:
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        target = check.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        text = explain.replay_cut("get-plain", target, "byte")
+    assert text.endswith("the answer is the same (3 of 3 times)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import shlex
 import socket
 import subprocess
@@ -12,10 +13,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from httpmark.harness import binaries, gates, proof
+from httpmark.harness import binaries, gates, octets, proof
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.gates import Said
-from httpmark.harness.model import Outcome
+from httpmark.harness.model import Level, Outcome
 
 from . import peers
 from .made_findings import CONTROLS_FAIL, run_of
@@ -146,6 +147,46 @@ def test_a_served_command_is_started_again(tmp_path: Path) -> None:
     code, said = spoken(*words[1:], "--out", str(tmp_path / "again"))
     assert code == 1
     assert "failed: host-missing" in said
+
+
+def gluing(connection: socket.socket) -> None:
+    """Takes a header section that comes in one piece alone."""
+    while request := connection.recv(65536):
+        is_whole = request.endswith(b"\r\n\r\n") and request.startswith(b"GET ")
+        connection.sendall(peers.OK if is_whole else peers.BAD)
+        if not is_whole:
+            return
+
+
+def test_a_delivery_that_disagrees_has_a_line_that_shows_it(tmp_path: Path) -> None:
+    with peers.peer(gluing) as peer:
+        target = f"http://127.0.0.1:{peer.port}/"
+        code, said = spoken(
+            "check", target, "--suite", "rfc", "--case", "get-plain", "--full",
+            "--out", str(tmp_path / "run"), "--junit", str(tmp_path / "junit.xml"),
+        )  # fmt: skip
+        assert code == 1, said
+        [line] = [line.strip() for line in said.splitlines() if "--delivery" in line]
+        assert line.startswith(f"httpmark replay get-plain {target} --delivery ")
+        code, replayed = spoken(*shlex.split(line)[1:])
+        assert code == 0
+        assert "the answer differs: 400 instead of 200 (3 of 3 times)" in replayed
+        shown = (tmp_path / "junit.xml").read_text()
+        assert line in html.unescape(shown)
+        assert "get-plain, sent:" in shown
+        other = spoken("replay", "get-plain", target, "--delivery", "two@1", "--minimise")
+        assert other[0] == 2
+
+
+def test_a_delivery_of_a_served_command_is_asked_for_whole() -> None:
+    finding = gates.Finding(
+        server="s", suite="rfc", id=f"get-plain{gates.CUT}", title="", level=Level.MUST, clause="",
+        said=Said.FAILED, message="", witness="get-plain", delivery="two@17",
+    )  # fmt: skip
+    line = octets.command(
+        finding.witness, "rfc", ("--serve", "./s {port}"), delivery=finding.delivery
+    )
+    assert line == "httpmark check --serve './s {port}' --suite rfc --case get-plain --full"
 
 
 SECRET = "s3cr3t-of-the-owner"

@@ -303,6 +303,7 @@ def test_a_disagreement_is_a_finding_that_fails_the_gate() -> None:
     assert failed.id == "plain-delivery"
     assert "3 cuts of plain" in failed.message
     assert "two@15" in failed.details[0]
+    assert (failed.witness, failed.delivery) == ("plain", "two@15")
     assert warned.said is gates.Said.WARNED
     (passed,) = gates._of_deliveries("s", "rfc", Deliveries(messages=2, fired={"two": 50}), {})
     assert passed.said is gates.Said.PASSED

@@ -1,0 +1,178 @@
+"""Failing requests get smaller by themselves, beside their finding; no verdict is changed by it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from httpmark.harness import (
+    catalogue,
+    check,
+    conformance,
+    gates,
+    judge,
+    leniency,
+    octets,
+    proof,
+    shrinking,
+)
+from httpmark.harness.evidence import Evidence
+from httpmark.harness.model import End, Exchange, Facts, Outcome, Run, Word
+from httpmark.harness.request_reader import Broken
+
+from . import peers
+from .test_check import Said
+
+CASES = ("get-plain", "host-three-lines", "content-length-plus-sign")
+
+
+def checked(folder: Path, handler: peers.Handler, *, quick: bool = False) -> Run:
+    with peers.peer(handler) as peer:
+        options = check.Options(
+            target=f"http://127.0.0.1:{peer.port}/", suites=("rfc",), cases=CASES, out=folder,
+            quick=quick,
+        )  # fmt: skip
+        return check.Checker(options, Said()).check()
+
+
+def found(run: Run, folder: Path) -> dict[str, gates.Finding]:
+    families = catalogue.load().families
+    shown = proof.of_run(gates.findings(run, families=families), folder, run)
+    return {finding.id: finding for finding in shown}
+
+
+def accepting(connection: socket.socket) -> None:
+    """Takes every header section for a request, says when, and reads no content."""
+    answer = peers.OK.replace(b"\r\n\r\n", b"\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n", 1)
+    while b"\r\n\r\n" in peers.head(connection):
+        connection.sendall(answer)
+
+
+def test_a_failing_request_gets_smaller_and_shows_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    run = checked(folder, accepting)
+    finding = found(run, folder)["host-three-lines"]
+    assert finding.said is gates.Said.FAILED
+    first, line = finding.fewest.splitlines()
+    assert "octets do the same" in first
+    assert line.startswith("printf ")
+    assert line in finding.reproducers
+    with Evidence(folder / "evidence.sqlite") as evidence:
+        [small] = evidence.exchanges(
+            "target", case=finding.id, delivery=shrinking.kept_as(finding.id)
+        )
+        [whole] = evidence.exchanges("target", case=finding.id)
+    assert len(octets.own(small)) < len(octets.own(whole))
+    assert leniency.broken(octets.own(small)) is Broken.HOST
+    assert octets.own(small).lower().count(b"\nhost:") == 2, "it is about two of them"
+    assert small.received.startswith(b"HTTP/1.1 200")
+    assert any(first in text for text in gates.spoken([finding], 1, interrupted=False))
+
+
+def test_verdicts_are_those_of_a_check_that_does_not(tmp_path: Path) -> None:
+    """And those that the evidence gives, with the smaller requests among it."""
+    shrunk, plain = tmp_path / "shrunk", tmp_path / "plain"
+    results = [checked(shrunk, accepting), checked(plain, accepting, quick=True)]
+    suites = [run.servers[0].compliance.suites["rfc"] for run in results]
+    with Evidence(plain / "evidence.sqlite") as evidence:
+        assert not evidence.holds("target", shrinking.kept_as("host-three-lines"))
+    with Evidence(shrunk / "evidence.sqlite") as evidence:
+        assert evidence.holds("target", shrinking.kept_as("host-three-lines"))
+        again = conformance.score_suite(catalogue.load(), "rfc", "target", evidence)
+    words = [{id: verdict.word for id, verdict in suite.cases.items()} for suite in suites]
+    assert words[0] == words[1]
+    assert again.cases == suites[0].cases
+    assert again.requests == suites[0].requests
+    assert again.answers == suites[0].answers
+
+
+def closing_down() -> tuple[peers.Handler, threading.Event]:
+    """Takes all until it is told to stop, then only closes."""
+    stopped = threading.Event()
+
+    def handler(connection: socket.socket) -> None:
+        if not stopped.is_set():
+            accepting(connection)
+
+    return handler, stopped
+
+
+def test_a_target_that_stops_answering_is_no_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handler, stopped = closing_down()
+    real = shrinking.of_suite
+
+    def gone(*words: object, **more: object) -> None:
+        stopped.set()
+        real(*words, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(shrinking, "of_suite", gone)
+    folder = tmp_path / "run"
+    run = checked(folder, handler)
+    assert run.servers[0].died is None
+    suite = run.servers[0].compliance.suites["rfc"]
+    assert suite.cases["host-three-lines"].word is Word.FAIL
+    finding = found(run, folder)["host-three-lines"]
+    assert not finding.fewest
+    assert finding.reproducers, "the whole request is there"
+
+
+def test_a_target_that_answers_this_and_that_has_nothing_kept(tmp_path: Path) -> None:
+    """What is left in the end is asked once more by itself: then it must hold, too."""
+    seen: dict[bytes, int] = {}
+    lock = threading.Lock()
+
+    def forgetting(connection: socket.socket) -> None:
+        # Whoever asks the same a second time is refused, but for the case's own octets.
+        while b"\r\n\r\n" in (request := peers.head(connection)):
+            with lock:
+                seen[request] = seen.get(request, 0) + 1
+                whole = b"canary" in request or request.count(b"\nHost:") != 2
+            connection.sendall(peers.OK if whole or seen[request] == 1 else peers.BAD)
+            if not (whole or seen[request] == 1):
+                return
+
+    folder = tmp_path / "run"
+    run = checked(folder, forgetting)
+    assert not found(run, folder)["host-three-lines"].fewest
+
+
+def test_no_time_no_search(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with peers.peer(accepting) as peer:
+        target = check.asked(f"127.0.0.1:{peer.port}", allow_remote=False)
+        known = catalogue.load()
+        with Evidence(folder.with_suffix(".sqlite"), create=True) as evidence:
+            fired = conformance.Fired()
+            conformance.fire(
+                known, "rfc", target, evidence, fired, progress=lambda _: None, quick=True,
+                selected=lambda family: family.id in CASES,
+            )  # fmt: skip
+            suite = conformance.score_suite(known, "rfc", target.name, evidence, fired)
+            shrinking.of_suite(known, suite, target, evidence, seconds=0.0)
+            assert not evidence.holds("target", shrinking.kept_as("host-three-lines"))
+
+
+def test_what_is_silent_or_passes_is_left_alone() -> None:
+    known = catalogue.load()
+    family = known.families["host-missing"]
+    facts = Facts(host="h")
+    planned = next(known.planned(family.id, facts))
+    seen = Exchange(
+        family.id, family.id, planned.case.sent, b"", Outcome.HUNG, End.OPEN, None, 2_000_000,
+        len(planned.case.sent),
+    )  # fmt: skip
+    assert judge.Judge().judge(planned, seen).word is Word.FAIL
+    assert shrinking.subject(family, planned, seen) is None
+    passing = msgspec.structs.replace(
+        seen, received=peers.BAD, outcome=Outcome.ANSWERED, end=End.CLOSED
+    )
+    assert judge.Judge().judge(planned, passing).word is Word.PASS
+    assert shrinking.subject(family, planned, passing) is None
+    failing = msgspec.structs.replace(passing, received=peers.OK)
+    assert shrinking.subject(family, planned, failing) is not None

@@ -324,3 +324,21 @@ def test_nobody_there_is_said() -> None:
         pass
     result = CliRunner().invoke(cli.httpmark, ["fuzz", f"http://127.0.0.1:{peer.port}/"])
     assert isinstance(result.exception, HarnessError)
+
+
+@pytest.mark.parametrize("named", ["in the URL", "by --path"])
+def test_the_path_of_a_target_is_the_one_that_is_asked(here: Path, named: str) -> None:
+    asked: set[bytes] = set()
+
+    def one_path(connection: socket.socket) -> None:
+        while request := peers.head(connection):
+            asked.add(request.split(b" ", 2)[1])
+            is_known = request.split(b" ", 2)[1].startswith(b"/app")
+            connection.sendall(peers.OK if is_known else peers.NOT_FOUND)
+
+    with peers.peer(one_path) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        own = [f"{url}/app"] if named == "in the URL" else [url, "--path", "/app"]
+        CliRunner().invoke(cli.httpmark, ["fuzz", *own, "--seconds", "0.5", "--seed", "5"])
+    assert any(path.startswith(b"/app") for path in asked)
+    assert not any(path.startswith(b"/hello") for path in asked)

@@ -138,6 +138,7 @@ class _Entry(msgspec.Struct, kw_only=True):
     # How it was started and what was executed, under load where it was; and by which start.
     program: tuple[tuple[str, ...], str | None] | None = None
     program_of_suites: bool = True
+    container_limits: dict[str, str] | None = None
     suites: dict[str, SuiteResult] = {}
     memory: list[Memory] = []
     standing: standing.Standing | None = None  # it runs already: never started, never stopped
@@ -490,6 +491,8 @@ class Runner:
             if entry.program is None or (entry.program_of_suites and not for_suites):
                 entry.program = resources.program(running.pids())
                 entry.program_of_suites = for_suites
+                if entry.runtime == "docker":
+                    entry.container_limits = _container_limits(running.pids())
             yield running
         finally:
             running.stop()
@@ -702,6 +705,7 @@ class Runner:
                     image_digest=entry.image_digest,
                     command=entry.program[0] if entry.program else None,
                     binary_sha256=entry.program[1] if entry.program else None,
+                    container_limits=entry.container_limits,
                     control=entry.server.control,
                     unavailable=entry.unavailable,
                     died=entry.died,
@@ -779,6 +783,11 @@ def _memory(memories: Sequence[Memory]) -> Memory | None:
         busy_vmhwm_kb=top(memory.vmhwm_kb for memory in busy),
         slow_readers=poured[-1] if poured else None,
     )
+
+
+def _container_limits(pids: Sequence[int]) -> dict[str, str] | None:
+    """What the container of these processes may use; None where it does not say."""
+    return environment.cgroup_limits(pids[0]) or None if pids else None
 
 
 def now() -> str:

@@ -927,10 +927,7 @@ def doctor_command(as_json: bool) -> None:
     if as_json:
         _json({"binaries": environment.executables(), "checks": found})
         return
-    for line in found:
-        click.echo(f"{'ok  ' if line.ok else 'MEND'} {line.name}: {line.value}")
-        if line.mend:
-            click.echo(f"     {line.mend}")
+    click.echo("\n".join(environment.lines(found)))
 
 
 def _interrupted(number: int, _: FrameType | None) -> NoReturn:

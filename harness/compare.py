@@ -24,6 +24,7 @@ from httpmark.harness import (
     environment,
     ladder,
     load,
+    plain,
     resources,
     run,
     runtime,
@@ -115,7 +116,9 @@ class AgainstItself(msgspec.Struct, frozen=True, kw_only=True):
 
     server: str
     profile: str
-    comparisons: int
+    comparisons: int  # those that had pairs enough to say anything
+    unjudged: int = 0  # those that had not, as answers were wrong
+    redone: int = 0  # samples that starved and were taken again
     pairs_each: int
     false_alarms: int  # comparisons whose gate failed, of one server with itself
     apart: int  # whose interval excluded 1; a twentieth is to be expected
@@ -207,6 +210,11 @@ def folders(options: Options) -> Comparison:
             found.append(_line("run", ALIVE, server.name, None, Gate.FAIL, f"head died: {died}"))
     lines = _all_judged(found, options.margins[COST], seed)
     notes = ["two runs at different times: figures are relative to null in their own blocks"]
+    for name, one in (("base", base), ("head", head)):
+        if one.interrupted:
+            notes.append(f"{name} was interrupted: it is compared as far as it went")
+        if one.quick and base.quick != head.quick:
+            notes.append(f"{name} was quick and the other was not: its windows are shorter")
     notes += _many(lines)
     if differences:
         notes.insert(0, "the environments differ, and it was forced: the figures may mean nothing")
@@ -314,7 +322,7 @@ def _of_results(
 
 
 def _over_null(result: LoadResult) -> list[float]:
-    sound = [sample for sample in result.samples if not sample.errors]
+    sound = [sample for sample in result.samples if sample.is_sound]
     pairs = [
         (cost, null)
         for sample in sound
@@ -344,6 +352,14 @@ def _of_memory(server: ServerResult, other: ServerResult | None, margin: float) 
         told = other and (other.memory.reason if other.memory else other.memory_reason)
         why = f"head has no slope: {told or 'it climbed no ladder'}"
         return [_lacking(server, other, "memory", MEMORY, why)]
+    assert server.memory is not None
+    assert other is not None
+    assert other.memory is not None
+    held, holds = server.memory.connections_held, other.memory.connections_held
+    if holds < ladder.HELD_MIN * held:
+        reason = other.memory.reason or "no word why"
+        why = f"head held {holds:,} connections, base {held:,}: {reason}"
+        return [_line("memory", MEMORY, server.name, None, Gate.INCONCLUSIVE, why)]
     allowed = max(before * (1 + margin), before + 64)  # below a cache line it is no change
     verdict = Gate.FAIL if after > allowed else Gate.PASS
     why = f"{before:,.0f} and {after:,.0f} bytes"
@@ -458,9 +474,10 @@ class SideBySide:
         self.events = events
         self.seed = options.seed if options.seed is not None else secrets.randbits(31)
         self.engine = engines.engine(options.engine, wrk2=options.wrk2)
-        self.plans = plans(options, self.engine)
+        self.notes: list[str] = []
+        self.plans = plans(options, self.engine, say=self.notes.append)
         self.arms = [Arm("base", options.base, options), Arm("head", options.head, options)]
-        self.notes = [
+        self.notes += [
             f"{arm.name} runs already: it is not started afresh for each sample"
             for arm in self.arms
             if arm.standing is not None
@@ -500,6 +517,8 @@ class SideBySide:
         )
 
     def _plan(self, plan: LoadPlan, contestants: Sequence[load.Contestant]) -> list[Line]:
+        races: list[load.Race] = []
+
         def more(race: load.Race, pairs: int) -> None:
             task = f"{plan.name}: pairs {race.blocks + 1} to {pairs}"
             race.rounds = pairs - race.blocks
@@ -510,14 +529,20 @@ class SideBySide:
             self.events.done(task, f"{race.blocks} pairs")
 
         def race(seed: int) -> load.Race:
-            return load.Race(
-                plan, self.engine, contestants, rounds=1, duration_s=plan.duration_s, seed=seed
+            races.append(
+                load.Race(
+                    plan, self.engine, contestants, rounds=1, duration_s=plan.duration_s, seed=seed
+                )
             )
+            return races[-1]
 
-        return decide(
+        found = decide(
             plan.name, race, more, pairs=self.options.pairs, margins=self.options.margins,
             seed=self.seed, quick=self.options.quick, profiles=len(self.plans),
         )  # fmt: skip
+        if again := sum(sum(one.redone.values()) for one in races):
+            self.notes.append(f"{plan.name}: {_redone(again)}")
+        return found
 
 
 def _see_off(race: load.Race, plan: LoadPlan) -> None:
@@ -531,21 +556,26 @@ def _see_off(race: load.Race, plan: LoadPlan) -> None:
         raise Unusable(f"{name} could not be loaded with {plan.name}: {why}")
 
 
-def plans(options: Options, engine: engines.Engine) -> list[LoadPlan]:
+def plans(
+    options: Options, engine: engines.Engine, *, say: Callable[[str], None]
+) -> list[LoadPlan]:
     """The profiles to compare by, as this machine can carry them; the default is ``pipelined``.
 
+    :param say: is told what was cut of a profile that is too large for this machine, and why.
     :raises HarnessError: one is no race, or the engine cannot do it.
     """
     known, room = catalogue.load(), resources.connection_room()
     found = []
     for name in options.profiles or ("pipelined",):
-        plan, _ = load.scaled(known.plan(name), room, cpus=len(os.sched_getaffinity(0)))
+        plan, cut = load.scaled(known.plan(name), room, cpus=len(os.sched_getaffinity(0)))
         if plan.mode in ladder.MODES:
             raise HarnessError(f"{name} measures memory, once: compare two run folders instead")
         if plan.tls:
             raise HarnessError(f"{name} needs TLS, which compare does not offer: use bench")
         if cannot := engine.cannot(plan):
             raise HarnessError(f"{engine.name} cannot lay on {name}: {cannot}")
+        if cut:
+            say(f"{name} is scaled to this machine: {cut}")
         if options.quick:
             # 30 pairs with null beside them and 12 to confirm have to fit into three minutes.
             warmup_s = min(plan.warmup_s, _QUICK_WARMUP_S)
@@ -591,7 +621,11 @@ def decide(
     if any(one.verdict is Gate.FAIL for one in judged.values()):
         again = race(seed + 1)
         more(again, round(pairs * LOOKS[0][0]) if quick else first.blocks)
-        second = _judge(again, again.results(), margins, _CONFIRMED_LEVEL, seed, profiles)
+        confirming = again.results()
+        broken = _broken(None, confirming["base"], confirming["head"])
+        if broken is not None:
+            return [broken]
+        second = _judge(again, confirming, margins, _CONFIRMED_LEVEL, seed, profiles)
         judged = {name: _confirmed(one, second.get(name)) for name, one in judged.items()}
     lines = [
         _line(profile, metric, None, one, one.verdict, one.why) for metric, one in judged.items()
@@ -654,7 +688,7 @@ def against_itself(
     """
     logs: list[float] = []
     by_order: list[float] = []
-    false_alarms = apart = 0
+    false_alarms = apart = unjudged = 0
     for number in range(comparisons):
         race.rounds = pairs
         for _ in race.run():
@@ -665,33 +699,37 @@ def against_itself(
         judged = statistics.judge_pairs({COST: these}, {COST: margin}, level=0.95, seed=seed)[COST]
         false_alarms += judged.verdict is Gate.FAIL
         bounds = statistics.interval(these, level=0.95, seed=seed + number)
+        unjudged += bounds is None
         apart += bounds is not None and not bounds[0] <= 0 <= bounds[1]
         logs += these
         if len(these) == len(head):
             by_order += [
                 log if sample.order else -log for sample, log in zip(head, these, strict=True)
             ]
-    if len(logs) < statistics.SAMPLES_FOR_INTERVAL_MIN:
-        raise Unusable(f"{name}: too few samples without errors for an A/A run")
+    judged_of = comparisons - unjudged
+    if not judged_of:
+        raise Unusable(f"{name}: too few sound samples for an A/A run")
     deviation = statistics.deviation(logs)
     costs = [
         cost
         for block in zip(race.samples["base"], race.samples["head"], strict=True)
         for sample in sorted(block, key=lambda sample: sample.order)
-        if not sample.errors and (cost := sample.cpu_ns_per_request.server) is not None
+        if sample.is_sound and (cost := sample.cpu_ns_per_request.server) is not None
     ]
     drift = statistics.drift(costs)
     slot = statistics.interval(by_order, level=0.95, seed=seed)
-    too_often = statistics.binomial_tail(apart, comparisons, 0.05) < 0.01
+    too_often = statistics.binomial_tail(apart, judged_of, 0.05) < 0.01
     why = "a server does not differ from itself"
     if false_alarms:
-        why = f"{false_alarms} of {comparisons} gates failed a server against itself"
+        why = f"{false_alarms} of {judged_of} gates failed a server against itself"
     elif too_often:
-        why = f"{apart} of {comparisons} intervals say that a server differs from itself"
+        why = f"{apart} of {judged_of} intervals say that a server differs from itself"
     return AgainstItself(
         server=name,
         profile=plan.name,
-        comparisons=comparisons,
+        comparisons=judged_of,
+        unjudged=unjudged,
+        redone=sum(race.redone.values()),
         pairs_each=pairs,
         false_alarms=false_alarms,
         apart=apart,
@@ -750,7 +788,7 @@ def run_against_itself(
     """
     seed = options.seed if options.seed is not None else secrets.randbits(31)
     engine = engines.engine(options.engine, wrk2=options.wrk2)
-    chosen = plans(options, engine)
+    chosen = plans(options, engine, say=events.say)
     arms = [Arm(name, options.base, options) for name in ("base", "head")]
     arms[0].prepare(events.say)
     port = wire.free_port(_ADDRESS)
@@ -782,10 +820,23 @@ def run_against_itself(
 # --- for the terminal -------------------------------------------------------------------------
 
 
-def lines(found: Comparison | Sequence[AgainstItself]) -> list[str]:
-    """A comparison, or A/A runs, as text."""
-    if not isinstance(found, Comparison):
-        return [line for one in found for line in _itself_lines(one)]
+def lines(found: Comparison | Sequence[AgainstItself], *, width: int = 80) -> list[str]:
+    """A comparison, or A/A runs, as text of a width; only words that are longer stand out of it."""
+    said = (
+        _lines(found)
+        if isinstance(found, Comparison)
+        else [line for one in found for line in _itself_lines(one)]
+    )
+    return [
+        part
+        for line in said
+        for part in plain.wrapped(
+            line.strip(), width, indent=line[: len(line) - len(line.lstrip())], whole=True
+        )
+    ]
+
+
+def _lines(found: Comparison) -> list[str]:
     out = [f"{found.how}: {found.base} -> {found.head}"]
     # Above the figures: whoever forced a comparison reads first what it is worth.
     out += [f"  differs: {difference}" for difference in found.differences]
@@ -796,6 +847,10 @@ def lines(found: Comparison | Sequence[AgainstItself]) -> list[str]:
         out.append(f"{word:<13} {name}: {figures(line.judged)}{line.why}")
     out += [f"  {note}" for note in found.notes]
     return [*out, "", f"verdict: {found.verdict}"]
+
+
+def _redone(count: int) -> str:
+    return f"{count} samples starved and were taken again"
 
 
 def figures(judged: Judged | None) -> str:
@@ -820,6 +875,10 @@ def _itself_lines(found: AgainstItself) -> list[str]:
         f"{found.pairs_each} pairs",
         f"  gates that failed: {found.false_alarms}; intervals that exclude 1: {found.apart}",
     ]
+    if found.unjudged:
+        out.append(f"  {found.unjudged} more had too few sound samples to be judged")
+    if found.redone:
+        out.append(f"  {_redone(found.redone)}")
     if found.deviation is not None:
         out.append(f"  a pair's ratio of cost varies by {found.deviation:.1%} (standard deviation)")
     told = ", ".join(f"{percent(ratio)} with {n} pairs" for n, ratio in found.detectable.items())

@@ -31,6 +31,8 @@ _GRACE_S = 30.0
 _DRAIN_S = 10.0
 # What the generator needs besides one descriptor for each connection.
 _DESCRIPTORS_KEPT = 64
+# How often a generator's threads are looked at: seldom, as looking costs CPU time (load.md 4.2).
+_LOOK_S = 0.25
 _SEEDS = 1_000_000_000
 _WRK2_CALIBRATION_S = 10
 _RATE_SHORTFALL_MAX = 0.01
@@ -83,6 +85,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     service_us: dict[str, float] | None = None
     lag_us: dict[str, float] | None = None
     saturated: bool | None = None
+    unanswered: int | None = None  # under way when the drain was over; slow, not wrong
     connections_per_second: float | None = None
     connect_us: dict[str, float] | None = None
     handshake_us: dict[str, float] | None = None
@@ -137,10 +140,12 @@ def _run(
     timeout_s: float,
     cpus: frozenset[int] | None,
     env: Mapping[str, str] | None = None,
+    look: Callable[[int], None] | None = None,
 ) -> tuple[int, str, str, float]:
     """Run to the end: exit code, standard output, standard error, CPU seconds of the child.
 
     :param env: variables beside those we have.
+    :param look: is called with the child's id again and again while it lives.
     :raises Unusable: it did not end in time; it has been stopped.
     """
     with (
@@ -156,7 +161,7 @@ def _run(
                 env={**os.environ, **(env or {})},
             )
         try:
-            code, used = _wait(process, timeout_s)
+            code, used = _wait(process, timeout_s, look)
         except BaseException:
             process.kill()
             process.wait()
@@ -171,7 +176,9 @@ def _run(
         )
 
 
-def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, float]:
+def _wait(
+    process: subprocess.Popen[bytes], timeout_s: float, look: Callable[[int], None] | None
+) -> tuple[int, float]:
     """Reap a child with its own resource usage, asleep in between: the harness costs no CPU."""
     end = time.monotonic() + timeout_s
     while True:
@@ -182,15 +189,44 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, floa
         if time.monotonic() > end:
             name = Path(str(process.args[0])).name  # type: ignore[index]
             raise Unusable(f"{name} did not end within {timeout_s:.0f} s and was stopped")
+        if look is not None:
+            look(process.pid)
         time.sleep(0.02)
 
 
+class _Watch:
+    """How the threads of a generator fare that does not tell: the busiest, and who waits longest.
+
+    Shares of the time since it was started, as of the last look; None before the first.
+    """
+
+    def __init__(self) -> None:
+        self.on_cpu_ratio: float | None = None
+        self.run_delay_ratio: float | None = None
+        self._began = self._seen = time.monotonic()
+
+    def __call__(self, pid: int) -> None:
+        now = time.monotonic()
+        if now - self._seen < _LOOK_S:
+            return
+        self._seen = now
+        if threads := resources.threads_ns(pid):
+            wall_ns = (now - self._began) * 1e9
+            self.on_cpu_ratio = max(on_cpu for on_cpu, _ in threads) / wall_ns
+            self.run_delay_ratio = max(waited for _, waited in threads) / wall_ns
+
+
 class Accounts(msgspec.Struct, frozen=True):
-    """What a target's processes used meanwhile; None where they are not known or have ended."""
+    """What a target's processes used meanwhile; None where they are not known or have ended.
+
+    And how the generator fared: its busiest thread, and the one that waited longest for a CPU.
+    """
 
     cpu_ns: int | None = None
     run_delay_ratio: float | None = None
     switches: int | None = None
+    client_on_cpu_ratio: float | None = None
+    client_run_delay_ratio: float | None = None
 
 
 _NO_ACCOUNTS = Accounts()
@@ -370,6 +406,7 @@ def read_native(report: dict[str, Any], plan: LoadPlan, *, has_server: bool) -> 
         service_us=report.get("service_us"),
         lag_us=report.get("lag_us"),
         saturated=report.get("saturated"),
+        unanswered=report["unanswered"],
         connections_per_second=report["connects"] / report["seconds"]
         if plan.mode is LoadMode.CHURN and report["seconds"]
         else None,
@@ -427,11 +464,16 @@ class _Foreign:
         env: Mapping[str, str] | None = None,
     ) -> tuple[str, str, int, Accounts]:
         """Standard output, what it said where it failed, its own CPU ns, the target's accounts."""
-        close = _open_books(target.pids)
+        close, watch = _open_books(target.pids), _Watch()
         command = [self.executable, *words]
-        code, out, errors, used = _run(command, timeout_s=timeout_s, cpus=cpus, env=env)
+        code, out, errors, used = _run(command, timeout_s=timeout_s, cpus=cpus, env=env, look=watch)
         said = errors or out.strip() or f"exit code {code}"
-        return out, said, round(used * 1e9), close()
+        accounts = msgspec.structs.replace(
+            close(),
+            client_on_cpu_ratio=watch.on_cpu_ratio,
+            client_run_delay_ratio=watch.run_delay_ratio,
+        )
+        return out, said, round(used * 1e9), accounts
 
 
 class Wrk(_Foreign):
@@ -616,6 +658,11 @@ def _counted(
 ) -> Measured:
     """What every foreign engine yields: counts, and the books of both ends."""
     server_cpu_ns = accounts.cpu_ns
+    delays = (accounts.run_delay_ratio, accounts.client_run_delay_ratio)
+    # Of several threads the mean hides one that can do no more.
+    client_on_cpu_ratio = max(
+        client_cpu_ns / (seconds * 1e9 * plan.threads), accounts.client_on_cpu_ratio or 0.0
+    )
     return Measured(
         requests=requests,
         seconds=seconds,
@@ -626,8 +673,9 @@ def _counted(
         server_on_cpu_ratio=None
         if server_cpu_ns is None
         else server_cpu_ns / (seconds * 1e9 * plan.workers),
-        client_on_cpu_ratio=client_cpu_ns / (seconds * 1e9 * plan.threads),
-        run_delay_ratio=accounts.run_delay_ratio,
+        client_on_cpu_ratio=client_on_cpu_ratio,
+        run_delay_ratio=max((delay for delay in delays if delay is not None), default=None),
+        client_run_delay_ratio=accounts.client_run_delay_ratio,
         littles_law_ratio=None,
         latency_us=None,
         latency_reason=latency_reason,
@@ -662,7 +710,7 @@ def parse_wrk(
     status = _WRK_STATUS.search(out)
     if status:
         errors["status"] = int(status[1])
-    if int(total[1]) == 0 and not any(errors.values()):
+    if float(total[2]) == 0 or (int(total[1]) == 0 and not any(errors.values())):
         raise Unusable(
             f"{engine}: no answer in {total[2]} {total[3]}: it opens its connections within the "
             "window, and needs a longer one"

@@ -19,13 +19,13 @@ import resource
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from httpmark.harness import binaries, runtime
+from httpmark.harness import binaries, plain, runtime
 from httpmark.harness.resources import connection_room, cpu_clock, dropped_packets, socket_slabs
 from httpmark.harness.statistics import STEAL_MAX
 
@@ -62,6 +62,8 @@ _CGROUP_LIMITS = (
     "memory.limit_in_bytes", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpuset.cpus",
 )  # fmt: skip
 _COMPILER = re.compile(rb"GCC: \([^)\0]*\) [0-9.]+|clang version [0-9.]+[^\0]*")
+# What GCC was told, where it was to record it (-frecord-gcc-switches): no folders, no definitions.
+_FLAGS = re.compile(rb"GNU (?:C\+\+[0-9]+|GIMPLE) [0-9.]+ (-[ -~]+)")
 _OPENSSL = re.compile(rb"OpenSSL [0-9]+\.[0-9]+\.[0-9]+[^\0\n]*")
 _PRESSURE_MAX = 10.0  # percent of the last ten seconds in which somebody waited for a CPU
 _NOFILE_WANTED = 4096
@@ -206,9 +208,10 @@ def digest(path: str | None) -> str | None:
 
 @functools.cache
 def _built(path: str | None) -> dict[str, Any] | None:
-    """The compiler that a binary names, and the TLS and io_uring libraries it was linked with.
+    """The compiler that a binary names, what that was told, and the libraries of TLS and io_uring.
 
-    A binary that is linked statically holds the version of OpenSSL itself, if any.
+    A binary that is linked statically holds the version of OpenSSL itself, if any, and never that
+    of liburing.
     """
     if path is None:
         return None
@@ -224,7 +227,15 @@ def _built(path: str | None) -> dict[str, Any] | None:
             libraries[name] = told[0].decode() if told else Path(file).resolve().name
     if told := _OPENSSL.search(own):
         libraries["libcrypto, static"] = told[0].decode()
-    return {"compiler": compilers, "libraries": libraries}
+    flags = sorted({found.decode() for found in _FLAGS.findall(own)})
+    built: dict[str, Any] = {
+        "compiler": compilers, "flags": flags or None, "libraries": libraries,
+    }  # fmt: skip
+    if not flags:
+        built["flags_reason"] = "the binary does not tell: built without -frecord-gcc-switches"
+    if not libraries:
+        built["libraries_reason"] = "linked statically: they name no version in the binary"
+    return built
 
 
 def _limits() -> dict[str, list[int]]:
@@ -236,10 +247,10 @@ def _limits() -> dict[str, list[int]]:
     }
 
 
-def _cgroup_limits() -> dict[str, str]:
-    """What the cgroup that we run in ourselves allows of CPU and memory, where it says so."""
+def cgroup_limits(process: int | str = "self") -> dict[str, str]:
+    """What the cgroup of a process, ours by default, allows of CPU and memory, where it says so."""
     found = {}
-    for line in (_read("/proc/self/cgroup") or "").splitlines():
+    for line in (_read(f"/proc/{process}/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
         folders = [f"/sys/fs/cgroup/{one}" for one in controllers.split(",") if one] or [
             "/sys/fs/cgroup"
@@ -287,7 +298,7 @@ def capture() -> dict[str, Any]:
         "cgroup": "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1",
         "nofile": list(resource.getrlimit(resource.RLIMIT_NOFILE)),
         "limits": _limits(),
-        "cgroup_limits": _cgroup_limits(),
+        "cgroup_limits": cgroup_limits(),
         "loopback_mtu": _read("/sys/class/net/lo/mtu"),
         "sysctl": {name: _sysctl(name) for name in _SYSCTLS},
     }
@@ -328,7 +339,7 @@ def differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
     The harness itself may differ: that is what a comparison is sometimes about.
     """
     if a.get("fingerprint") == b.get("fingerprint"):
-        return []
+        return [] if a.get("fingerprint") else ["fingerprint: neither run tells its machine"]
     flat_a, flat_b = dict(_flat(a)), dict(_flat(b))
     found = [
         f"{key}: {flat_a.get(key)}, {flat_b.get(key)}"
@@ -407,6 +418,19 @@ def doctor() -> list[Check]:
     checks += [*_connections(), _quiet(), _steal(), _clock(), *_memory_figures()]
     checks += [_accounting(), *_pmu()]
     return [msgspec.structs.replace(check, mend=None) if check.ok else check for check in checks]
+
+
+def lines(found: Sequence[Check], *, width: int = 80) -> list[str]:
+    """What ``doctor`` found as text of a width; only words that are longer stand out of it."""
+    out = []
+    for check in found:
+        out += plain.wrapped(
+            f"{'ok  ' if check.ok else 'MEND'} {check.name}: {check.value}",
+            width, indent="", whole=True,
+        )  # fmt: skip
+        if check.mend:
+            out += plain.wrapped(check.mend, width, indent="     ", whole=True)
+    return out
 
 
 def _conntrack() -> Check:

@@ -18,7 +18,16 @@ from pathlib import Path
 
 import msgspec
 
-from httpmark.harness import certificates, engines, load, runtime, servers, statistics, wire
+from httpmark.harness import (
+    certificates,
+    engines,
+    load,
+    plain,
+    runtime,
+    servers,
+    statistics,
+    wire,
+)
 from httpmark.harness.model import LoadPlan, Tls, Unusable
 
 # The reference costs 60 to 80 ns: a generator that costs more would measure itself.
@@ -150,7 +159,7 @@ def _cell(name: str, plan: LoadPlan, race: load.Race | None, absent: str | None,
     costs = [
         cost
         for sample in samples
-        if not sample.errors and (cost := sample.cpu_ns_per_request.client) is not None
+        if sample.is_sound and (cost := sample.cpu_ns_per_request.client) is not None
     ]
     return Cell(
         engine=name,
@@ -165,32 +174,36 @@ def _cell(name: str, plan: LoadPlan, race: load.Race | None, absent: str | None,
         errors=result.errors if result else {},
         reason=absent
         or (result.reason if result else None)
-        or (None if costs else "no sample without errors"),
+        or (None if costs else "no sound sample"),
     )
 
 
-def lines(cells: Sequence[Cell]) -> list[str]:
-    """The table as text, and whether the one aim is met."""
+def lines(cells: Sequence[Cell], *, width: int = 80) -> list[str]:
+    """The table as text of a width, and whether the one aim is met."""
     out = []
     for tls in dict.fromkeys(cell.tls for cell in cells):
         out += [
             "",
-            f"THE GENERATOR ITSELF, {tls or 'plain'}: CPU ns per response, {CONNECTIONS} "
-            "connections to null (95 %)",
-            f"{'depth':>5}  {'engine':<8}{'ns':>9}  {'interval':<20}{'null ns':>9}{'req/s':>13}"
-            f"{'rounds':>8}{'redone':>8}",
-        ]
+            *plain.wrapped(
+                f"THE GENERATOR ITSELF, {tls or 'plain'}: CPU ns per response, {CONNECTIONS} "
+                "connections to null (95 %)",
+                width, indent="",
+            ),
+            f"{'depth':>5}  {'engine':<8}{'ns':>9}  {'interval':<19}{'null ns':>9}{'req/s':>12}"
+            f"{'rounds':>7}{'redone':>7}",
+        ]  # fmt: skip
         for cell in (one for one in cells if one.tls == tls):
             low_high = "{:,.1f} - {:,.1f}".format(*cell.interval_95) if cell.interval_95 else "-"
             out.append(
-                f"{cell.depth:>5}  {cell.engine:<8}{_figure(cell.client_ns, 9, 1)}  {low_high:<20}"
-                f"{_figure(cell.null_ns, 9, 1)}{_figure(cell.requests_per_second, 13, 0)}"
-                f"{cell.rounds:>8}{cell.redone:>8}"
+                f"{cell.depth:>5}  {cell.engine:<8}{_figure(cell.client_ns, 9, 1)}  {low_high:<19}"
+                f"{_figure(cell.null_ns, 9, 1)}{_figure(cell.requests_per_second, 12, 0)}"
+                f"{cell.rounds:>7}{cell.redone:>7}"
             )
             if cell.reason:
-                out.append(f"       {cell.engine}: {cell.reason}")
+                out += plain.wrapped(f"{cell.engine}: {cell.reason}", width, indent=" " * 7)
             if cell.errors:
-                out.append(f"       {cell.engine}: errors {cell.errors}")
+                told = ", ".join(f"{count} {name}" for name, count in cell.errors.items())
+                out += plain.wrapped(f"{cell.engine}: errors: {told}", width, indent=" " * 7)
     for cell in cells:
         if cell.meets_aim is not None:
             word = "met" if cell.meets_aim else "MISSED"

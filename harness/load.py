@@ -36,6 +36,8 @@ from httpmark.harness.model import (
 REDOS_MAX = 2
 # So many samples one behind the other that starved to the end: taking again does not help here.
 FUTILE_MAX = 3
+# Errors that a lack of CPU explains; any other is the server's, however long anybody waited.
+_OF_TIME = frozenset(("connect", "timeout", "date"))
 # Above it an open loop's latencies hold too much of the generator's own (reference-server.md 4).
 LAG_P99_US_MAX = 100.0
 
@@ -218,6 +220,7 @@ class Race:
         self.blocks = 0
         self._order = random.Random(f"{seed}/{plan.name}")
         self._rates: dict[str, float] = {}
+        self._doubts: dict[str, str] = {}  # why a server's rate is a share of less than it can do
         self._futile = 0
 
     @property
@@ -251,10 +254,18 @@ class Race:
                     taken.append((contestant, position, *found, redo, started))
                 yield contestant.name, block
             null = next((m for c, _, m, *_ in taken if c.is_null), None)
-            for contestant, position, measured, machine, redo, started in taken:
-                sample = self._judged(contestant, measured, machine, null, block, position)
+            judged = [
+                (contestant, redo, started,
+                 self._judged(contestant, measured, machine, null, block, position))
+                for contestant, position, measured, machine, redo, started in taken
+            ]  # fmt: skip
+            has_null = any(c.is_null and sample.is_sound for c, _, _, sample in judged)
+            for contestant, redo, started, sample in judged:
+                beside = sample.null_cpu_ns_per_request if has_null else None
                 self.samples[contestant.name].append(
-                    msgspec.structs.replace(sample, redo=redo, started=started)
+                    msgspec.structs.replace(
+                        sample, redo=redo, started=started, null_cpu_ns_per_request=beside
+                    )
                 )
 
     def _find_rates(self, share: float) -> Iterator[tuple[str, int]]:
@@ -263,17 +274,24 @@ class Race:
             self.plan, mode=LoadMode.CLOSED, rate_of_capacity=None, rate=None
         )
         for contestant in self.contestants:
-            found = self._sample(contestant, closed, Native())
-            if found is not None and found[0].requests and found[0].seconds:
-                self._rates[contestant.name] = share * found[0].requests / found[0].seconds
+            name, found = contestant.name, self._sample(contestant, closed, Native())
+            if found is not None and (wrong := found[0].errors):
+                told = ", ".join(f"{count} {kind}" for kind, count in sorted(wrong.items()))
+                self.failed[name] = f"no capacity to take a share of: errors under load: {told}"
+            elif found is not None and found[0].requests and found[0].seconds:
+                self._rates[name] = share * found[0].requests / found[0].seconds
+                if doubt := _doubt(*found):
+                    self._doubts[name] = doubt
             elif found is not None:
-                self.failed[contestant.name] = "no capacity to take a share of: nothing answered"
-            yield contestant.name, 0
+                self.failed[name] = "no capacity to take a share of: nothing answered"
+            yield name, 0
 
     def _sample(
         self, contestant: Contestant, plan: LoadPlan, engine: Engine
     ) -> tuple[Measured, _Machine] | None:
         """One window, taken again while it starves, at most :data:`REDOS_MAX` times more.
+
+        A wrong answer is not taken again: no lack of CPU makes one.
 
         Of what was taken again only the last is kept, and it starved itself where all did. A
         machine on which :data:`FUTILE_MAX` in a row did is not asked again until one does not.
@@ -314,6 +332,8 @@ class Race:
             if not _starved(*found):
                 self._futile = 0
                 return found
+            if found[0].errors.keys() - _OF_TIME:
+                return found
         self._futile += 1
         return found
 
@@ -347,6 +367,9 @@ class Race:
                 server_cpu_demand=None if contestant.standing else self._demand(measured, rate),
                 is_null=contestant.is_null,
                 saturated=measured.saturated,
+                unanswered_ratio=None
+                if measured.unanswered is None
+                else measured.unanswered / max(1, measured.requests + measured.unanswered),
             )
         )
         return LoadSample(
@@ -370,6 +393,7 @@ class Race:
             service_us=measured.service_us,
             lag_us=measured.lag_us,
             saturated=measured.saturated,
+            unanswered=measured.unanswered,
             null_cpu_ns_per_request=null.server_ns_per_request
             if null and not null.errors and not contestant.is_null
             else None,
@@ -412,6 +436,7 @@ class Race:
                 seed=self.seed,
                 died=self.died.get(name) or self.failed.get(name),
                 scaled=self.scaled,
+                doubt=self._doubts.get(name),
             )
             for name, samples in self.samples.items()
             if samples or name in self.died | self.failed
@@ -428,6 +453,20 @@ def _run_delay(measured: Measured, machine: _Machine) -> float | None:
     if delay is None or strangers is None:
         return delay
     return max(min(delay, strangers), measured.client_run_delay_ratio or 0.0)
+
+
+def _doubt(measured: Measured, machine: _Machine) -> str | None:
+    """Why what a server reached in a closed loop may be less than it can; None where it is not."""
+    busy = measured.server_on_cpu_ratio
+    if _starved(measured, machine):
+        why = "it starved"
+    elif busy is None:
+        why = "its CPU could not be seen"
+    elif busy < statistics.SERVER_BUSY_MIN:
+        why = f"it was on CPU {busy:.0%}"
+    else:
+        return None
+    return f"the rate is a share of a lower bound: {why} while its capacity was looked for"
 
 
 def _starved(measured: Measured, machine: _Machine) -> bool:
@@ -452,9 +491,13 @@ def fold(
     seed: int = 0,
     died: str | None = None,
     scaled: str | None = None,
+    doubt: str | None = None,
 ) -> LoadResult:
-    """Samples of one server as one result: medians, the interval of cost, what may be ranked."""
-    sound = [sample for sample in samples if not sample.errors]
+    """Samples of one server as one result: medians, the interval of cost, what may be ranked.
+
+    :param doubt: of an open loop whose rate is a share of a capacity: why it may be too low.
+    """
+    sound = [sample for sample in samples if sample.is_sound]
     costs = [
         sample.cpu_ns_per_request.server
         for sample in sound
@@ -466,7 +509,7 @@ def fold(
     for sample in samples:
         for name, count in sample.errors.items():
             errors[name] = errors.get(name, 0) + count
-    null_cost = {s.round: s.cpu_ns_per_request.server for s in null_samples if not s.errors}
+    null_cost = {s.round: s.cpu_ns_per_request.server for s in null_samples if s.is_sound}
     pairs = [
         (cost, base)
         for sample in sound
@@ -493,16 +536,14 @@ def fold(
         ranked_reason=ranked_reason,
         littles_law_ratio=_median_of([sample.littles_law_ratio for sample in samples]),
         interval_95=interval,
-        interval_reason=None
-        if interval
-        else f"{len(costs)} sound samples; an interval needs {statistics.SAMPLES_FOR_INTERVAL_MIN}",
+        interval_reason=None if interval else _no_interval(len(sound), len(costs)),
         rounds=len(samples),
         redone=redone,
         errors=errors,
         histogram=typical.histogram if typical else None,
         histogram_reason=None
         if typical and typical.histogram
-        else (typical.latency_reason if typical else "no sample without errors"),
+        else (typical.latency_reason if typical else "no sound sample"),
         cost_over_null=statistics.paired_ratio([a for a, _ in pairs], [b for _, b in pairs])
         if pairs
         else None,
@@ -512,7 +553,7 @@ def fold(
         scaled=scaled,
         rate_offered=_median_of([sample.rate_offered for sample in samples]),
         latency_us=_median_times([s.latency_us for s in sound]) if is_open else None,
-        latency_reason=_latency_reason(plan, sound),
+        latency_reason="; ".join(filter(None, (_latency_reason(plan, sound), doubt))) or None,
         service_us=_median_times([sample.service_us for sample in sound]),
         lag_us=_median_times([sample.lag_us for sample in sound]),
         connections_per_second=_median_of([s.connections_per_second for s in sound]),
@@ -528,6 +569,13 @@ def fold(
         if not resources.has_counters()
         else "the engine counts none, or perf_event_paranoid forbids it",
     )
+
+
+def _no_interval(sound: int, costs: int) -> str:
+    """Why there is no interval of the cost."""
+    if sound and not costs:
+        return "no CPU time: the server's processes cannot be seen from here"
+    return f"{costs} sound samples; an interval needs {statistics.SAMPLES_FOR_INTERVAL_MIN}"
 
 
 def _rate_ranks(
@@ -561,7 +609,7 @@ def _latency_reason(plan: LoadPlan, sound: Sequence[LoadSample]) -> str | None:
     if plan.mode is not LoadMode.OPEN:
         return "a saturated closed loop: its times follow from the number in flight, not the server"
     if not sound:
-        return "no sample without errors"
+        return "no sound sample"
     late = _median_times([sample.lag_us for sample in sound])
     if late is not None and late["p99"] > LAG_P99_US_MAX:
         return f"the generator itself was late: its own lag has a p99 of {late['p99']:.0f} us"
@@ -602,7 +650,7 @@ def with_ranks(
     intervals = {
         name: result.interval_95
         for name, result in results.items()
-        if name not in excluded and not result.errors
+        if name not in excluded and not result.errors and not result.reason
     }
     ranks = statistics.ranks(intervals)
     ranked = {}
@@ -611,8 +659,11 @@ def with_ranks(
         may, reason = _rate_ranks(
             result.rounds > 0, result.mode, result.bottleneck, result.bottleneck_why
         )
-        if may and name in excluded:
-            may, reason = False, excluded[name]
+        barred = excluded.get(name) or (
+            f"not measured to the end: {result.reason}" if result.reason else None
+        )
+        if may and barred:
+            may, reason = False, barred
         ranked[name] = msgspec.structs.replace(
             result,
             ranked=may,
@@ -620,7 +671,7 @@ def with_ranks(
             cost_rank=rank,
             cost_rank_reason=None
             if rank is not None
-            else excluded.get(name)
+            else barred
             or ("answers were wrong under load" if result.errors else result.interval_reason),
         )
     return ranked
@@ -635,13 +686,13 @@ _METRICS: dict[str, Callable[[LoadSample], float | None]] = {
 def pair_log_ratios(
     base: Sequence[LoadSample], head: Sequence[LoadSample], metric: str
 ) -> list[float]:
-    """ln(head / base) of the samples that stood in the same block and had no errors."""
+    """ln(head / base) of the sound samples that stood in the same block."""
     figure = _METRICS[metric]
-    bases = {sample.round: figure(sample) for sample in base if not sample.errors}
+    bases = {sample.round: figure(sample) for sample in base if sample.is_sound}
     pairs = [
         (value, against)
         for sample in head
-        if not sample.errors
+        if sample.is_sound
         and (value := figure(sample)) is not None
         and (against := bases.get(sample.round)) is not None
     ]
@@ -684,7 +735,7 @@ def _paired_ratio(
 ) -> PairedRatio:
     interval = ratio = None
     if reason is None and not logs:
-        reason = "no pair without errors"
+        reason = "no pair of sound samples with figures"
     if reason is None:
         ratio = math.exp(statistics.trimmed_mean(logs))
         interval = statistics.interval(logs, level=0.95, seed=seed)

@@ -483,7 +483,12 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     rate_offered: float | None = None  # open: requests a second that were due
     service_us: dict[str, float] | None = None  # open: from the send, not from when it was due
     lag_us: dict[str, float] | None = None  # open: how late the generator turned to what was due
-    saturated: bool | None = None  # open: not all requests went out when they were due
+    # Open: the rate was not served: requests that were due were not sent or not answered, or ever
+    # more of them were under way (native/load_report).
+    saturated: bool | None = None
+    # Under way when the drain was over, on connections that still answered: slow, not wrong, and in
+    # no other figure but the server's CPU time. None where the engine does not count them.
+    unanswered: int | None = None
     connections_per_second: float | None = None  # churn
     connect_us: dict[str, float] | None = None
     handshake_us: dict[str, float] | None = None  # TLS: without the connect
@@ -495,6 +500,11 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     steal_ratio: float | None = None  # of all CPUs' time, what the hypervisor took meanwhile
     retransmit_ratio: float | None = None  # of this machine's TCP segments, sent again meanwhile
     machine_dropped: dict[str, int] = {}  # what the kernel lost meanwhile, whoever's it was
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its figures count: all answers right, all connections there, all adds up."""
+        return not self.errors and self.bottleneck is not Bottleneck.BROKEN
 
 
 class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -746,6 +756,8 @@ class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
     image_digest: str | None = None
     command: tuple[str, ...] | None = None  # how it was started under load, else for the suites
     binary_sha256: str | None = None  # of its first process
+    # What its container may use, as its cgroup says; None of a process, which has our own limits.
+    container_limits: dict[str, str] | None = None
     control: bool = False
     unavailable: str | None = None
     died: str | None = None

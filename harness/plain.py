@@ -47,10 +47,18 @@ class Table:
         return self.line(name, self.heads)
 
 
-def wrapped(text: str, width: int, *, indent: str = "  ") -> list[str]:
-    """Text as lines of a width, those after the first further in."""
+def wrapped(text: str, width: int, *, indent: str = "  ", whole: bool = False) -> list[str]:
+    """Text as lines of a width, those after the first further in.
+
+    :param whole: words are not cut, be they too long: commands and paths are there to be copied.
+    """
     return textwrap.wrap(
-        ascii_only(text), width, initial_indent=indent, subsequent_indent=indent + "  "
+        ascii_only(text),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=not whole,
+        break_on_hyphens=not whole,
     ) or [""]
 
 

@@ -89,6 +89,17 @@ def run_delay_ns(pids: Iterable[int]) -> int:
     return total
 
 
+def threads_ns(pid: int) -> list[tuple[int, int]]:
+    """(on a CPU, runnable and waiting for one) of each thread of a process that lives, in ns."""
+    found = []
+    with contextlib.suppress(OSError):
+        for task in (_PROC / str(pid) / "task").iterdir():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                words = (task / "schedstat").read_text().split()
+                found.append((int(words[0]), int(words[1])))
+    return found
+
+
 def context_switches(pids: Iterable[int]) -> int | None:
     """Voluntary and involuntary switches of all threads; None where no process lives."""
     total = 0

@@ -38,6 +38,7 @@ NULL_SHARE_MAX = 0.70
 NULL_SHARE_CLIENT = 0.85
 CONCURRENCY_MIN = 0.90
 LAW_TOLERANCE = 0.10
+UNANSWERED_MAX = 0.01
 RUN_DELAY_MAX = 0.05
 STEAL_MAX = 0.02
 RETRANSMIT_MAX = 0.001
@@ -430,7 +431,8 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     littles_law_ratio: float | None
     server_cpu_demand: float | None = None  # cost x requests/s over the CPUs it was given
     is_null: bool = False
-    saturated: bool | None = None  # open loops only: not all went out when they were due
+    saturated: bool | None = None  # open loops only: the rate was not served (model.LoadSample)
+    unanswered_ratio: float | None = None  # of all requests, those never answered
     retransmit_ratio: float | None = None  # of the segments this machine sent meanwhile
     lost_connects: dict[str, int] = {}  # where connections are opened: what the kernel dropped
 
@@ -498,6 +500,9 @@ def bottleneck(signs: Signs) -> tuple[Bottleneck, str]:
             return Bottleneck.UNKNOWN, "null was not measured beside it"
         if share is not None and share > NULL_SHARE_MAX:
             return Bottleneck.UNKNOWN, f"{share:.0%} of what null reaches: too near to tell"
+        left = signs.unanswered_ratio
+        if left is not None and left > UNANSWERED_MAX:
+            return Bottleneck.UNKNOWN, f"{left:.0%} of the requests had no answer at the very end"
         law = signs.littles_law_ratio
         if law is not None and abs(law - 1) > LAW_TOLERANCE:
             return Bottleneck.UNKNOWN, f"the numbers do not add up: Little's law gives {law:.0%}"

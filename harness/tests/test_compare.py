@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from httpmark.harness import compare, engines, load, run, statistics
+from httpmark.harness import compare, engines, load, resources, run, statistics
 from httpmark.harness.model import (
     BytesPerConnection,
     HarnessError,
@@ -89,6 +89,23 @@ def decided(
     return {line.metric: line for line in lines}, looks
 
 
+def unsaid(line: str) -> None:
+    raise AssertionError(line)
+
+
+def test_a_profile_that_is_cut_to_the_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "connection_room", lambda: {"descriptors": 100})
+    said: list[str] = []
+    [plan] = compare.plans(
+        compare.Options(base="a", head="b"), engines.engine("native"), say=said.append
+    )
+    assert plan.connections == 100
+    assert said == [
+        "pipelined is scaled to this machine: 100 instead of 512 connections: the hard limit of "
+        "descriptors of a process (ulimit -Hn)"
+    ]
+
+
 def test_what_is_alike_passes_at_the_first_look() -> None:
     lines, looks = decided(noisy(100, 0.01, 1), noisy(100, 0.01, 2))
     assert lines[compare.COST].verdict is Gate.PASS
@@ -109,9 +126,9 @@ def test_a_quick_gate_never_takes_more_than_its_three_minutes() -> None:
     assert looks == [12, 20, 30, 12]
     assert lines[compare.COST].verdict in (Gate.FAIL, Gate.INCONCLUSIVE)
     samples = 3 * (30 + 12)
-    plan = compare.plans(compare.Options(base="a", head="b", quick=True), engines.engine("native"))[
-        0
-    ]
+    [plan] = compare.plans(
+        compare.Options(base="a", head="b", quick=True), engines.engine("native"), say=unsaid
+    )
     start_and_stop_s = 0.2  # of a server, as measured on two busy cores
     assert samples * (plan.duration_s + plan.warmup_s + start_and_stop_s) < 180
 
@@ -159,6 +176,30 @@ def test_wrong_answers_fail_at_once() -> None:
     wrong = {"errors": {"body": 3}}
     both, _ = decided(cost, cost, {"head": wrong, "base": wrong})
     assert both[compare.COST].verdict is Gate.INCONCLUSIVE
+
+
+def test_wrong_answers_in_the_race_that_confirms_fail_too() -> None:
+    """They came late; but they came: no statistics may swallow them."""
+    machine = Machine(
+        {"base": noisy(100, 0.01, 1), "head": noisy(110, 0.01, 2), "null": noisy(30, 0.01, 9)}
+    )
+    racers, races = contestants(machine, "base", "head", "null"), []
+
+    def race(seed: int) -> load.Race:
+        races.append(load.Race(PLAN, machine, racers, rounds=1, duration_s=1.0, seed=seed))
+        if len(races) == 2:
+            machine.changes = {"head": {"errors": {"body": 1}}}
+        return races[-1]
+
+    def more(one: load.Race, count: int) -> None:
+        one.rounds = count - one.blocks
+        list(one.run())
+
+    lines = compare.decide("p", race, more, pairs=12, margins=compare.MARGINS, seed=1)
+    assert len(races) == 2
+    assert [(line.verdict, line.why) for line in lines] == [
+        (Gate.FAIL, "errors under load: 12 body")
+    ]
 
 
 def test_throughput_that_the_generator_limits_is_not_gated() -> None:
@@ -261,6 +302,11 @@ def against_itself(base: Cost, head: Cost, *, comparisons: int = 10) -> compare.
     )
 
 
+def text_of(found: list[compare.AgainstItself]) -> str:
+    """What is printed of A/A runs, whatever the terminal's width."""
+    return " ".join(" ".join(compare.lines(found)).split())
+
+
 def test_a_quiet_machine_is_fit_and_says_what_it_can_show() -> None:
     found = against_itself(noisy(100, 0.02, 1), noisy(100, 0.02, 2))
     assert found.fit
@@ -271,7 +317,7 @@ def test_a_quiet_machine_is_fit_and_says_what_it_can_show() -> None:
     assert 1.015 < shown < 1.04
     assert found.drift is not None
     assert not found.drift.is_clear
-    text = "\n".join(compare.lines([found]))
+    text = text_of([found])
     assert "fit: a server does not differ from itself" in text
     assert "8 times in 10" in text
     assert compare.exit_code([found], inconclusive="warn") == 0
@@ -287,7 +333,7 @@ def test_a_drift_of_the_machine_is_told_and_pairs_cancel_it() -> None:
     assert found.drift.is_clear
     assert found.drift.ratio == pytest.approx(1.002**239, rel=0.1)
     assert found.fit, found.why
-    assert "the machine drifted" in "\n".join(compare.lines([found]))
+    assert "the machine drifted" in text_of([found])
 
 
 def test_a_drift_of_one_side_makes_the_machine_unfit() -> None:
@@ -299,7 +345,7 @@ def test_a_drift_of_one_side_makes_the_machine_unfit() -> None:
     found = against_itself(noisy(100, 0.01, 1), head)
     assert found.false_alarms > 0
     assert not found.fit
-    assert "UNFIT" in "\n".join(compare.lines([found]))
+    assert "UNFIT" in text_of([found])
     assert compare.exit_code([found], inconclusive="pass") == 1
 
 
@@ -318,10 +364,10 @@ def test_the_whole_gate_is_played_over_the_pairs_of_an_a_a_run(
     monkeypatch.setattr(compare, "DRAWN_GATES", 300)
     calm = against_itself(noisy(100, 0.02, 1), noisy(100, 0.02, 2))
     assert calm.drawn_alarms == 0
-    assert "0 failed: at most 1.0% false alarms" in "\n".join(compare.lines([calm]))
+    assert "0 failed: at most 1.0% false alarms" in text_of([calm])
     few = against_itself(noisy(100, 0.02, 1), noisy(100, 0.02, 2), comparisons=4)
     assert few.drawn_alarms is None
-    assert "false alarms" not in "\n".join(compare.lines([few]))
+    assert "false alarms" not in text_of([few])
 
 
 def test_gates_that_are_played_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,6 +382,61 @@ def test_gates_that_are_played_can_fail(monkeypatch: pytest.MonkeyPatch) -> None
     assert 5 < alarms < 60
 
 
+def test_comparisons_without_pairs_are_not_counted_among_those_that_held() -> None:
+    """What could not be judged is no evidence for a machine."""
+    errors: Iterator[dict[str, int]] = iter([{}] * 4 + [{"status": 1}] * 8)
+
+    class Breaking(Machine):
+        def measure(self, *words: object, **named: object) -> engines.Measured:
+            found = super().measure(*words, **named)  # type: ignore[arg-type]
+            if self.up == "head":
+                return msgspec.structs.replace(found, errors=next(errors))
+            return found
+
+    machine = Breaking({"base": lambda _: 100.0, "head": lambda _: 100.0})
+    race = load.Race(
+        PLAN, machine, contestants(machine, "base", "head"), rounds=4, duration_s=1.0, seed=3
+    )
+    found = compare.against_itself(
+        "a", PLAN, race, lambda: None, comparisons=3, pairs=4, margin=0.03, seed=3
+    )
+    assert (found.comparisons, found.unjudged) == (1, 2)
+    text = text_of([found])
+    assert "1 comparisons of 4 pairs" in text
+    assert "2 more had too few sound samples to be judged" in text
+
+
+def test_samples_that_were_taken_again_are_counted() -> None:
+    starving = iter([0.5, *[0.0] * 20])
+
+    class Starving(Machine):
+        def measure(self, *words: object, **named: object) -> engines.Measured:
+            found = super().measure(*words, **named)  # type: ignore[arg-type]
+            waited = next(starving)
+            return msgspec.structs.replace(
+                found, run_delay_ratio=waited, client_run_delay_ratio=waited
+            )
+
+    machine = Starving({"base": lambda _: 100.0, "head": lambda _: 100.0})
+    race = load.Race(
+        PLAN, machine, contestants(machine, "base", "head"), rounds=4, duration_s=1.0, seed=3
+    )
+    found = compare.against_itself(
+        "a", PLAN, race, lambda: None, comparisons=1, pairs=4, margin=0.03, seed=3
+    )
+    assert found.redone == 1
+    assert "1 samples starved and were taken again" in text_of([found])
+
+
+def test_a_comparison_fits_the_terminal(tmp_path: Path) -> None:
+    base, head = (stored(tmp_path / name, cost=90, seed=1) for name in ("a" * 60, "b" * 60))
+    for line in compare.lines(compare.folders(compare.Options(base=base, head=head, seed=1))):
+        assert len(line) <= 80 or " " not in line.strip(), line
+    calm = against_itself(noisy(100, 0.02, 1), noisy(100, 0.02, 2), comparisons=2)
+    for line in compare.lines([calm]):
+        assert len(line) <= 80, line
+
+
 def test_who_comes_second_pays_is_found() -> None:
     # Odd samples are second in their pair.
     found = against_itself(
@@ -344,7 +445,7 @@ def test_who_comes_second_pays_is_found() -> None:
     )
     assert found.slot is not None
     assert found.slot[0] > 0.03
-    assert "order matters" in "\n".join(compare.lines([found]))
+    assert "order matters" in text_of([found])
 
 
 # --- two run folders ---------------------------------------------------------------------------
@@ -393,6 +494,34 @@ def test_two_runs_are_compared_by_what_they_cost_over_null(tmp_path: Path) -> No
     assert of_folders(worse, base)[compare.COST].verdict is Gate.PASS
     wide = of_folders(base, worse, margin=0.5)
     assert wide[compare.COST].verdict is Gate.PASS
+
+
+def test_a_head_that_holds_fewer_connections_does_not_pass_by_the_slope_of_those(
+    tmp_path: Path,
+) -> None:
+    base, head = (stored(tmp_path / name, cost=90, seed=1, resident=1000) for name in "ab")
+    for folder, held, reason in ((base, 20_000, None), (head, 5_000, "the server held 5,000")):
+        memory = run.read(Path(folder)).servers[0].memory
+        assert memory is not None
+        changed(
+            folder, memory=msgspec.structs.replace(memory, connections_held=held, reason=reason)
+        )
+    line = of_folders(base, head)[compare.MEMORY]
+    assert line.verdict is Gate.INCONCLUSIVE
+    assert line.why == "head held 5,000 connections, base 20,000: the server held 5,000"
+    assert of_folders(head, base)[compare.MEMORY].verdict is Gate.PASS
+
+
+def test_runs_that_were_cut_short_or_quick_say_so(tmp_path: Path) -> None:
+    base, head = (stored(tmp_path / name, cost=90, seed=1) for name in "ab")
+    run.write(
+        msgspec.structs.replace(run.read(Path(head)), quick=True, interrupted=True), Path(head)
+    )
+    notes = compare.folders(compare.Options(base=base, head=head, seed=1)).notes
+    assert "head was interrupted: it is compared as far as it went" in notes
+    assert "head was quick and the other was not: its windows are shorter" in notes
+    alike = compare.folders(compare.Options(base=head, head=head, seed=1)).notes
+    assert not any("quick" in note for note in alike)
 
 
 def test_memory_is_compared_by_its_slope(tmp_path: Path) -> None:
@@ -629,7 +758,7 @@ def test_an_a_a_run_of_wrong_answers_is_none() -> None:
     race = load.Race(
         PLAN, machine, contestants(machine, "base", "head"), rounds=3, duration_s=1.0, seed=3
     )
-    with pytest.raises(Unusable, match="too few samples"):
+    with pytest.raises(Unusable, match="too few sound samples"):
         compare.against_itself(
             "a", PLAN, race, lambda: None, comparisons=1, pairs=3, margin=0.03, seed=3
         )

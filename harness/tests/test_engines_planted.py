@@ -262,9 +262,39 @@ def test_of_several_threads_the_worst_one_counts() -> None:
             {"on_cpu_ratio": 0.9, "run_delay_ratio": 0.4},
         ],
         "latency_us": None, "histograms": {"response": None}, "rate": None, "connects": 4,
-        "connect_us": None,
+        "connect_us": None, "unanswered": 3,
     }  # fmt: skip
     found = engines.read_native(report, plan(), has_server=True)
     assert (found.client_on_cpu_ratio, found.run_delay_ratio) == (0.9, 0.4)
+    assert found.unanswered == 3
     assert found.server_instructions_per_request == 5.0
     assert found.client_instructions_per_request is None
+
+
+@pytest.mark.needs("wrk")
+def test_a_starved_generator_of_others_is_seen_from_outside() -> None:
+    """It does not tell: its threads are looked at while it runs."""
+    usable = sorted(os.sched_getaffinity(0))
+    null = [binaries.need("null"), "--port", "0"]
+    with subprocess.Popen(null, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        target = engines.Target("127.0.0.1", int(server.stdout.readline().rpartition(":")[2]))
+        try:
+            with spinning(usable[-1]):
+                found = engines.Wrk().measure(
+                    plan(), target, duration_s=1.0, cpus=frozenset(usable[-1:])
+                )
+        finally:
+            server.terminate()
+    assert found.client_run_delay_ratio is not None
+    assert found.client_run_delay_ratio > 0.3
+    assert found.run_delay_ratio == found.client_run_delay_ratio
+
+
+def test_the_busiest_of_several_threads_is_not_hidden_by_the_mean() -> None:
+    accounts = engines.Accounts(10**9, 0.0, 1, client_on_cpu_ratio=0.97)
+    out = "  1000 requests in 1.00s, 1.00MB read\nRequests/sec: 1000\n"
+    found = engines.parse_wrk(
+        out, failure="", plan=plan(threads=2), client_cpu_ns=10**9, accounts=accounts
+    )
+    assert found.client_on_cpu_ratio == 0.97

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import subprocess
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -64,6 +66,12 @@ def test_differences_are_named_by_their_key() -> None:
     ]  # fmt: skip
     only = environment.differences(one, {**one, "fingerprint": "other"})
     assert only == ["fingerprint: made by different versions of httpmark"]
+
+
+def test_runs_that_do_not_tell_their_machine_are_not_of_the_same_one() -> None:
+    assert environment.differences({}, {}) == ["fingerprint: neither run tells its machine"]
+    assert environment.differences({"fingerprint": "a"}, {"fingerprint": "a"}) == []
+    assert environment.differences({"fingerprint": "a"}, {}) != []
 
 
 def test_the_daemon_is_no_part_of_the_fingerprint_and_told_apart(
@@ -147,6 +155,50 @@ def test_binaries_tell_how_they_were_built() -> None:
     for one in found.values():
         assert one["compiler"]
     assert "OpenSSL 3" in found["load"]["libraries"]["libcrypto.so.3"]
+
+
+def test_binaries_tell_what_they_were_compiled_with(tmp_path: Path) -> None:
+    source = tmp_path / "one.cpp"
+    source.write_text("int main() { return 0; }\n")
+    words = ["g++", "-std=c++20", "-O2", "-mavx2", f"-I{tmp_path}", str(source), "-o"]
+    for name, more in (("told", ["-frecord-gcc-switches"]), ("untold", [])):
+        subprocess.run([*words, str(tmp_path / name), *more], check=True, timeout=60)
+    told, untold = (environment._built(str(tmp_path / name)) for name in ("told", "untold"))
+    assert told is not None
+    assert untold is not None
+    [flags] = told["flags"]
+    assert {"-O2", "-mavx2", "-std=c++20"} <= set(flags.split())
+    assert str(tmp_path) not in flags
+    assert "flags_reason" not in told
+    assert untold["flags"] is None
+    assert "-frecord-gcc-switches" in untold["flags_reason"]
+
+
+def test_libraries_of_a_binary_have_versions_or_there_is_a_reason() -> None:
+    for one in environment.capture()["binaries_built"].values():
+        assert bool(one["libraries"]) is ("libraries_reason" not in one)
+
+
+def test_limits_of_a_container_are_those_of_its_cgroup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"/proc/7/cgroup": "0::/docker/x", "/sys/fs/cgroup/docker/x/cpu.max": "200000 100000"}
+    monkeypatch.setattr(environment, "_read", told.get)
+    assert environment.cgroup_limits(7) == {"cpu.max": "200000 100000"}
+    assert environment.cgroup_limits(8) == {}
+
+
+def test_what_doctor_says_fits_the_terminal() -> None:
+    found = [
+        environment.Check("a", True, "b " * 70),
+        environment.Check("c", False, "/a/path/" + "that/is/long" * 9, "apt-get install " * 9),
+    ]
+    shown = environment.lines(found)
+    for line in shown:
+        assert len(line) <= 80 or " " not in line.strip(), line
+    assert "/a/path/" + "that/is/long" * 9 in "\n".join(shown), "there to be copied"
+    assert not any(line.endswith("-") for line in shown)
+    assert sum(line.startswith(("ok  ", "MEND")) for line in shown) == 2
 
 
 def test_limits_are_part_of_the_fingerprint_and_the_clock_is_not(

@@ -86,8 +86,8 @@ def test_errors_leave_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "engine", lambda name: Wrong())
     cells = generator.measure(["native"], rounds=1, seconds=0.1, seed=1, say=lambda line: None)
     assert [(one.client_ns, one.errors) for one in cells] == [(None, {"body": 3})] * 2
-    assert cells[0].reason == "no sample without errors"
-    assert "errors {'body': 3}" in "\n".join(generator.lines(cells))
+    assert cells[0].reason == "no sound sample"
+    assert "native: errors: 3 body" in "\n".join(generator.lines(cells))
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,14 @@ def test_the_aim_is_of_pipelined_plain_responses_of_our_own(
 def test_the_table_holds_every_figure() -> None:
     assert generator.lines([cell()])[1:4] == [
         "THE GENERATOR ITSELF, plain: CPU ns per response, 64 connections to null (95 %)",
-        "depth  engine         ns  interval              null ns        req/s  rounds  redone",
-        "  256  native       40.0  39.0 - 41.5              33.0    5,000,000       5       1",
+        "depth  engine         ns  interval             null ns       req/s rounds redone",
+        "  256  native       40.0  39.0 - 41.5             33.0   5,000,000      5      1",
     ]
+
+
+def test_the_table_fits_the_terminal() -> None:
+    wide = cell(
+        tls="TLSv1.3 TLS_AES_128_GCM_SHA256", interval_95=(12_345.6, 12_999.9), engine="h2load",
+        requests_per_second=123_456_789.0, reason="a long reason " * 9, errors={"body": 7},
+    )  # fmt: skip
+    assert all(len(line) <= 80 for line in generator.lines([wide]))

@@ -311,6 +311,82 @@ def test_samples_with_errors_give_no_cost() -> None:
     assert ranked.cost_rank_reason == "answers were wrong under load"
 
 
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"established": 3}, "3 of 4 connections"),
+        ({"requests": 20_000_000}, "the numbers do not add up"),  # at 80 ns each, of one second
+    ],
+)
+def test_a_broken_sample_counts_for_nothing_even_without_an_error(
+    changes: dict[str, object], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    costs = {"a": [80.0] * 3, "b": [90.0] * 3, "null": [35.0] * 3}
+    results = fold_of(costs, a=changes)
+    broken = results["a"]
+    assert (broken.errors, broken.bottleneck) == ({}, Bottleneck.BROKEN)
+    assert why in broken.bottleneck_why
+    assert broken.cpu_ns_per_request.server is None
+    ranked = load.with_ranks(results, excluded={"null": "a control"})
+    assert (ranked["a"].cost_rank, ranked["b"].cost_rank) == (None, 1)
+    assert "0 sound samples" in (ranked["a"].cost_rank_reason or "")
+    pairs = load.paired(results, base="b", leave_out={"null"}, seed=1)
+    assert {(pair.head, pair.ratio) for pair in pairs} == {("a", None)}
+
+
+def test_a_broken_null_is_no_yardstick_of_cost() -> None:
+    results = fold_of({"a": [80.0] * 3, "null": [35.0] * 3}, null={"established": 3})
+    assert results["a"].cost_over_null is None
+    assert [sample.null_cpu_ns_per_request for sample in results["a"].samples] == [None] * 3
+
+
+def test_who_was_not_measured_to_the_end_has_no_rank() -> None:
+    made, engine = race({"a": [80.0] * 4, "b": [90.0] * 4, "null": [35.0] * 4}, rounds=4)
+    measure, taken = engine.measure, itertools.count(1)
+
+    def failing(*words: object, **named: object) -> engines.Measured:
+        if engine.up == "a" and next(taken) == 4:
+            raise Unusable("httpmark-load: no connection could be opened")
+        return measure(*words, **named)  # type: ignore[arg-type]
+
+    engine.measure = failing  # type: ignore[method-assign]
+    ranked = load.with_ranks(run(made), excluded={"null": "a control"})
+    assert ranked["a"].interval_95 is not None
+    assert (ranked["a"].cost_rank, ranked["b"].cost_rank) == (None, 1)
+    assert not ranked["a"].ranked
+    for reason in (ranked["a"].cost_rank_reason, ranked["a"].ranked_reason):
+        assert reason == "not measured to the end: httpmark-load: no connection could be opened"
+
+
+@pytest.mark.parametrize(("kind", "again"), [("body", 0), ("lost", 0), ("timeout", 2), ("date", 2)])
+def test_a_wrong_answer_is_kept_however_starved_the_sample(kind: str, again: int) -> None:
+    """Taken again it would be gone; what a lack of CPU explains is the machine's, and is."""
+    wrong = {"run_delay_ratio": 0.5, "errors": {kind: 1}}
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, rounds=1, a=wrong)
+    result = run(made)["a"]
+    assert result.errors == {kind: 1}
+    assert result.bottleneck is Bottleneck.BROKEN
+    assert result.redone == again
+
+
+def test_a_server_whose_processes_are_not_seen_has_a_reason_and_no_cost() -> None:
+    unseen = {"server_ns_per_request": None, "server_on_cpu_ratio": None}
+    result = fold_of({"a": [80.0] * 3, "null": [35.0] * 3}, a=unseen)["a"]
+    assert result.cpu_ns_per_request.server is None
+    assert result.interval_reason == "no CPU time: the server's processes cannot be seen from here"
+
+
+def test_requests_without_an_answer_are_in_the_sample_and_no_rate_of_the_server() -> None:
+    slow = {"unanswered": 1_000_000}  # of 12.5 million that were answered
+    result = fold_of({"a": [80.0] * 3, "null": [35.0] * 3}, a=slow)["a"]
+    assert [sample.unanswered for sample in result.samples] == [1_000_000] * 3
+    assert result.bottleneck is Bottleneck.UNKNOWN
+    assert "7% of the requests had no answer" in result.bottleneck_why
+    assert not result.ranked
+    assert result.interval_95 is not None, "what they cost is in the CPU time: it flatters nobody"
+
+
 def test_a_server_that_does_not_start_is_told_and_left_out() -> None:
     made, engine = race({"a": [80.0] * 3, "b": [1.0], "null": [35.0] * 3}, fails="b")
     results = run(made)
@@ -398,6 +474,43 @@ def test_an_open_loop_offers_each_server_its_share(monkeypatch: pytest.MonkeyPat
     assert not result.ranked
     assert result.ranked_reason == "an offered rate is no throughput"
     assert made.steps == 8
+
+
+def open_race(
+    monkeypatch: pytest.MonkeyPatch, a: dict[str, object]
+) -> tuple[load.Race, dict[str, LoadResult]]:
+    """A race at half of what each server is found to reach, and its results."""
+    made, engine = race({"a": [100.0] * 9, "null": [50.0] * 9}, rounds=1, a=a)
+    made.plan = msgspec.structs.replace(PLAN, mode=LoadMode.OPEN, rate_of_capacity=0.5)
+    monkeypatch.setattr(load, "Native", lambda: engine)
+    return made, run(made)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, None),
+        ({"server_on_cpu_ratio": 0.4}, "it was on CPU 40%"),
+        ({"server_on_cpu_ratio": None}, "its CPU could not be seen"),
+        ({"run_delay_ratio": 0.5}, "it starved"),
+    ],
+)
+def test_a_rate_that_is_a_share_of_less_than_the_capacity_says_so(
+    changes: dict[str, object], why: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, results = open_race(monkeypatch, a=changes)
+    told = results["a"].latency_reason or ""
+    assert (f"a share of a lower bound: {why} while" in told) is (why is not None)
+    assert "lower bound" not in (results["null"].latency_reason or "")
+
+
+def test_wrong_answers_while_the_capacity_is_looked_for_are_not_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, results = open_race(monkeypatch, a={"errors": {"body": 2}})
+    assert made.failed == {"a": "no capacity to take a share of: errors under load: 2 body"}
+    assert results["a"].reason == made.failed["a"]
+    assert results["null"].rounds == 1
 
 
 def test_an_open_loop_that_is_answered_late_still_adds_up() -> None:

@@ -59,6 +59,12 @@ def test_a_machine_that_loses_packets_ranks_nothing() -> None:
     assert verdict(retransmit_ratio=0.002, saturated=False) is Bottleneck.NETWORK
 
 
+def test_what_was_never_answered_is_no_throughput_of_the_server() -> None:
+    assert verdict(unanswered_ratio=0.0) is Bottleneck.SERVER
+    assert verdict(unanswered_ratio=0.009) is Bottleneck.SERVER
+    assert verdict(unanswered_ratio=0.02) is Bottleneck.UNKNOWN
+
+
 def test_requests_that_were_not_in_flight_are_the_clients_fault() -> None:
     assert verdict(server_on_cpu_ratio=0.5, littles_law_ratio=0.42) is Bottleneck.CLIENT
 

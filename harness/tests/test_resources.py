@@ -194,6 +194,8 @@ def test_what_was_sent_again_though_it_had_arrived_was_not_lost(
     assert resources.segments_sent() == (10, 2000)
     netstat.write_text("TcpExt: TCPDSACKRecv\nTcpExt: 70\n")
     assert resources.segments_sent() == (20, 2000), "an older kernel counts packets"
+    netstat.write_text("TcpExt: TCPDSACKRecv TCPSynRetrans\nTcpExt: 70 16\n")
+    assert resources.segments_sent() == (4, 2000), "a full listen queue is no loss on the way"
 
 
 def test_the_kernels_buffers_are_those_of_tcp(

@@ -42,6 +42,7 @@ FLOORS = (
         "servers",
     ),
     (
+        "plain",
         "address",
         "certificates",
         "wire",
@@ -64,7 +65,6 @@ FLOORS = (
         "load",
         "ladder",
         "generator",
-        "plain",
         "octets",
         "quantities",
         "figures",

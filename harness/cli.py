@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import math
 import os
 import secrets
 import shlex
@@ -50,6 +51,19 @@ from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import HarnessError, Run
 
 _PLAIN_EVERY_S = 10.0
+
+
+class _Number(click.FloatRange):
+    """A number of a range; ``nan`` is in none, as nothing is more or less than it."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number.", param, ctx)
+        return number
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -351,7 +365,7 @@ def bench_command(
     "--engine", "names", type=click.Choice(generator.ENGINES), multiple=True, help="Repeatable."
 )
 @click.option("--rounds", type=click.IntRange(1, 100), default=5, help="Samples of each engine.")
-@click.option("--seconds", type=click.FloatRange(0.1, 60), default=2.0, help="Of a window.")
+@click.option("--seconds", type=_Number(0.1, 60), default=2.0, help="Of a window.")
 @_seed
 @_json_flag
 def calibrate_command(
@@ -379,7 +393,7 @@ def calibrate_command(
 @click.argument("head", required=False)
 @_configured
 @_profile
-@click.option("--margin", type=click.FloatRange(0, 100), help="Percent of cost that is borne (3).")
+@click.option("--margin", type=_Number(0, 100), help="Percent of cost that is borne (3).")
 @click.option("--pairs", type=click.IntRange(3, 200), default=compare.PAIRS_MIN, show_default=True)
 @click.option(
     "--aa", type=click.IntRange(1, 1000), metavar="N", help="BASE against itself, N times."
@@ -521,7 +535,7 @@ def _addressed(command: Command) -> Command:
 @_full
 @_addressed
 @click.option("--jobs", type=click.IntRange(1, 256), help="At most so many connections at once.")
-@click.option("--fail-under", type=click.FloatRange(0, 100), help="Least score in percent.")
+@click.option("--fail-under", type=_Number(0, 100), help="Least score in percent.")
 @click.option(
     "--inconclusive",
     type=click.Choice(gates.INCONCLUSIVE),
@@ -805,7 +819,7 @@ def replay_command(
 
 @httpmark.command("fuzz")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
-@click.option("--seconds", type=click.FloatRange(0.1, 86400), default=60.0, help="How long.")
+@click.option("--seconds", type=_Number(0.1, 86400), default=60.0, help="How long.")
 @click.option("--seed", type=int, help="Of the search; by default another each time, and told.")
 @click.option(
     "--path",

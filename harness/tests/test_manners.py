@@ -140,6 +140,8 @@ QUICK = ("run", "--runtime", "process", "--quick", "--suite", "seed")
         (("run", "--port", "70000"), 2, "--port"),
         (("run", "--out", "/proc/nowhere"), 2, "--out"),
         (("bench",), 2, "SERVER"),
+        (("calibrate", "--seconds", "nan"), 2, "no number"),
+        (("fuzz", "127.0.0.1:1", "--seconds", "nan"), 2, "no number"),
         (("check",), 2, "TARGET"),
         (("check", "http://192.0.2.1:80/"), 2, "--allow-remote"),
         (("check", "ftp://127.0.0.1/"), 2, "only http://"),

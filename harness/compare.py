@@ -401,6 +401,8 @@ class Arm:
             self.server = _of_command(name, text, options.path)
         elif " " in text:
             raise HarnessError(f"{text!r}: a command must say where its port goes: {{port}}")
+        elif "/" in text or os.path.isdir(text):
+            raise HarnessError(f"{text}: no run folder: there is no {run.RESULT} in it")
         else:
             self.server = servers.server(text)
         self.runtime = "address"

@@ -730,6 +730,8 @@ def test_null_is_left_out_where_it_cannot_serve(tmp_path: Path) -> None:
         (("a",), 2, "BASE and HEAD, or BASE and --aa N"),
         (("nginy", "reference"), 2, "did you mean nginx"),
         (("./server --fast", "reference"), 2, "{port}"),
+        (("/", "reference"), 2, "/: no run folder: there is no result.json in it"),
+        (("reference", "null", "--margin", "nan"), 2, "'nan' is no number"),
         (("reference", "null", "--profile", "idle_memory"), 2, "two run folders"),
         (("reference", "null", "--profile", "open_10k", "--engine", "wrk"), 2, "no rate"),
         (("127.0.0.1:1", "127.0.0.1:1"), 3, "is the server running?"),

@@ -319,21 +319,19 @@ class Catalogue(msgspec.Struct, frozen=True):
         """
         entry, rule = self.families[family], self.rules[family]
         by_words = entry.judged_by in checks.WORDS
-        shared: dict[int, Expectation | None] = {}
-        variations = corpus.variations(rule, step)
-        made = corpus.cases(family, rule, facts, step=step)
-        for case, variation in zip(made, variations, strict=True):
-            given = rule.classes[case.variant] if case.variant >= 0 else None
-            level = given.level if given is not None and given.level else entry.level
-            if level is Level.INFO and _is_declared(rule, facts):
-                # Within its limits a server does what it says; how it refuses more is no control.
-                level = Level.SHOULD if _is_beyond(rule, facts) else Level.CTRL
+        shared: dict[int, tuple[Expectation | None, Level]] = {}
+        for case, variation in corpus.varied(family, rule, facts, step=step):
             if case.variant not in shared:
+                given = rule.classes[case.variant] if case.variant >= 0 else None
+                level = given.level if given is not None and given.level else entry.level
+                if level is Level.INFO and _is_declared(rule, facts):
+                    # Within its limits a server does what it says; how it refuses more is no
+                    # control.
+                    level = Level.SHOULD if _is_beyond(rule, facts) else Level.CTRL
                 texts = _texts(rule, case.variant)
-                shared[case.variant] = (
-                    None if by_words or any("{" in t for t in texts) else _expected(rule, case, {})
-                )
-            expected = shared[case.variant]
+                own = by_words or any("{" in text for text in texts)
+                shared[case.variant] = None if own else _expected(rule, case, {}), level
+            expected, level = shared[case.variant]
             if expected is None and not by_words:
                 known = corpus.case_values(rule, facts, case.id, variation.values)
                 expected = _expected(rule, case, known)

@@ -28,6 +28,7 @@ _PATIENCE = 4
 _CONTENT = re.compile(r"(?is)\bPOST\b.*(?:content.?length|transfer.?encoding|expect)")
 _FIRST_METHOD = re.compile(rb"(?:\r?\n)*([!-~]+)[ \t]")
 _MARK = b"\x00\xff{what varies}\xff\x00"
+_NAME = "the-name-of-a-case"
 
 
 class Class(msgspec.Struct, frozen=True, kw_only=True):
@@ -262,27 +263,54 @@ def cases(family: str, rule: Rule, facts: Facts, *, step: int = 1) -> Iterator[C
     :param step: only every so manieth.
     :raises notation.Unknown: the octets need what the target does not declare.
     """
+    return (case for case, _ in varied(family, rule, facts, step=step))
+
+
+def varied(
+    family: str, rule: Rule, facts: Facts, *, step: int = 1
+) -> Iterator[tuple[Case, Variation]]:
+    """The same, each with the variation it comes from."""
     rule = _calibrated(rule, facts)
     varies = rule.varies
     if varies in (("octet",), ("pair",)) and len(rule.sends) == 1 and not rule.let:
         yield from _quick(family, rule, facts, varies[0], step)
         return
     for variation in variations(rule, step):
-        yield _case(family, rule, facts, variation)
+        yield _case(family, rule, facts, variation), variation
 
 
-def _quick(family: str, rule: Rule, facts: Facts, name: str, step: int) -> Iterator[Case]:
+def _quick(
+    family: str, rule: Rule, facts: Facts, name: str, step: int
+) -> Iterator[tuple[Case, Variation]]:
     """The same for the large families: one text, one place where it varies."""
     known = values(rule, facts, "")
     text = _octets(rule.sends[0], {**known, name: _MARK})
     before, _, after = text.partition(_MARK)
     where = place(rule, facts)
+    asking_before, _, asking_after = canary(facts, _NAME).partition(_NAME.encode())
+    asks = _methods(rule, before) if _FIRST_METHOD.match(before) else None
+    made: dict[tuple[int, tuple[bytes, ...]], Case] = {}
     for variation in variations(rule, step):
         id = family + variation.slug
         value = variation.values[name]
         assert isinstance(value, bytes)
+        octets = before + value + after
         number = variant(rule, variation.values) if rule.classes else -1
-        yield _built(id, family, rule, facts, where, [before + value + after], number)
+        methods = asks or _methods(rule, octets)
+        like = made.get((number, methods))
+        if like is None:
+            like = _built(_NAME, family, rule, facts, where, [_MARK], methods, number)
+            made[number, methods] = like
+        mine = asking_before + id.encode("latin-1") + asking_after if like.canary else b""
+        steps = tuple(_filled(step, octets, mine) if step.data else step for step in like.steps)
+        yield msgspec.structs.replace(like, id=id, steps=steps, canary=mine), variation
+
+
+def _filled(step: Step, octets: bytes, mine: bytes) -> Step:
+    """A write of a case made to be copied, with its own octets."""
+    if step.data == _MARK:
+        return Step(Op.SEND, octets, if_open=step.if_open)
+    return Step(Op.SEND, mine, if_open=step.if_open)
 
 
 def _case(family: str, rule: Rule, facts: Facts, variation: Variation) -> Case:
@@ -293,7 +321,8 @@ def _case(family: str, rule: Rule, facts: Facts, variation: Variation) -> Case:
     if rule.steps:
         return _scripted(id, family, rule, facts, where, known, number)
     octets = [_octets(text, known) for text in rule.sends]
-    return _built(id, family, rule, facts, where, octets, number, known)
+    methods = _methods(rule, octets[0])
+    return _built(id, family, rule, facts, where, octets, methods, number, known)
 
 
 def case_values(
@@ -316,6 +345,7 @@ def _built(
     facts: Facts,
     where: str,
     octets: list[bytes],
+    methods: tuple[bytes, ...],
     number: int,
     known: dict[str, notation.Value | None] | None = None,
 ) -> Case:
@@ -323,7 +353,6 @@ def _built(
     canary_mode = rule.canary
     if number >= 0 and (given := rule.classes[number].canary) is not None:
         canary_mode = given
-    methods = _methods(rule, octets[0])
     steps = [Step(Op.SEND, octets[0])]
     for piece in octets[1:]:
         steps.append(Step(Op.AWAIT, wait_ms=LOOK_MS, kind=Await.LOOK_FINAL))

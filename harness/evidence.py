@@ -411,29 +411,22 @@ class Evidence:
         )
         held: list[Exchange] = []
         mask = self._mask(server)
+        before: tuple[str, str] | None = None
         try:
-            for row in self._base.execute(query, words):
+            for (
+                slug, group, sent, received, outcome, end, first_us, end_us, octets, flags,
+                head_only, attempt, cut, dropped, timeline, ended_s,
+            ) in self._base.execute(query, words):  # fmt: skip
+                if mask:
+                    sent, received = mask.sent(sent), mask.received(received)
                 exchange = Exchange(
-                    row[0],
-                    row[1],
-                    mask.sent(row[2]) if mask else row[2],
-                    mask.received(row[3]) if mask else row[3],
-                    _OUTCOMES[row[4]],
-                    _ENDS[row[5]],
-                    row[6],
-                    row[7],
-                    row[8],
-                    row[9],
-                    bool(row[10]),
-                    row[11],
-                    row[12],
-                    bool(row[13]),
-                    row[14],
-                    row[15],
-                )
-                if held and (held[0].case, held[0].delivery) != (exchange.case, exchange.delivery):
-                    yield held
-                    held = []
+                    slug, group, sent, received, _OUTCOMES[outcome], _ENDS[end], first_us, end_us,
+                    octets, flags, bool(head_only), attempt, cut, bool(dropped), timeline, ended_s,
+                )  # fmt: skip
+                if (slug, cut) != before:
+                    if held:
+                        yield held
+                    held, before = [], (slug, cut)
                 held.append(exchange)
         except sqlite3.Error as error:
             raise self._trouble(error) from None

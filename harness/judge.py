@@ -43,6 +43,9 @@ def seed_reading(exchange: Exchange) -> tuple[bool, str]:
     return _reading(_seen(exchange))
 
 
+_Said = tuple[matching.Judgement, str, str]  # and what was expected, and what came, in words
+
+
 class Judge:
     """Judges planned cases; equal refusals of one family are judged once.
 
@@ -51,7 +54,7 @@ class Judge:
 
     def __init__(self, *, hardened: bool = False) -> None:
         self._hardened = hardened
-        self._known: dict[tuple[object, ...], matching.Judgement] = {}
+        self._known: dict[tuple[object, ...], _Said] = {}
         self._alive: list[Expectation] = []
 
     def judge(self, planned: Planned, exchange: Exchange) -> Verdict:
@@ -60,23 +63,20 @@ class Judge:
         if expectation is None:
             raise AssertionError(f"{case.id} is judged by a word of the published suite")
         key = self._key(expectation, case, exchange)
-        found = self._known.get(key) if key is not None else None
-        if found is None:
+        said = self._known.get(key) if key is not None else None
+        if said is None:
             sight = observation.sight(case, exchange)
             found = matching.judge(case, exchange, sight, expectation, hardened=self._hardened)
+            actual = f"{found.actual} ({found.why})" if found.why else found.actual
+            said = found, _expected(expectation, self._hardened), actual
             if key is not None:
-                self._known[key] = found
+                self._known[key] = said
                 self._alive.append(expectation)  # the key holds its address
+        found, expected, actual = said
         return Verdict(
-            case.id,
-            found.word,
-            _expected(expectation, self._hardened),
-            f"{found.actual} ({found.why})" if found.why else found.actual,
-            found.span,
-            planned.level,
-            found.closed_unanswered,
-            found.late,
-        )
+            case.id, found.word, expected, actual, found.span, planned.level,
+            found.closed_unanswered, found.late,
+        )  # fmt: skip
 
     def _key(
         self, expectation: Expectation, case: Case, exchange: Exchange
@@ -126,14 +126,12 @@ def settled(
 
     :param has_choice: accepting and refusing are both right, and not one time this, then that.
     """
+    if len(verdicts) == 1:
+        return verdicts[0]
     counted = [
         (verdict, exchange)
         for verdict, exchange in zip(verdicts, attempts, strict=True)
-        if not (
-            len(attempts) > 1
-            and exchange.attempt <= REPEAT
-            and (verdict.late or _hurried(exchange))
-        )
+        if not (exchange.attempt <= REPEAT and (verdict.late or _hurried(exchange)))
     ] or [(verdicts[-1], attempts[-1])]
     last = counted[-1][0]
     words = {verdict.word for verdict, _ in counted}

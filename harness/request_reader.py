@@ -132,46 +132,49 @@ def _request(sent: bytes, start: int) -> Request:
         so_far = line_end < 0 and _PARTIAL_LINE.fullmatch(line) is not None
         broken = None if so_far else _line_broken(line)
         return Request(start=start, end=len(sent), valid=so_far, broken=broken)
-    method, target = match[1], match[2]
-    request = Request(
-        start=start,
-        end=len(sent),
-        method=method,
-        target=target,
-        major=int(match[3]),
-        minor=int(match[4]),
-        line_valid=True,
-    )
-    replace = msgspec.structs.replace
+    method, target, minor = match[1], match[2], int(match[4])
+
+    def seen(broken: Broken | None = None, *, valid: bool = False) -> Request:
+        return Request(
+            start=start,
+            end=len(sent),
+            method=method,
+            target=target,
+            major=int(match[3]),
+            minor=minor,
+            line_valid=True,
+            valid=valid,
+            broken=broken,
+        )
+
     if not _target_valid(method, target):
         # Three words and a version are there, but not which target: the line is not valid.
         has_authority = (method == b"CONNECT" and b"/" not in target) or _NO_HOST.match(target)
         broken = Broken.AUTHORITY if has_authority else Broken.TARGET
-        return replace(request, method=b"", line_valid=False, broken=broken)
+        return msgspec.structs.replace(seen(broken), method=b"", line_valid=False)
     if match[3] != b"1":
-        return replace(request, broken=Broken.MAJOR)
+        return seen(Broken.MAJOR)
     lines = sent[line_end + 2 : end + 2 if end >= 0 else len(sent)]
     complete = lines if end >= 0 else lines[: lines.rfind(b"\r\n") + 2 if b"\r\n" in lines else 0]
     if not grammar.FIELD_LINES.fullmatch(complete):
-        return replace(request, broken=_field_broken(complete))
+        return seen(_field_broken(complete))
     if end < 0:
         rest = lines[len(complete) :]
         so_far = _PARTIAL_FIELD.fullmatch(rest) is not None
-        broken = None if so_far else _field_broken(rest, first=not complete)
-        return replace(request, valid=so_far, broken=broken)
+        return seen(None if so_far else _field_broken(rest, first=not complete), valid=so_far)
     fields = _fields(complete)
     options = _list(fields, b"connection")
-    request = replace(
-        request,
+    request = msgspec.structs.replace(
+        seen(),
         fields=fields,
-        says_close=b"close" in options or (match[4] == b"0" and b"keep-alive" not in options),
-        conditional=any(name in _CONDITIONS for name, _ in fields),
+        says_close=b"close" in options or (minor == 0 and b"keep-alive" not in options),
+        conditional=not _CONDITIONS.isdisjoint([name for name, _ in fields]),
     )
     hosts = [value for name, value in fields if name == b"host"]
-    if len(hosts) > 1 or (not hosts and match[4] != b"0"):
-        return replace(request, broken=Broken.HOST)
+    if len(hosts) > 1 or (not hosts and minor != 0):
+        return msgspec.structs.replace(request, broken=Broken.HOST)
     if hosts and grammar.HOST.fullmatch(hosts[0]) is None:
-        return replace(request, broken=Broken.HOST)
+        return msgspec.structs.replace(request, broken=Broken.HOST)
     return _with_content(sent, end + 4, request)
 
 

@@ -16,9 +16,11 @@ import binascii
 import datetime
 import functools
 import itertools
+import operator
 import re
 import struct
 from collections import Counter
+from collections.abc import Iterator
 
 import msgspec
 
@@ -182,12 +184,12 @@ def check(talk: Talk, declared: Declared = Declared()) -> Findings:  # noqa: B00
     notes = _Notes()
     if answers.html and b"<" in talk.sent:
         _judge_reflection(notes, talk, answers)
-    if answers.dates:
+    if answers.dated:
         _judge_dates(notes, talk, clock, requests, answers)
     if not talk.head_only:
-        if answers.says_close:
-            _judge_said_close(notes, talk, clock, answers)
-        if any(answer.response.status == 304 for answer in answers.answers):
+        if answers.closing is not None:
+            _judge_said_close(notes, talk, clock, answers, answers.closing)
+        if answers.not_modified:
             _judge_304(notes, requests, answers)
         if requests.requests and requests.requests[0].valid:
             _judge_order(notes, talk, clock, requests, answers, declared)
@@ -201,19 +203,27 @@ _FAILURES_KEPT = 5
 _LOOPBACK = re.compile(r"(?:127(?:\.[0-9]+){3}|\[::1\]|localhost)(?::[0-9]*)?")
 
 
-def talk(case: Case, exchange: Exchange) -> Talk:
-    """An exchange of a case as the checks see it."""
+_OWN_CLOSES = frozenset((Op.FIN, Op.RESET))
+_op_of = operator.attrgetter("op")
+
+
+def talk(case: Case, exchange: Exchange, *, same_clock: bool = True) -> Talk:
+    """An exchange of a case as the checks see it.
+
+    :param same_clock: the server's clock is ours.
+    """
+    known = same_clock and exchange.ended_s is not None
     return Talk(
         sent=_really_sent(case, exchange),
         received=exchange.received,
         end=exchange.end,
         end_us=exchange.end_us,
         timeline=exchange.timeline,
-        began_s=None if exchange.ended_s is None else exchange.ended_s - exchange.end_us / 1e6,
+        began_s=(exchange.ended_s or 0) - exchange.end_us / 1e6 if known else None,
         head_only=exchange.head_only,
         machine_dropped=exchange.machine_dropped,
         cut=bool(exchange.flags & _CUT),
-        own_close=any(step.op in (Op.FIN, Op.RESET) for step in case.steps),
+        own_close=not _OWN_CLOSES.isdisjoint(map(_op_of, case.steps)),
     )
 
 
@@ -221,6 +231,9 @@ def _really_sent(case: Case, exchange: Exchange) -> bytes:
     """The octets that went out: conditional steps may have been skipped, the last cut."""
     if exchange.sent_octets >= len(exchange.sent):
         return exchange.sent
+    first = case.steps[0]
+    if exchange.sent_octets == len(first.data) and not (first.if_open or first.if_unanswered):
+        return first.data  # all that was sent, and the canary was not
     writes = [n for kind, _, n in _EVENT.iter_unpack(exchange.timeline) if kind == _SENT]
     if not writes:
         return exchange.sent[: exchange.sent_octets]
@@ -262,10 +275,7 @@ class Collected:
 
     def add(self, case: Case, exchange: Exchange) -> None:
         """Judge one more exchange; each check counts once for it."""
-        one = talk(case, exchange)
-        if not self._same_clock:
-            one = msgspec.structs.replace(one, began_s=None)
-        found = check(one, self._declared)
+        found = check(talk(case, exchange, same_clock=self._same_clock), self._declared)
         if not found.found:
             self._clean[found.bits] += 1
             return
@@ -337,7 +347,11 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 _HANDLED = re.compile(rb"/(?:404|get-only|redirect|304|early|slow)(?:[/?]|$)")
-_WITHOUT_VERSION = re.compile(rb"[^\s:]+[ \t]+[^\s]*[ \t]*")
+# A line of a method and a target, and nothing of a version.
+_WITHOUT_VERSION = re.compile(
+    rb"(?:^|(?<=[\r\n]))(?![^\r\n]*HTTP/)[^\s:]+[ \t]+[^\s]*[ \t]*(?=[\r\n]|\Z)"
+)
+_FIRST_LINE = re.compile(rb"[\r\n]*([^\r\n]*)")
 
 
 def _asked(sent: bytes, requests: request_reader.Requests) -> tuple[_Asked, ...]:
@@ -367,14 +381,15 @@ def _beyond(uncertain: bytes) -> _Asked:
     if not uncertain:
         return _Asked(valid=True)
     upper = uncertain.upper()
-    lines = re.split(rb"[\r\n]+", uncertain.lstrip(b"\r\n"))
+    match = _FIRST_LINE.match(uncertain)
+    line = match[1] if match else b""
     return _Asked(
         may_be_head=b"HEAD" in upper,
         may_be_connect=b"CONNECT" in upper,
         may_be_no_http=(
-            b"HTTP/" not in lines[0]
-            or lines[0] == b"PRI * HTTP/2.0"
-            or any(b"HTTP/" not in line and _WITHOUT_VERSION.fullmatch(line) for line in lines)
+            b"HTTP/" not in line
+            or line == b"PRI * HTTP/2.0"
+            or _WITHOUT_VERSION.search(uncertain) is not None
         ),
     )
 
@@ -393,14 +408,24 @@ class _Answer(msgspec.Struct, frozen=True):
         return self.reading.response
 
 
+class _Dated(msgspec.Struct, frozen=True):
+    """An answer with one readable Date."""
+
+    answer: _Answer
+    date: bytes
+    now: float  # Unix time
+
+
 class _Answers(msgspec.Struct, frozen=True):
     answers: tuple[_Answer, ...]
     findings: Findings
-    says_close: bool = False
+    finals: tuple[_Answer, ...] = ()
+    closing: int | None = None  # the first of the finals that says close
     garbage: int | None = None  # where octets begin that are no response
     stopped: bool = False  # by a 101, a 2xx to CONNECT, or an end that cannot be told
     html: bool = False  # an error page in HTML
-    dates: bool = False
+    dated: tuple[_Dated, ...] = ()
+    not_modified: bool = False  # a 304 is among them
 
 
 class _Notes:
@@ -475,15 +500,26 @@ def _answers(
             stopped = True
             break
     responses = [answer.response for answer in answers]
+    last_words = [answer for answer in answers if not answer.response.interim]
+    closing = (n for n, answer in enumerate(last_words) if _says_close(answer.response))
     return _Answers(
         tuple(answers),
         notes.findings,
-        any(_says_close(response) for response in responses if not response.interim),
+        tuple(last_words),
+        next(closing, None),
         garbage,
         stopped,
         any(response.status >= 400 and _is_html(response) for response in responses),
-        any(response.values(b"date") for response in responses),
+        tuple(_dated(answers)),
+        any(response.status == 304 for response in responses),
     )
+
+
+def _dated(answers: list[_Answer]) -> Iterator[_Dated]:
+    for answer in answers:
+        dates = answer.response.values(b"date")
+        if len(dates) == 1 and (now := moment(dates[0])) is not None:
+            yield _Dated(answer, dates[0], now)
 
 
 def _read(
@@ -766,6 +802,13 @@ def _text(octets: bytes) -> str:
 # --- what the talk as a whole decides -------------------------------------------------------------
 
 
+def _when(times: list[tuple[int, int]], octet: int) -> int | None:
+    for so_far, at_us in times:
+        if so_far > octet:
+            return at_us
+    return None
+
+
 class _Clock:
     """When each octet went by, in microseconds since the beginning of the connect.
 
@@ -794,11 +837,11 @@ class _Clock:
 
     def sent(self, octet: int) -> int | None:
         """When the octet of that index was written; None: not known, or never."""
-        return next((at_us for so_far, at_us in self._sent if so_far > octet), None)
+        return _when(self._sent, octet)
 
     def received(self, octet: int) -> int | None:
         """When the octet of that index came; None: not known, or never."""
-        return next((at_us for so_far, at_us in self._received if so_far > octet), None)
+        return _when(self._received, octet)
 
     @property
     def last_us(self) -> int:
@@ -831,76 +874,66 @@ def _judge_dates(
 ) -> None:
     """RESP-34: within 5 s of the arrival of the head, and not the same 2 s later."""
     earlier: list[tuple[bytes, int]] = []  # a Date, and when its head had come
-    for answer in answers.answers:
-        response = answer.response
-        dates = response.values(b"date")
-        if len(dates) != 1:
-            continue
-        now = moment(dates[0])
-        if now is None:
-            continue
+    for one in answers.dated:
+        answer, response = one.answer, one.answer.response
         came_us = clock.received(response.head[1] - 1)
         if talk.began_s is not None:
             soonest = talk.began_s + (came_us or 0) / 1e6
             latest = talk.began_s + (clock.end_us if came_us is None else came_us) / 1e6
             # A Date has whole seconds: it may lag by the fraction.
-            off = not soonest - DATE_OFF_S - 1 < now < latest + DATE_OFF_S
-            notes.judge("RESP-34", off, response.head, f"Date: {_text(dates[0])}")
+            off = not soonest - DATE_OFF_S - 1 < one.now < latest + DATE_OFF_S
+            if off:
+                notes.judge("RESP-34", True, response.head, f"Date: {_text(one.date)}")
+            notes.bits |= _BIT["RESP-34"]
         if came_us is None:
             continue
-        if 0 <= answer.request < len(requests.requests) and requests.requests[answer.request].valid:
-            asked_us = clock.sent(requests.requests[answer.request].start)
+        request = answer.request
+        if earlier and 0 <= request < len(requests.requests) and requests.requests[request].valid:
+            asked_us = clock.sent(requests.requests[request].start)
             stale = [
                 date for date, us in earlier if asked_us is not None and asked_us - us >= STALE_US
             ]
             if stale:
-                text = f"the same Date more than 2 s later: {_text(dates[0])}"
-                notes.judge("RESP-34", dates[0] in stale, response.head, text)
-        earlier.append((dates[0], came_us))
+                text = f"the same Date more than 2 s later: {_text(one.date)}"
+                notes.judge("RESP-34", one.date in stale, response.head, text)
+        earlier.append((one.date, came_us))
 
 
 _STILL_OPEN = "says close, and is still open"
 
 
-def _judge_said_close(notes: _Notes, talk: Talk, clock: _Clock, answers: _Answers) -> None:
+def _judge_said_close(
+    notes: _Notes, talk: Talk, clock: _Clock, answers: _Answers, closing: int
+) -> None:
     """RESP-33: an answer that says close is followed by the close, and by no further answer."""
-    finals = [answer for answer in answers.answers if not answer.response.interim]
-    for number, answer in enumerate(finals):
-        response = answer.response
-        if not _says_close(response):
-            continue
-        if number + 1 < len(finals):
-            after = finals[number + 1].response
-            text = f"another answer ({after.status}) after one that says close"
-            notes.judge("RESP-33", True, after.head, text)
-            return
-        if (
-            clock.own_fin
-            or answer.reading.cut
-            or answer.reading.lost
-            or answers.garbage is not None
-        ):
-            return
-        whole_us = clock.received(response.end - 1)
-        if clock.closed_us is not None:
-            late_us = clock.closed_us - (whole_us or 0)
-            if whole_us is None and late_us > CLOSE_US:
-                return
-        elif whole_us is None:
-            return
-        else:
-            late_us = clock.end_us - whole_us
-        seconds = f"{late_us / 1e6:.1f} s"
-        if late_us <= CLOSE_US:
-            if clock.closed_us is not None:
-                notes.bits |= _BIT["RESP-33"]
-        elif late_us > CLOSE_LATE_US:
-            notes.judge("RESP-33", True, response.head, f"says close, and is open after {seconds}")
-        elif clock.closed_us is not None:
-            notes.warn("RESP-33", response.head, f"says close, and closes after {seconds}")
-        else:
-            notes.warn("RESP-33", response.head, f"{_STILL_OPEN} after {seconds}")
+    answer = answers.finals[closing]
+    response = answer.response
+    if closing + 1 < len(answers.finals):
+        after = answers.finals[closing + 1].response
+        text = f"another answer ({after.status}) after one that says close"
+        notes.judge("RESP-33", True, after.head, text)
         return
+    if clock.own_fin or answer.reading.cut or answer.reading.lost or answers.garbage is not None:
+        return
+    whole_us = clock.received(response.end - 1)
+    if clock.closed_us is not None:
+        late_us = clock.closed_us - (whole_us or 0)
+        if whole_us is None and late_us > CLOSE_US:
+            return
+    elif whole_us is None:
+        return
+    else:
+        late_us = clock.end_us - whole_us
+    seconds = f"{late_us / 1e6:.1f} s"
+    if late_us <= CLOSE_US:
+        if clock.closed_us is not None:
+            notes.bits |= _BIT["RESP-33"]
+    elif late_us > CLOSE_LATE_US:
+        notes.judge("RESP-33", True, response.head, f"says close, and is open after {seconds}")
+    elif clock.closed_us is not None:
+        notes.warn("RESP-33", response.head, f"says close, and closes after {seconds}")
+    else:
+        notes.warn("RESP-33", response.head, f"{_STILL_OPEN} after {seconds}")
 
 
 _REPEATED = (b"date", b"etag", b"vary", b"cache-control", b"expires", b"content-location")
@@ -948,8 +981,8 @@ def _judge_order(
     begun = len(requests.requests) > len(whole) and requests.requests[-1].valid
     finals = [
         answer
-        for answer in answers.answers
-        if not answer.response.interim and _came_before(clock, answer, until_us)
+        for answer in answers.finals
+        if until_us is None or _came_before(clock, answer, until_us)
     ]
     # Nobody need answer what was sent after a request, or an answer, that ends the connection.
     wanted = len(whole)
@@ -971,9 +1004,7 @@ def _judge_order(
     _judge_close(notes, talk, clock, whole, finals, wanted, begun, declared)
 
 
-def _came_before(clock: _Clock, answer: _Answer, until_us: int | None) -> bool:
-    if until_us is None:
-        return True
+def _came_before(clock: _Clock, answer: _Answer, until_us: int) -> bool:
     came_us = clock.received(max(answer.response.end - 1, 0))
     return came_us is not None and came_us < until_us
 

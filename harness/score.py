@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from httpmark.harness import judge, ways
@@ -33,12 +33,12 @@ _RANGE = re.compile(r"([A-Z]+)-([0-9]+)\.\.([0-9]+)")
 
 def tally(verdicts: Iterable[Verdict]) -> Tally:
     """Fold the verdicts of one family."""
-    words: dict[Level, Counter[Word]] = {}
+    words: defaultdict[Level, Counter[Word]] = defaultdict(Counter)
     found: Counter[str] = Counter()
     closed = 0
     failures: list[Verdict] = []
     for verdict in verdicts:
-        words.setdefault(verdict.level, Counter())[verdict.word] += 1
+        words[verdict.level][verdict.word] += 1
         closed += verdict.closed_unanswered
         if verdict.word is Word.FAIL:
             found[ways.way(verdict.actual)] += 1

@@ -117,6 +117,8 @@ def result_throughput(load: LoadResult) -> Throughput:
     """Of a load result: its own reason first."""
     if load.requests_per_second is None:
         why = load.reason or load.ranked_reason
+    elif load.mode is LoadMode.OPEN and load.bottleneck is not Bottleneck.BROKEN:
+        why = load.ranked_reason  # it was offered: whoever was the limit, it is no throughput
     else:
         why = load.ranked_reason if load.ranked else load.bottleneck_why
     # Of a server that may not be ranked: its own limit all the same, so a figure and no bound.

@@ -158,6 +158,8 @@ def _cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str
             is_bound = cell.rate.figure and load.bottleneck is not Bottleneck.SERVER
             prefix = "req/s is a lower bound, " if is_bound else "req/s "
             notes.append((name, prefix + cell.rate.why))
+        if load.redone:
+            notes.append((name, f"{load.redone} windows starved and were taken again"))
         if not interval and load.interval_reason:
             notes.append((name, f"no interval, {load.interval_reason}"))
         if (

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hypothesis
 import hypothesis.strategies as st
+import msgspec
 
 from httpmark.harness import quantities
 from httpmark.harness.model import Bottleneck
+
+from .made_run import open_result
 
 
 @hypothesis.given(st.floats(1, 1e12))
@@ -23,3 +26,17 @@ def test_a_score_reaches_100_and_0_only_where_it_is(score: float) -> None:
     drawn = quantities.percent(score)
     assert (drawn == "100.0") == (score >= 100 - 1e-6)
     assert (drawn == "0.0") == (score == 0)
+
+
+def test_an_offered_rate_is_no_throughput_whoever_was_the_limit() -> None:
+    why = "an offered rate is no throughput"
+    offered = msgspec.structs.replace(open_result(1.0), ranked=False, ranked_reason=why)
+    for bottleneck in (Bottleneck.STARVED, Bottleneck.NONE, Bottleneck.SERVER):
+        told = quantities.result_throughput(
+            msgspec.structs.replace(offered, bottleneck=bottleneck, bottleneck_why="17% waiting")
+        )
+        assert (told.ranked, told.why) == (False, why)
+    broken = msgspec.structs.replace(
+        offered, bottleneck=Bottleneck.BROKEN, bottleneck_why="3 errors"
+    )
+    assert quantities.result_throughput(broken).why == "3 errors"

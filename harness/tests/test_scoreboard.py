@@ -57,3 +57,9 @@ def test_one_reason_for_both_ranks_is_said_once() -> None:
     assert "  go_net_http: not ranked, 3 MUSTs not kept" in board.splitlines()
     assert "3.33 M server" in board
     assert ">= 3.33 M" not in board
+
+
+def test_windows_that_were_taken_again_are_counted_under_the_table() -> None:
+    result = msgspec.structs.replace(load_result(100.0), redone=4)
+    run = with_server(made_run(only=OCTET_FAMILIES), "go_net_http", load=(result,))
+    assert "go_net_http: 4 windows starved and were taken again" in scoreboard.scoreboard(run)

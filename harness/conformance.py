@@ -69,6 +69,9 @@ _AGAIN_MAX = 32
 _LATE_LOT = 256
 _QUICK_STEP = 31
 _QUICK_ABOVE = 50_000
+# A quick look at a slow server: what is not begun by then is not asked, and said to be void.
+_QUICK_S = 6.0
+_NOT_ASKED = "not asked: the time of a quick look was up"
 
 Progress = Callable[[int], None]
 
@@ -94,6 +97,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     values: dict[str, str] = {}  # names of planted files and the like
     header: tuple[str, ...] = ()  # field lines that go behind every Host line
     slowest_ms: int = 0  # of a few plain requests one after the other
+    at_once: int | None = None  # plain requests that it answers at once; None: not asked
 
     def facts(self) -> Facts:
         """What scenario texts and verdicts need to know of it."""
@@ -111,6 +115,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             values=self.values,
             header=self.header,
             slowest_ms=self.slowest_ms,
+            at_once=self.at_once,
         )
 
     def ask(self, octets: bytes, *, deadline_s: float) -> bytes | None:
@@ -123,7 +128,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def probe(self, *, in_flight: int = IN_FLIGHT) -> Probe:
         """A probe that plays cases against it."""
         return Probe(
-            self.address, self.port, in_flight=min(in_flight, self.jobs or in_flight),
+            self.address, self.port,
+            in_flight=min(in_flight, self.jobs or in_flight, self.at_once or in_flight),
             unix=self.unix, tls=self.tls, ca_file=self.ca_file,
         )  # fmt: skip
 
@@ -215,6 +221,7 @@ def fire(
     :raises Unusable: the probe itself could not go on.
     """
     started = time.monotonic()
+    until = started + _QUICK_S if quick else None
     if suite != "seed":
         chosen = [family.id for family in catalogue.of_suite(suite) if selected(family)]
         target = asked(catalogue, chosen, target, evidence.facts(target.name))
@@ -224,11 +231,11 @@ def fire(
         try:
             _fire_cases(
                 catalogue, suite, target, evidence, fired,
-                progress=progress, selected=selected, quick=quick,
+                progress=progress, selected=selected, quick=quick, until=until,
             )  # fmt: skip
             if _refused(catalogue, facts, evidence, target.name):
                 return  # what programs play would only say it again
-            _run(catalogue, suite, target, evidence, fired, selected=selected)
+            _run(catalogue, suite, target, evidence, fired, selected=selected, until=until)
             segmentation.fire(
                 catalogue, suite, facts, evidence, target.name,
                 modes=deliveries, chosen=selected, begin=cutting,
@@ -276,6 +283,8 @@ def asked(
     """
     slowest_ms = known.slowest_ms if known is not None else _slowest_ms(target)
     target = msgspec.structs.replace(target, slowest_ms=slowest_ms)
+    at_once = known.at_once if known is not None and known.at_once else _crowd(target)
+    target = msgspec.structs.replace(target, at_once=at_once)
     facts = target.facts()
     deadline_s = corpus.patience_ms(round(_ASK_S * 1000), facts) / 1000
 
@@ -472,11 +481,14 @@ def _fire_cases(
     progress: Progress,
     selected: Callable[[Family], bool],
     quick: bool,
+    until: float | None,
 ) -> None:
     """Fire a suite of designed cases and generated families; what fails is asked again: three times
     and once alone, or where ``quick`` only alone, and only what is a MUST or a control.
 
     Nothing is fired at a target that does not accept the plain request.
+
+    :param until: no generated family is begun after it.
     """
     facts = target.facts()
     families = []
@@ -511,18 +523,30 @@ def _fire_cases(
     else:
         return
     families = [name for name in families if name not in gate]
-    many = sum(catalogue.families[name].count for name in families) > _CASES_IN_FLIGHT
-    crowd = _crowd(target) if many else _CASES_IN_FLIGHT
-    for _ in shooter.play(cases(families), in_flight=crowd, attempt=judge.FIRST):
+    if until is not None:
+        # Where time runs out, the many of a kind are what is left.
+        families.sort(key=lambda name: catalogue.families[name].generated)
+    begun: list[str] = []
+
+    def in_time() -> Iterator[str]:
+        for name in families:
+            if catalogue.families[name].generated and _over(until):
+                return
+            begun.append(name)
+            yield name
+
+    for _ in shooter.play(cases(in_time()), in_flight=_CASES_IN_FLIGHT, attempt=judge.FIRST):
         pass
+    for name in families[len(begun) :]:
+        _not_asked(catalogue.families[name], evidence, target.name)
+    families = begun
     # What a server may do either way it does the same way twice.
     twice = [
         name
         for name in families
         if catalogue.offers_choice(name) and not (quick and catalogue.families[name].generated)
     ]
-    at_once = min(crowd, _TWICE_IN_FLIGHT)
-    for _ in shooter.play(cases(twice), in_flight=at_once, attempt=judge.REPEAT):
+    for _ in shooter.play(cases(twice), in_flight=_TWICE_IN_FLIGHT, attempt=judge.REPEAT):
         pass
     evidence.flush()
     chosen_ones = set(families)
@@ -561,8 +585,19 @@ def _fire_cases(
             pass
 
 
+def _over(until: float | None) -> bool:
+    return until is not None and time.monotonic() > until
+
+
+def _not_asked(family: Family, evidence: Evidence, server: str) -> None:
+    evidence.observe(server, Verdict(family.id, Word.VOID, "", _NOT_ASKED, None, family.level))
+
+
 _CROWD_MS = 1000
+_QUEUE_MS = 300  # a connection that is dropped from a listen queue comes again after a second
 _CROWD_ANSWERED_MIN = 0.98
+_CROWDS = (_CASES_IN_FLIGHT, _AGAIN_IN_FLIGHT)
+_FEW_IN_FLIGHT = 6  # a listen queue of five, the shortest there is, takes one more
 
 
 def _crowd(target: Target) -> int:
@@ -571,18 +606,24 @@ def _crowd(target: Target) -> int:
     A listen queue of five drops the others, and each comes again a second later: many at once are
     then slower than few, and nearly all of them have to be asked a second time.
     """
+    for crowd in _CROWDS:
+        for wait_ms in (_QUEUE_MS, _CROWD_MS):
+            outcomes = _at_once(target, crowd, corpus.patience_ms(wait_ms, target.facts()))
+            if outcomes.count(Outcome.ANSWERED) >= _CROWD_ANSWERED_MIN * crowd:
+                return crowd
+            hello(target, deadline_s=_PLAIN_S)  # once it is done with those nobody waits for
+            if Outcome.REFUSED in outcomes:
+                break  # dropped: more patience does not help
+    return _FEW_IN_FLIGHT
+
+
+def _at_once(target: Target, crowd: int, wait_ms: int) -> list[Outcome]:
+    """What becomes of so many plain requests at once."""
     request = f"GET {target.path} HTTP/1.1\r\n{target.facts().host_lines}\r\n".encode("latin-1")
-    wait_ms = corpus.patience_ms(_CROWD_MS, target.facts())
     steps = (Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=wait_ms))
-    cases = (
-        Case(f"crowd-{number}", "crowd", steps, deadline_ms=wait_ms)
-        for number in range(_CASES_IN_FLIGHT)
-    )
-    with target.probe(in_flight=_CASES_IN_FLIGHT) as probe:
-        outcomes = [exchange.outcome for batch in probe.fire(cases) for exchange in batch]
-    answered = outcomes.count(Outcome.ANSWERED)
-    enough = answered >= _CROWD_ANSWERED_MIN * len(outcomes)
-    return _CASES_IN_FLIGHT if enough else _AGAIN_IN_FLIGHT
+    cases = (Case(f"crowd-{n}", "crowd", steps, deadline_ms=wait_ms) for n in range(crowd))
+    with target.probe(in_flight=crowd) as probe:
+        return [exchange.outcome for batch in probe.fire(cases) for exchange in batch]
 
 
 # The gate: who does not answer this is dead or misrouted, and would take hours to say no more.
@@ -612,9 +653,11 @@ def _run(
     fired: Fired,
     *,
     selected: Callable[[Family], bool],
+    until: float | None,
 ) -> None:
     """Let programs play what one exchange cannot show; what they saw is kept beside it.
 
+    :param until: nothing is begun after it.
     :raises ServerDied: the server went away meanwhile.
     """
     facts = target.facts()
@@ -624,6 +667,9 @@ def _run(
             continue
         case = next(catalogue.cases(family.id, facts), None)
         if case is None:
+            continue
+        if _over(until):
+            _not_asked(family, evidence, target.name)
             continue
         stage = runners.Stage(
             case=case,
@@ -894,9 +940,13 @@ def judged(
         verdicts = [judging.judge(one, exchange) for exchange in attempts]
         if answers is not None:
             answers.add(one.case, attempts[-1])
-        has_choice = one.expectation is not None and one.expectation.offers_choice
+        has_choice = len(attempts) > 1 and _has_choice(one)
         yield judge.settled(verdicts, attempts, has_choice=has_choice), attempts
         attempts = next(stored, None)
+
+
+def _has_choice(one: Planned) -> bool:
+    return one.expectation is not None and one.expectation.offers_choice
 
 
 def _to_the_end(case: Case) -> Case:
@@ -1015,7 +1065,9 @@ def _score_cases(
             tallies[family.id] = score.tally([first])
         elif family.id in observed:
             first = observed[family.id]
-            tallies[family.id] = score.tally([first])
+            # Of a family that was not asked the reason is all there is to tell.
+            why_void = (first,) if first.word is Word.VOID else ()
+            tallies[family.id] = msgspec.structs.replace(score.tally([first]), failures=why_void)
             # What a program played is no verdict of its own, yet each answer is an answer.
             for exchange in evidence.exchanges(server, family=family.id, delivery=None):
                 answers.add(_as_sent(exchange), exchange)
@@ -1033,6 +1085,8 @@ def _score_cases(
             generated[family.id] = tallies[family.id]
         elif first is not None:
             cases[family.id] = first
+    for piece, exchange in segmentation.answered(catalogue, suite, facts, evidence, server):
+        answers.add_cut(piece, exchange)
     checked = answers.tallies()
     cut = segmentation.compare(catalogue, suite, facts, evidence, server)
     shown = checked | segmentation.tallies(cut)

@@ -213,6 +213,11 @@ def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | N
     else:
         said = Said.WARNED if failed else Said.PASSED
     level = min(tally.words, key=list(Level).index) if tally.words else Level.MUST
+    told = f"{failed} of {applicable} fail: " + ", ".join(
+        f"{counts[word]} {word.value.replace('_', ' ')}" for word in counts
+    )
+    if set(counts) == {Word.VOID} and tally.failures:
+        told = tally.failures[0].actual  # nothing was asked
     return Finding(
         server=server,
         suite=suite,
@@ -220,8 +225,7 @@ def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | N
         **_about(id, family),
         level=family.level if family else level,
         said=said,
-        message=f"{failed} of {applicable} fail: "
-        + ", ".join(f"{counts[word]} {word.value.replace('_', ' ')}" for word in counts),
+        message=told,
         details=(
             *((family.why,) if family and family.why else ()),
             *((f"fails as {_ways(tally)}",) if tally.ways else ()),
@@ -230,7 +234,7 @@ def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | N
         outcome=ways.told(tally.ways) if failed else "",
         failures=failed,
         requests=total,
-        witness=tally.failures[0].case if tally.failures else "",
+        witness=tally.failures[0].case if tally.failures and failed else "",
     )
 
 

@@ -166,6 +166,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     values: dict[str, str] = {}  # names of planted files and the like
     header: tuple[str, ...] = ()  # field lines that go behind every Host line
     slowest_ms: int = 0  # of a few plain requests one after the other
+    at_once: int | None = None  # plain requests that it answers at once; None: not asked
 
     @property
     def host_lines(self) -> str:

@@ -4,6 +4,7 @@ alone gives the same result again."""
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -17,7 +18,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from httpmark.harness import catalogue, conformance, corpus, judge, response_checks
+from httpmark.harness import catalogue, conformance, corpus, gates, judge, response_checks
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     Family,
@@ -27,7 +28,7 @@ from httpmark.harness.model import (
     Word,
 )
 
-from . import peers
+from . import made_findings, peers
 
 KNOWN = catalogue.load()
 SMALL = ("path_byte", "query_byte", "field_name_byte", "field_value_byte")
@@ -288,6 +289,69 @@ def test_a_server_that_cannot_take_many_at_once_is_asked_fewer() -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
         target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         assert conformance._crowd(target) == conformance._CASES_IN_FLIGHT
+
+
+def test_a_server_with_a_short_queue_is_asked_no_more_than_fit_into_it() -> None:
+    """What is dropped from a listen queue comes again a second later: that is no slow answer."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=5)
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                time.sleep(0.002)
+                with connection, contextlib.suppress(OSError):
+                    peers.closing(peers.OK)(connection)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    port = listener.getsockname()[1]
+    target = conformance.Target(name="peer", address="127.0.0.1", port=port, host="a")
+    try:
+        at_once = conformance._crowd(target)
+        probe = msgspec.structs.replace(target, at_once=at_once).probe(in_flight=256)
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+    assert at_once == conformance._FEW_IN_FLIGHT
+    assert probe.command[-1] == str(at_once), "whatever is asked of it"
+
+
+def test_a_quick_look_says_what_it_had_no_time_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conformance, "_QUICK_S", 0.0)
+    chosen = {"get-plain", "method_octet", "reset-at-connect", "host-missing"}
+    said: dict[bool, SuiteResult] = {}
+    for quick in (True, False):
+        with (
+            peers.peer(peers.naive) as peer,
+            Evidence(tmp_path / f"{quick}.sqlite", create=True) as evidence,
+        ):
+            target = conformance.Target(
+                name="peer", address="127.0.0.1", port=peer.port, host=f"127.0.0.1:{peer.port}"
+            )
+            fired = conformance.Fired()
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, fired, progress=lambda _: None, quick=quick,
+                selected=lambda family: family.id in chosen,
+            )  # fmt: skip
+            said[quick] = conformance.score_suite(KNOWN, "rfc", "peer", evidence, fired)
+            again = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
+            assert again.generated == said[quick].generated
+    hurried, whole = said[True], said[False]
+    assert hurried.cases["host-missing"].word is Word.FAIL, "designed cases are asked, all of them"
+    assert hurried.cases["reset-at-connect"].word is Word.VOID
+    assert hurried.cases["reset-at-connect"].actual == conformance._NOT_ASKED
+    run = made_findings.run_of("reference", hurried)
+    told = {one.id: one for one in gates.findings(run, families=KNOWN.families)}
+    for id in ("method_octet", "reset-at-connect"):
+        assert told[id].said is gates.Said.UNDECIDED
+        assert told[id].message == conformance._NOT_ASKED
+    assert whole.cases["reset-at-connect"].word is not Word.VOID
+    words = whole.generated["method_octet"].words.values()
+    assert sum(sum(counts.values()) for counts in words) > 100
 
 
 def test_who_refuses_all_chunked_content_is_not_praised_for_refusing_the_bad(

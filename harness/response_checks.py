@@ -168,11 +168,16 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     idle_s: float | None = None  # its idle timeout; None: not known, 0: none
 
 
-def check(talk: Talk, declared: Declared = Declared()) -> Findings:  # noqa: B008
-    """All checks on all responses of one exchange."""
+def of_octets(talk: Talk, declared: Declared) -> Findings:
+    """What the octets of the answers alone decide: nothing of when they came, or of how many."""
     requests = request_reader.read(talk.sent)
-    clock = _Clock(talk)
-    answers = _answers(
+    return _read_answers(talk, _Clock(talk), requests, declared).findings
+
+
+def _read_answers(
+    talk: Talk, clock: _Clock, requests: request_reader.Requests, declared: Declared
+) -> _Answers:
+    return _answers(
         talk.received,
         _asked(talk.sent, requests),
         talk.end is End.CLOSED and not talk.cut and not clock.own_fin,
@@ -181,6 +186,13 @@ def check(talk: Talk, declared: Declared = Declared()) -> Findings:  # noqa: B00
         declared.answers_1_0_as_1_0,
         declared.clock,
     )
+
+
+def check(talk: Talk, declared: Declared = Declared()) -> Findings:  # noqa: B008
+    """All checks on all responses of one exchange."""
+    requests = request_reader.read(talk.sent)
+    clock = _Clock(talk)
+    answers = _read_answers(talk, clock, requests, declared)
     notes = _Notes()
     if answers.html and b"<" in talk.sent:
         _judge_reflection(notes, talk, answers)
@@ -276,6 +288,19 @@ class Collected:
     def add(self, case: Case, exchange: Exchange) -> None:
         """Judge one more exchange; each check counts once for it."""
         found = check(talk(case, exchange, same_clock=self._same_clock), self._declared)
+        self._count(case, found)
+
+    def add_cut(self, cut: Case, exchange: Exchange) -> None:
+        """Judge what a delivery in pieces drew, by its octets: among many pieces in flight time
+        says little. Its span is of octets that nobody shows, so it tells the delivery instead."""
+        found = of_octets(talk(cut, exchange), self._declared)
+        told = (
+            Finding(one.check, (0, 0), f"{one.text}: delivery {cut.delivery}", one.word)
+            for one in found.found
+        )
+        self._count(cut, Findings(tuple(told), found.bits))
+
+    def _count(self, case: Case, found: Findings) -> None:
         if not found.found:
             self._clean[found.bits] += 1
             return

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from httpmark.harness import corpus, delivery
+from httpmark.harness import corpus, delivery, response_checks
 from httpmark.harness.catalogue import Catalogue, Planned
 from httpmark.harness.delivery import Drawn, Known
 from httpmark.harness.evidence import Evidence
@@ -95,8 +95,8 @@ def fire(
     :param begin: is told how many cuts there are, and gives what is told of each that is done.
     """
     modes = tuple(modes)
-    base = list(corpus_of(catalogue, suite, facts, chosen))
-    if not base or not modes:
+    base = list(corpus_of(catalogue, suite, facts, chosen)) if modes else []
+    if not base:
         return
     cases = [planned.case for _, planned in base]
     for attempt in (1, 2):
@@ -133,7 +133,11 @@ def fire(
     def differs(exchange: Exchange) -> bool:
         made = under_way.pop((exchange.case, exchange.delivery))
         progress(1)
-        if exchange.machine_dropped or found.difference(families[made.id], made, exchange):
+        if (
+            exchange.machine_dropped
+            or found.difference(families[made.id], made, exchange)
+            or found.malformed(made, exchange)
+        ):
             return True
         agreed[made.id, delivery.mode_of(made.delivery)] += 1
         return False
@@ -205,6 +209,8 @@ class _Comparison:
         self._evidence = evidence
         self._server = server
         self._alone: dict[str, tuple[Drawn, ...]] = {}
+        self._broken: dict[str, frozenset[str]] = {}
+        self._declared = response_checks.declared(facts)
         plain = _plain(catalogue, facts)
         self._buffers = tuple(
             count
@@ -236,12 +242,29 @@ class _Comparison:
         """How what a cut drew differs from what one write drew; nothing where it does not."""
         return unlike(family, self.alone(cut)[0], cut, exchange)
 
+    def malformed(self, cut: Case, exchange: Exchange) -> bool:
+        """Whether its answers break a rule that those to one write keep."""
+        if cut.id not in self._broken:
+            made = delivery.one(cut)
+            attempts = self._evidence.attempts(self._server, case=cut.id, delivery=delivery.ONE)
+            self._broken[cut.id] = frozenset(
+                finding.check
+                for one in attempts
+                for exchange in one
+                for finding in self._findings(made, exchange)
+            )
+        broken = {finding.check for finding in self._findings(cut, exchange)}
+        return not broken <= self._broken[cut.id]
+
+    def _findings(self, cut: Case, exchange: Exchange) -> tuple[response_checks.Finding, ...]:
+        return response_checks.of_octets(response_checks.talk(cut, exchange), self._declared).found
+
     def agreed(self, case: Case) -> Counter[str]:
         """How many cuts drew what one write drew, by mode."""
         return Counter(self._evidence.agreed(self._server, case.id))
 
-    def cuts(self, family: Family, case: Case) -> Iterator[tuple[Case, list[str]]]:
-        """Each cut that was kept, with how each attempt at it differs from one write."""
+    def kept(self, case: Case) -> Iterator[tuple[Case, list[Exchange]]]:
+        """Each cut that was kept, with all attempts at it."""
         known = self.known(case)
         if known is None:
             return
@@ -253,14 +276,19 @@ class _Comparison:
         for attempts in self._evidence.attempts(self._server, case=case.id, delivery=None):
             cut = made.get(attempts[0].delivery)
             if cut is not None:
-                yield (
-                    cut,
-                    [
-                        self.difference(family, cut, exchange)
-                        for exchange in attempts
-                        if not exchange.machine_dropped
-                    ],
-                )
+                yield cut, attempts
+
+    def cuts(self, family: Family, case: Case) -> Iterator[tuple[Case, list[str]]]:
+        """Each cut that was kept, with how each attempt at it differs from one write."""
+        for cut, attempts in self.kept(case):
+            yield (
+                cut,
+                [
+                    self.difference(family, cut, exchange)
+                    for exchange in attempts
+                    if not exchange.machine_dropped
+                ],
+            )
 
     def differing(self, family: Family, case: Case) -> Iterator[tuple[Case, str]]:
         """The cuts that differed every time they were asked, and how."""
@@ -302,6 +330,19 @@ def stable(drawn: tuple[Drawn, ...]) -> bool:
     return all(
         not delivery.difference(a, b, delivery.ONE) for a in drawn for b in drawn if a is not b
     )
+
+
+def answered(
+    catalogue: Catalogue, suite: str, facts: Facts, evidence: Evidence, server: str
+) -> Iterator[tuple[Case, Exchange]]:
+    """The cuts of a suite that were kept, and what the last attempt at each drew."""
+    if not evidence.holds(server, delivery.ONE):
+        return
+    found = _Comparison(catalogue, facts, evidence, server)
+    for _, planned in corpus_of(catalogue, suite, facts, lambda _: True):
+        if found.alone(planned.case):
+            for cut, attempts in found.kept(planned.case):
+                yield cut, attempts[-1]
 
 
 def compare(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from httpmark.harness import catalogue, delivery, gates, segmentation
+from httpmark.harness import catalogue, delivery, gates, response_checks, segmentation
 from httpmark.harness.catalogue import Catalogue
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
@@ -90,8 +90,13 @@ def flaky() -> Rule:
     return rule
 
 
-def played(case: Case, attempt: int, rule: Rule) -> Exchange:
-    """What a made server draws from a case, with the probe's records."""
+def played(
+    case: Case, attempt: int, rule: Rule, ok: Callable[[list[bytes]], bytes] = lambda _: OK
+) -> Exchange:
+    """What a made server draws from a case, with the probe's records.
+
+    :param ok: what it answers to a request, by the pieces that came so far.
+    """
     pieces: list[bytes] = []
     received = b""
     records: list[tuple[int, int]] = []
@@ -104,7 +109,7 @@ def played(case: Case, attempt: int, rule: Rule) -> Exchange:
         pieces.append(step.data)
         records.append((1, len(step.data)))
         now = rule(pieces)
-        said = BAD if now < 0 else OK * (now - answers)
+        said = BAD if now < 0 else ok(pieces) * (now - answers)
         closed = now < 0
         answers = answers + 1 if now < 0 else now
         if said:
@@ -307,3 +312,38 @@ def test_a_disagreement_is_a_finding_that_fails_the_gate() -> None:
     assert warned.said is gates.Said.WARNED
     (passed,) = gates._of_deliveries("s", "rfc", Deliveries(messages=2, fired={"two": 50}), {})
     assert passed.said is gates.Said.PASSED
+
+
+def test_an_answer_that_is_malformed_only_to_pieces_is_kept_and_told(
+    known: Catalogue, tmp_path: Path
+) -> None:
+    """The same status, so the deliveries agree; but each answer to a cut is an answer."""
+    another_day = OK.replace(b"\r\n\r\n", b"\r\nDate: Mon, 06 Nov 1994 08:49:37 GMT\r\n\r\n")
+
+    def said(pieces: list[bytes]) -> bytes:
+        return OK if b"\r\n\r\n" in pieces[0] else another_day
+
+    with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+
+        def play(
+            cases: Iterable[Case],
+            *,
+            in_flight: int,
+            attempt: int,
+            keep: Callable[[Exchange], bool] = lambda _: True,
+        ) -> Iterator[Exchange]:
+            for case in cases:
+                evidence.add("s", filter(keep, [played(case, attempt, strict, said)]))
+            yield from ()
+
+        segmentation.fire(known, "rfc", FACTS, evidence, "s", modes=["crlf"], play=play)
+        found = segmentation.compare(known, "rfc", FACTS, evidence, "s")
+        assert found is not None
+        assert found.disagreements == ()
+        answers = response_checks.Collected(FACTS)
+        for cut, exchange in segmentation.answered(known, "rfc", FACTS, evidence, "s"):
+            answers.add_cut(cut, exchange)
+    told = answers.tallies()
+    kept = told["RESP-21"].failures
+    assert kept
+    assert all("delivery crlf" in verdict.actual for verdict in kept)

@@ -39,6 +39,7 @@ from httpmark.harness.model import (
     Server,
     ServerResult,
     SuiteResult,
+    Tally,
     Unusable,
     Word,
 )
@@ -229,21 +230,44 @@ def served(command: str, manifest: Server | None) -> Server:
 
 
 def failures(path: Path, known: catalogue.Catalogue) -> tuple[str, ...]:
-    """The entries that failed in an earlier run.
+    """The entries that failed in an earlier run: cases and families, and those whose answers failed
+    a check on every answer, or whose deliveries disagreed.
 
     :raises HarnessError: the folder holds no run.
     :raises NothingSelected: nothing failed there.
     """
-    bad = (Word.FAIL, Word.UNSTABLE)
-    found: dict[str, None] = {}
+    found: list[str] = []
     for server in run.read(path).servers:
         for suite in server.compliance.suites.values():
-            found |= {id: None for id, verdict in suite.cases.items() if verdict.word in bad}
-            found |= {id: None for id, tally in suite.generated.items() if tally.failures}
-    chosen = tuple(id for id in found if id in known.families)
+            found += (id for id, verdict in suite.cases.items() if verdict.word in _FAILED)
+            found += (id for id, tally in suite.generated.items() if _has_failed(tally))
+            found += (id for id, one in suite.families.items() if one.undetected or one.mute)
+            for tally in suite.answers.values():
+                found += (one.case for one in tally.failures if one.word in _FAILED)
+            if suite.controls is not None:
+                found += (one.case for one in suite.controls.failures)
+            if suite.deliveries is not None:
+                found += (one.case for one in suite.deliveries.disagreements)
+    entries = (_entry(id, known) for id in found)
+    chosen = tuple(dict.fromkeys(entry for entry in entries if entry is not None))
     if not chosen:
         raise NothingSelected(f"{path}: nothing failed there")
     return chosen
+
+
+_FAILED = (Word.FAIL, Word.UNSTABLE)
+
+
+def _entry(case: str, known: catalogue.Catalogue) -> str | None:
+    """The entry of the catalogue that a case is of: its own, or the family that it begins with."""
+    if case in known.families:
+        return case
+    families = (id for id, family in known.families.items() if family.generated)
+    return max((id for id in families if case.startswith(f"{id}-")), key=len, default=None)
+
+
+def _has_failed(tally: Tally) -> bool:
+    return any(words.get(word) for words in tally.words.values() for word in _FAILED)
 
 
 def for_terminal(result: Run) -> Run:

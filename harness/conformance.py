@@ -224,7 +224,12 @@ def fire(
     until = started + _QUICK_S if quick else None
     if suite != "seed":
         chosen = [family.id for family in catalogue.of_suite(suite) if selected(family)]
-        target = asked(catalogue, chosen, target, evidence.facts(target.name))
+        known = evidence.facts(target.name)
+        target = asked(catalogue, chosen, target, known)
+        at_once = known.at_once if known is not None else None
+        if at_once is None and sum(catalogue.families[f].count for f in chosen) > _CASES_IN_FLIGHT:
+            at_once = _crowd(target)
+        target = msgspec.structs.replace(target, at_once=at_once)
     facts = target.facts()
     evidence.set_facts(target.name, facts)
     if suite != "seed":
@@ -283,8 +288,6 @@ def asked(
     """
     slowest_ms = known.slowest_ms if known is not None else _slowest_ms(target)
     target = msgspec.structs.replace(target, slowest_ms=slowest_ms)
-    at_once = known.at_once if known is not None and known.at_once else _crowd(target)
-    target = msgspec.structs.replace(target, at_once=at_once)
     facts = target.facts()
     deadline_s = corpus.patience_ms(round(_ASK_S * 1000), facts) / 1000
 

@@ -264,7 +264,7 @@ def of_suite(
     subjects = itertools.islice(
         _subjects(catalogue, suite, facts, evidence, target.name), _FINDINGS_MAX
     )
-    asked = msgspec.structs.replace(target, slowest_ms=facts.slowest_ms)
+    asked = msgspec.structs.replace(target, slowest_ms=facts.slowest_ms, at_once=facts.at_once)
     found = [exchange for _, exchange in smallest(subjects, asked, seconds=seconds)]
     evidence.add(target.name, found)
     evidence.flush()

@@ -7,14 +7,28 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from httpmark.harness import binaries, certificates, check, gates
-from httpmark.harness.model import HarnessError, Run, SuiteResult, Word
+from httpmark.harness import binaries, catalogue, certificates, check, gates, run
+from httpmark.harness.model import (
+    Deliveries,
+    Disagreement,
+    HarnessError,
+    Level,
+    NothingSelected,
+    Run,
+    SeedFamily,
+    SuiteResult,
+    Tally,
+    Verdict,
+    Word,
+)
 
 from . import peers
+from .made_findings import run_of
 
 
 class Said:
@@ -298,3 +312,52 @@ def test_a_score_is_said_as_the_table_says_it() -> None:
     idle = SuiteResult(score_percent=None, must={"passed": 0, "not_applicable": 10})
     assert check._score(idle) == "none of 10 MUSTs and controls applicable"
     assert check._score(SuiteResult(score_percent=None)) == "no MUST was asked for"
+
+
+def earlier(folder: Path, suite: SuiteResult) -> Path:
+    """A run folder of an earlier check with this result."""
+    made = run_of("reference", suite)
+    folder.mkdir()
+    run.write(made, folder)
+    return folder
+
+
+def tallied(word: Word, case: str) -> Tally:
+    shown = Verdict(case, word, "what was asked", "what came", None, Level.MUST)
+    return Tally(words={Level.MUST: {word: 1}}, failures=(shown,))
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        ({"answers": {"RESP-20": tallied(Word.FAIL, "get-plain")}}, ("get-plain",)),
+        ({"answers": {"RESP-20": tallied(Word.FAIL, "method_octet-7b")}}, ("method_octet",)),
+        ({"answers": {"RESP-20": tallied(Word.WARN, "get-plain")}}, ()),
+        ({"generated": {"method_octet": tallied(Word.FAIL, "method_octet-7b")}}, ("method_octet",)),
+        # A quick look that had no time for it.
+        ({"generated": {"method_octet": tallied(Word.VOID, "method_octet")}}, ()),
+        ({"families": {"path_byte": SeedFamily(34, 1, 34, 0, 1, 0)}}, ("path_byte",)),
+        ({"families": {"path_byte": SeedFamily(35, 0, 35, 0, 0, 0)}}, ()),
+        (
+            {"deliveries": Deliveries(
+                messages=1, fired={"two": 9}, disagreements=(
+                    Disagreement(
+                        case="get-plain", level=Level.CTRL, count=1, deliveries=("two@3",), what="x"
+                    ),
+                ),
+            )},
+            ("get-plain",),
+        ),
+    ],
+)  # fmt: skip
+def test_what_gates_a_run_is_what_a_rerun_takes(
+    tmp_path: Path, more: dict[str, Any], wanted: tuple[str, ...]
+) -> None:
+    """Not only cases: a check on every answer, and deliveries that disagree, fail a run, too."""
+    folder = earlier(tmp_path / "run", SuiteResult(score_percent=None, **more))
+    known = catalogue.load()
+    if wanted:
+        assert check.failures(folder, known) == wanted
+    else:
+        with pytest.raises(NothingSelected, match="nothing failed there"):
+            check.failures(folder, known)

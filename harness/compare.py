@@ -165,7 +165,10 @@ def measure(options: Options, events: run.Events) -> Comparison:
     if all(are_folders):
         return folders(options)
     if any(are_folders):
-        raise HarnessError("a run folder can only be compared with another run folder")
+        other = options.head if are_folders[0] else options.base
+        raise HarnessError(
+            f"{other} is no run folder, and one can only be compared with another run folder"
+        )
     return SideBySide(options, events).compare()
 
 
@@ -316,7 +319,7 @@ def _of_results(
         return broken
     logs = [_over_null(result) for result in (head, base)]
     if not all(logs):
-        why = "no null server beside the samples: two runs cannot be compared"
+        why = "no null server beside the samples, or no cost: two runs cannot be compared"
         return _line(base.profile, COST, server.name, None, Gate.INCONCLUSIVE, why)
     return _Ratios(server.name, base.profile, statistics.unpaired(logs[0], logs[1], seed=seed))
 
@@ -531,12 +534,12 @@ class SideBySide:
             self.events.done(task, f"{race.blocks} pairs")
 
         def race(seed: int) -> load.Race:
-            races.append(
-                load.Race(
-                    plan, self.engine, contestants, rounds=1, duration_s=plan.duration_s, seed=seed
-                )
-            )
-            return races[-1]
+            one = load.Race(
+                plan, self.engine, contestants, rounds=1, duration_s=plan.duration_s, seed=seed,
+                one_rate=True,
+            )  # fmt: skip
+            races.append(one)
+            return one
 
         found = decide(
             plan.name, race, more, pairs=self.options.pairs, margins=self.options.margins,
@@ -803,6 +806,7 @@ def run_against_itself(
             rounds=options.pairs,
             duration_s=plan.duration_s,
             seed=seed,
+            one_rate=True,
         )
         task = f"{plan.name}: {options.base} against itself"
         events.task(task, 2 * options.pairs * comparisons)

@@ -202,8 +202,12 @@ class Race:
         rounds: int,
         duration_s: float,
         seed: int,
+        one_rate: bool = False,
     ) -> None:
+        """:param one_rate: a share of capacity is that of the slowest but null, for all alike: what
+        one look for it was off by would else be in each of a server's samples."""
         self.plan = plan
+        self.one_rate = one_rate
         self.engine = engine
         self.contestants = list(contestants)
         self.rounds = rounds
@@ -285,6 +289,10 @@ class Race:
             elif found is not None:
                 self.failed[name] = "no capacity to take a share of: nothing answered"
             yield name, 0
+        judged = [self._rates[c.name] for c in self.contestants
+                  if c.name in self._rates and not c.is_null]  # fmt: skip
+        if self.one_rate and judged:
+            self._rates = dict.fromkeys(self._rates, min(judged))
 
     def _sample(
         self, contestant: Contestant, plan: LoadPlan, engine: Engine

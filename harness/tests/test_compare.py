@@ -745,6 +745,36 @@ def test_what_cannot_be_compared_is_one_line(
     assert said in errors.strip().splitlines()[-1]
 
 
+def test_both_sides_get_one_rate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[object] = []
+
+    class Told(load.Race):
+        def __init__(self, *words: object, **named: object) -> None:
+            asked.append(named.get("one_rate"))
+            raise Unusable("seen")
+
+    monkeypatch.setattr(load, "Race", Told)
+    options = compare.Options(base="null", head="null", runtime="process")
+    events = Silent()
+    with pytest.raises(Unusable, match="seen"):
+        compare.measure(options, events)
+    with pytest.raises(Unusable, match="seen"):
+        compare.run_against_itself(options, events, comparisons=1)
+    assert asked == [True, True]
+
+
+class Silent:
+    """A caller of a run who does not listen."""
+
+    def say(self, line: str) -> None: ...
+
+    def task(self, name: str, total: int) -> None: ...
+
+    def advance(self, name: str, by: int) -> None: ...
+
+    def done(self, name: str, result: str) -> None: ...
+
+
 def test_a_side_that_dies_is_said(tmp_path: Path) -> None:
     code, _, errors = command(
         "compare", "sh -c 'exit 7 {port}'", "reference", "--quick", cwd=tmp_path

@@ -486,6 +486,18 @@ def open_race(
     return made, run(made)
 
 
+def test_servers_that_are_compared_are_offered_the_same_rate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What one look for a capacity is off by must not be in every pair."""
+    made, engine = race({"a": [100.0] * 2, "b": [125.0] * 2, "null": [500.0] * 2}, rounds=1)
+    made.plan = msgspec.structs.replace(PLAN, mode=LoadMode.OPEN, rate_of_capacity=0.5)
+    made.one_rate = True
+    monkeypatch.setattr(load, "Native", lambda: engine)
+    run(made)
+    assert engine.rates == [None] * 3 + [4e6] * 3, "half of what b reaches, whatever null does"
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

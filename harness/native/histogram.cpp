@@ -55,7 +55,8 @@ std::string base64(std::string_view in) {
 
 }  // namespace
 
-Histogram::Histogram() : counts_(index_of(kHighestNs) + 1) {}
+Histogram::Histogram(unsigned coarse_bits)
+    : coarse_bits_(coarse_bits), counts_((index_of(kHighestNs) >> coarse_bits) + 1) {}
 
 void Histogram::merge(const Histogram& other) {
   for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
@@ -88,7 +89,7 @@ std::uint64_t Histogram::percentile(double percent) const {
   std::uint64_t seen = 0;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     seen += counts_[i];
-    if (seen >= wanted) return std::min(highest_of(i), max_);
+    if (seen >= wanted) return std::min(highest_of(((i + 1) << coarse_bits_) - 1), max_);
   }
   return max_;
 }

@@ -17,15 +17,18 @@ class Histogram {
   static constexpr std::uint64_t kHighestNs = 3'600'000'000'000;
   static constexpr int kSignificantDigits = 3;
 
-  Histogram();
+  // `coarse_bits` makes 2^coarse_bits buckets one: with 3 it is two digits in an eighth of the
+  // room.
+  explicit Histogram(unsigned coarse_bits = 0);
 
   void add(std::uint64_t value, std::uint64_t count = 1) {
     if (value > kHighestNs) value = kHighestNs;
-    counts_[index_of(value)] += count;
+    counts_[index_of(value) >> coarse_bits_] += count;
     total_ += count;
     sum_ += static_cast<double>(value) * static_cast<double>(count);
     if (value > max_) max_ = value;
   }
+  // `other` has to be as coarse.
   void merge(const Histogram& other);
   void clear();
 
@@ -36,7 +39,7 @@ class Histogram {
   // bucket it falls into, but never above max(). 0 when empty.
   std::uint64_t percentile(double percent) const;
 
-  // HdrHistogram V2, compressed, base64: "HISTF...".
+  // HdrHistogram V2, compressed, base64: "HISTF...". Not of a coarse one, whose layout it is not.
   std::string encode() const;
 
   // The counts as octets, for another process of the same machine; unpack replaces what is there.
@@ -57,6 +60,7 @@ class Histogram {
   static constexpr unsigned kSubBucketBits = 11;  // 2048 >= 2 * 10^3
   static constexpr std::uint64_t kSubBuckets = std::uint64_t{1} << kSubBucketBits;
 
+  unsigned coarse_bits_;
   std::vector<std::uint64_t> counts_;
   std::uint64_t total_ = 0;
   std::uint64_t max_ = 0;

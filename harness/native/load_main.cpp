@@ -312,6 +312,7 @@ int run(const Arguments& arguments) {
   report.rate = plan.rate;
   report.arrivals = plan.arrivals;
   report.refill = plan.refill;
+  report.slice_s = plan.slice_s();
 
   const auto publish = [&] {
     const std::string text = arguments.is_json ? report_json(report) : report_text(report);

@@ -2,6 +2,8 @@
 #ifndef HTTPMARK_NATIVE_LOAD_PLAN_HPP_
 #define HTTPMARK_NATIVE_LOAD_PLAN_HPP_
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -56,7 +58,16 @@ struct LoadPlan {
   double drain_s = 2;       // behind the window, without an octet from anyone: then all is given up
   double drain_max_s = 30;  // likewise, however many answers still come
   double connect_rate = 20'000;  // a second, so that no listen queue overflows
+
+  // The window in slices of a second each, the last one shorter; of longer ones where it is long.
+  double slice_s() const { return std::max(1.0, std::ceil(duration_s / kSlicesMax)); }
+  std::size_t slices() const {
+    return static_cast<std::size_t>(std::max(1.0, std::ceil(duration_s / slice_s())));
+  }
+  static constexpr double kSlicesMax = 600;
 };
+
+inline constexpr unsigned kSliceCoarseBits = 3;
 
 struct LoadErrors {
   std::uint64_t connect = 0;
@@ -127,7 +138,9 @@ struct LoadCounts {
   Histogram handshake;  // TLS: each handshake, without the connect
   Histogram connect;    // each connect
   Histogram batch;      // refill batch only: from the send to the last answer of a batch
-  Balance balance;      // set at the end
+  // `response`, cut by when the answers came; what came in the drain is in none of them.
+  std::vector<Histogram> slices;
+  Balance balance;                      // set at the end
   std::vector<std::string> complaints;  // the first few errors, in words
 
   void add(const LoadCounts& other);

@@ -240,6 +240,8 @@ std::string pack(const ProcessResult& result) {
   each_number(result.counts, [&](std::uint64_t value) { put(&out, value); });
   each_histogram(result.counts,
                  [&](const Histogram& histogram) { put_text(&out, histogram.pack()); });
+  put(&out, result.counts.slices.size());
+  for (const Histogram& slice : result.counts.slices) put_text(&out, slice.pack());
   put(&out, result.counts.complaints.size());
   for (const std::string& complaint : result.counts.complaints) put_text(&out, complaint);
   put(&out, std::bit_cast<std::uint64_t>(result.counts.balance.sum));
@@ -265,6 +267,11 @@ bool unpack(std::string_view octets, ProcessResult* result) {
   each_histogram(result->counts, [&](Histogram& histogram) {
     if (!histogram.unpack(in.text())) in.is_good = false;
   });
+  for (std::uint64_t count = in.number(); count != 0 && in.is_good; --count) {
+    Histogram slice(kSliceCoarseBits);
+    if (!slice.unpack(in.text())) in.is_good = false;
+    result->counts.slices.push_back(std::move(slice));
+  }
   for (std::uint64_t count = in.number(); count != 0 && in.is_good; --count) {
     result->counts.complaints.push_back(in.text());
   }

@@ -83,6 +83,23 @@ std::string latency_json(const Histogram& histogram) {
   return object.done();
 }
 
+// The window second by second, so that a drift within it can be seen.
+std::string slices_json(const LoadReport& report) {
+  const std::vector<Histogram>& slices = report.counts.slices;
+  std::string list = "[";
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const double begin = static_cast<double>(i) * report.slice_s;
+    if (begin >= report.seconds) break;  // all connections were lost before it
+    const double left = report.seconds - begin;
+    JsonObject object;
+    object.number("seconds", i + 1 < slices.size() ? std::min(report.slice_s, left) : left);
+    object.number("requests", slices[i].total()).raw("latency_us", latency_json(slices[i]));
+    if (list.size() > 1) list += ", ";
+    list += object.done();
+  }
+  return list + "]";
+}
+
 std::string encoded(const Histogram& histogram) {
   return histogram.total() == 0 ? "null" : quoted(histogram.encode());
 }
@@ -289,6 +306,7 @@ std::string report_json(const LoadReport& report) {
   object.raw("reads_per_response", per_json(counts.reads, counts.responses));
   object.raw("writes_per_response", per_json(counts.writes, counts.responses));
   object.raw("wakes_per_response", per_json(counts.wakes, counts.responses));
+  object.raw("slices", slices_json(report));
   JsonObject histograms;
   histograms.raw("response", encoded(counts.response)).raw("batch", encoded(counts.batch));
   histograms.raw("service", encoded(counts.service)).raw("lag", encoded(counts.lag));

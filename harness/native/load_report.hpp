@@ -25,6 +25,7 @@ struct LoadReport {
   double rate = 0;
   Arrivals arrivals = Arrivals::kConstant;
   double seconds = 0;        // of the window
+  double slice_s = 1;        // of it
   double drain_seconds = 0;  // behind it
   int status = 0;
   bool has_date = false;

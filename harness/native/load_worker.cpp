@@ -129,6 +129,8 @@ void LoadCounts::add(const LoadCounts& other) {
   lag.merge(other.lag);
   connect.merge(other.connect);
   handshake.merge(other.handshake);
+  slices.resize(std::max(slices.size(), other.slices.size()), Histogram(kSliceCoarseBits));
+  for (std::size_t i = 0; i < other.slices.size(); ++i) slices[i].merge(other.slices[i]);
   for (const std::string& complaint : other.complaints) {
     if (complaints.size() < kComplaintsMax) complaints.push_back(complaint);
   }
@@ -150,6 +152,8 @@ LoadWorker::LoadWorker(const LoadPlan& plan, std::size_t connections,
     block_ += plan_.requests[i % plan_.requests.size()].octets;
   }
   block_at_.push_back(block_.size());
+  // Now, and not in the window.
+  result_.counts.slices.assign(plan_.slices(), Histogram(kSliceCoarseBits));
   for (std::size_t i = 0; i < connections; ++i) {
     connections_[i].index = static_cast<std::uint32_t>(i);
     // A window can be as many groups as it has requests; a batch is one.
@@ -495,6 +499,7 @@ void LoadWorker::begin_window(std::uint64_t now_ns) {
   counts.complaints = std::move(result_.counts.complaints);
   counts.errors = result_.counts.errors;
   counts.reconnects = result_.counts.reconnects;
+  counts.slices = std::move(result_.counts.slices);
   if (plan_.mode != LoadMode::kChurn) {
     counts.connect = std::move(result_.counts.connect);
     counts.handshake = std::move(result_.counts.handshake);
@@ -504,6 +509,18 @@ void LoadWorker::begin_window(std::uint64_t now_ns) {
   result_.started_ns = now_ns;
   result_.cost = own_cost();
   is_in_window_ = true;
+  slice_end_ns_ = now_ns + ns_of(plan_.slice_s());
+}
+
+void LoadWorker::note_response(std::uint64_t ns, std::uint64_t count, std::uint64_t now_ns) {
+  LoadCounts& counts = result_.counts;
+  counts.response.add(ns, count);
+  if (!is_in_window_) return;
+  while (now_ns >= slice_end_ns_ && slice_ + 1 < counts.slices.size()) {
+    ++slice_;
+    slice_end_ns_ += ns_of(plan_.slice_s());
+  }
+  counts.slices[slice_].add(ns, count);
 }
 
 // The first requests on a new connection, behind those that another one has left over.
@@ -869,10 +886,10 @@ void LoadWorker::answered(Connection* connection, std::uint64_t count, std::uint
     SendGroup& group = connection->groups[connection->group_first];
     const std::uint64_t part = std::min(count, group.count);
     // What belongs to nothing right is in no latency either.
-    if (verified && !is_open) result_.counts.response.add(now_ns - group.at_ns, part);
+    if (verified && !is_open) note_response(now_ns - group.at_ns, part, now_ns);
     if (verified && is_open && result_.started_ns != 0 && group.at_ns >= result_.started_ns) {
       result_.counts.responses += part;
-      result_.counts.response.add(now_ns - group.at_ns, part);
+      note_response(now_ns - group.at_ns, part, now_ns);
       result_.counts.service.add(now_ns - group.sent_ns, part);
     }
     group.count -= part;

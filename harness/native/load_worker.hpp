@@ -148,6 +148,7 @@ class LoadWorker {
   bool watch_reading(const Connection& connection) const;
   void watch_writable(Connection* connection, bool on);
   void begin_window(std::uint64_t now_ns);
+  void note_response(std::uint64_t ns, std::uint64_t count, std::uint64_t now_ns);
 
   const LoadPlan& plan_;
   std::size_t first_index_;
@@ -168,6 +169,8 @@ class LoadWorker {
   bool is_sending_ = false;
   bool is_in_window_ = false;
   bool has_ns_wait_ = true;
+  std::size_t slice_ = 0;  // of the window, and where it ends
+  std::uint64_t slice_end_ns_ = 0;
   std::uint64_t heard_ns_ = 0;  // when octets came last, on any connection
   // Open loop: when the next request is due, the requests that were due and have no connection yet,
   // and the connections with room for one more, in turn.

@@ -133,6 +133,10 @@ def test_null_over_ipv6_and_with_workers() -> None:
         assert 0.7 < report["littles_law_ratio"] < 1.3
         assert report["latency_us"]["p50"] <= report["latency_us"]["p99"]
         assert report["histograms"]["response"].startswith("HISTF")
+        (slice_,) = report["slices"]
+        assert slice_["requests"] == report["requests_in_window"]
+        assert slice_["seconds"] == report["seconds"]
+        assert slice_["latency_us"]["p50"] <= slice_["latency_us"]["p99"]
 
 
 def test_several_processes_that_bind_their_sources() -> None:

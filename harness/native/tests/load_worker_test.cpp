@@ -373,6 +373,36 @@ TEST(LoadWorker, a_head_that_changes_is_a_variant) {
   EXPECT_GT(counts.variants, 100u);
 }
 
+TEST(Slices, a_server_that_becomes_slow_is_seen_in_the_second_it_does) {
+  LoadPlan plan;
+  plan.connections = 2;
+  plan.duration_s = 2.5;
+  const std::uint64_t begun = monotonic_ns();
+  const LoadCounts counts = load_plan(plan, [&](int, const std::string&) {
+    usleep(monotonic_ns() - begun < 1'100'000'000 ? 1'000 : 50'000);
+    return reply();
+  });
+  EXPECT_EQ(counts.errors.sum(), 0u);
+  ASSERT_EQ(counts.slices.size(), 3u);
+  EXPECT_GT(counts.slices[0].total(), 3 * counts.slices[1].total());
+  EXPECT_LT(counts.slices[0].percentile(50), 50'000'000u);
+  EXPECT_GE(counts.slices[2].percentile(50), 50'000'000u);
+  EXPECT_EQ(counts.slices[0].total() + counts.slices[1].total() + counts.slices[2].total(),
+            counts.responses_in_window);
+}
+
+TEST(Slices, a_window_of_hours_has_longer_ones) {
+  LoadPlan plan;
+  plan.duration_s = 0.01;
+  EXPECT_EQ(plan.slices(), 1u);
+  plan.duration_s = 600;
+  EXPECT_EQ(plan.slice_s(), 1);
+  EXPECT_EQ(plan.slices(), 600u);
+  plan.duration_s = 86'400;
+  EXPECT_EQ(plan.slice_s(), 144);
+  EXPECT_EQ(plan.slices(), 600u);
+}
+
 LoadPlan open_plan(double rate, Arrivals arrivals) {
   LoadPlan plan;
   plan.mode = LoadMode::kOpen;
@@ -767,6 +797,8 @@ TEST(Processes, results_come_together_whole) {
   one.counts.errors.order = 3;
   one.counts.response.add(1234, 5);
   one.counts.complaints = {"a", ""};
+  one.counts.slices.assign(2, Histogram(kSliceCoarseBits));
+  one.counts.slices[1].add(1234, 5);
   one.cpu_ns = 99;
   one.seconds = 1.5;
   one.counts.balance.add(3);
@@ -780,6 +812,9 @@ TEST(Processes, results_come_together_whole) {
   EXPECT_EQ(two.counts.response.total(), 5u);
   EXPECT_EQ(two.counts.response.max(), 1234u);
   EXPECT_EQ(two.counts.complaints, one.counts.complaints);
+  ASSERT_EQ(two.counts.slices.size(), 2u);
+  EXPECT_EQ(two.counts.slices[0].total(), 0u);
+  EXPECT_EQ(two.counts.slices[1].total(), 5u);
   EXPECT_EQ(two.cpu_ns, 99u);
   EXPECT_EQ(two.seconds, 1.5);
   EXPECT_EQ(two.counts.balance.least, 1u);

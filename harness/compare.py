@@ -850,9 +850,16 @@ def _lines(found: Comparison) -> list[str]:
     for line in found.lines:
         name = " ".join(word for word in (line.server, line.profile, line.metric) if word)
         word = line.verdict.value if line.verdict else "-"
-        out.append(f"{word:<13} {name}: {figures(line.judged)}{line.why}")
+        out.append(f"{word:<13} {name}: {figures(line.judged)}{line.why}{_shown(line.judged)}")
     out += [f"  {note}" for note in found.notes]
     return [*out, "", f"verdict: {found.verdict}"]
+
+
+def _shown(judged: Judged | None) -> str:
+    """What so many pairs as noisy as these can tell at all: of less nothing is said."""
+    if judged is None or judged.detectable is None:
+        return ""
+    return f"; such pairs show {judged.detectable - 1:.1%} and more, 8 times in 10"
 
 
 def _redone(count: int) -> str:

@@ -524,6 +524,18 @@ def test_runs_that_were_cut_short_or_quick_say_so(tmp_path: Path) -> None:
     assert not any("quick" in note for note in alike)
 
 
+def test_what_so_many_pairs_can_show_is_printed(tmp_path: Path) -> None:
+    base, head = (
+        stored(tmp_path / name, cost=90, seed=seed) for name, seed in (("a", 1), ("b", 2))
+    )
+    found = compare.folders(compare.Options(base=base, head=head, seed=1))
+    judged = next(line.judged for line in found.lines if line.metric == compare.COST)
+    assert judged is not None
+    assert judged.detectable is not None
+    told = f"such pairs show {judged.detectable - 1:.1%} and more, 8 times in 10"
+    assert told in " ".join(" ".join(compare.lines(found)).split())
+
+
 def test_memory_is_compared_by_its_slope(tmp_path: Path) -> None:
     base = stored(tmp_path / "base", cost=90, seed=1, resident=1000)
     more = stored(tmp_path / "more", cost=90, seed=2, resident=4000)

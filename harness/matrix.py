@@ -25,7 +25,8 @@ from httpmark.harness.model import (
     Verdict,
     Word,
 )
-from httpmark.harness.octets import by_hand, command, wire
+from httpmark.harness.octets import by_hand, command, fewer, wire
+from httpmark.harness.shrinking import kept_as
 
 SENT_OCTETS_MAX = 300
 RECEIVED_OCTETS_MAX = 200
@@ -391,8 +392,12 @@ def _with_logs(
             if not sent:
                 sent, words = exchange.sent, again.get(server, ())
                 gone = words[:1] == ("--serve",)  # nothing listens there any more
-                typed = None if gone else by_hand(exchange, evidence.facts(server))
+                facts = evidence.facts(server)
+                typed = None if gone else by_hand(exchange, facts)
                 line = typed or command(case, row.family.suite, words)
+                for small in evidence.exchanges(server, case=case, delivery=kept_as(row.family.id)):
+                    less = None if gone else by_hand(small, facts, with_canary=False)
+                    line += f"\n# {fewer(exchange, small)}" + (f"\n{less}" if less else "")
             key = (_undated(exchange.received), str(exchange.outcome), str(exchange.end))
             alike.setdefault(key, []).append(server)
             octets[key] = len(exchange.received)

@@ -104,6 +104,11 @@ def by_hand(exchange: Exchange, facts: Facts | None, *, with_canary: bool = True
     return line if len(line) <= LINE_CHARACTERS_MAX else None
 
 
+def fewer(whole: Exchange, small: Exchange) -> str:
+    """How many octets of a case were enough."""
+    return f"{len(own(small))} of {len(own(whole))} octets do the same"
+
+
 def _writes(exchange: Exchange, *, with_canary: bool) -> tuple[list[bytes], bool]:
     """What went out in one go each, and whether a half-close came last.
 

@@ -55,8 +55,7 @@ def _shown(finding: Finding, evidence: Evidence, again: tuple[str, ...]) -> Find
     shown = [wire(exchange)]
     fewest = ""
     if (small := _smaller(finding, exchange, evidence)) is not None:
-        all_octets, octets_left = len(octets.own(exchange)), len(octets.own(small))
-        told = f"{octets_left} of {all_octets} octets do the same"
+        told = octets.fewer(exchange, small)
         shown.append(f"{told}:\n{wire(small)}")
         facts = evidence.facts(finding.server)
         line = None if gone else octets.by_hand(small, facts, with_canary=False)

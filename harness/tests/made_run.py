@@ -402,6 +402,8 @@ class CompleteEvidence(MadeEvidence):
         case: str | None = None,
         delivery: str | None = "whole",
     ) -> Iterator[Exchange]:
+        if delivery is not None and delivery.startswith("minimised:"):
+            return  # nothing smaller was found
         if delivery != "whole":
             answer = HOSTILE if delivery != "one" else BAD
             assert case is not None

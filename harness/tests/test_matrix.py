@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from httpmark.harness import catalogue, matrix, report, score
+from httpmark.harness import catalogue, matrix, report, score, shrinking
 from httpmark.harness.model import (
     Compliance,
     End,
@@ -47,7 +47,7 @@ class Stored:
         case: str | None = None,
         delivery: str | None = "whole",
     ) -> Iterator[Exchange]:
-        if case == CASE.id:
+        if case == CASE.id and delivery == "whole":
             received = HOSTILE % len(server)
             yield Exchange(
                 CASE.id, CASE.id, SENT, received, Outcome.ANSWERED, End.OPEN, 1, 2, len(SENT)
@@ -103,6 +103,34 @@ def test_answers_that_differ_in_their_date_alone_are_one_log() -> None:
     [case] = next(row for _, found in made.sections for row in found if row.cases).cases
     [log] = case.logs
     assert log.servers == ("one", "another")
+
+
+class WithFewer(Stored):
+    """The same, and what fewer octets drew."""
+
+    def exchanges(
+        self,
+        server: str,
+        *,
+        family: str | None = None,
+        case: str | None = None,
+        delivery: str | None = "whole",
+    ) -> Iterator[Exchange]:
+        if delivery == shrinking.kept_as(CASE.id):
+            [whole] = super().exchanges(server, case=case)
+            yield msgspec.structs.replace(whole, sent=SENT.replace(b"hello", b""))
+        else:
+            yield from super().exchanges(server, case=case, delivery=delivery)
+
+
+def test_what_fewer_octets_do_stands_below_the_line_that_sends_all() -> None:
+    made = matrix.matrix(run_of(server("a", Word.FAIL)), KNOWN)
+    assert made is not None
+    made = matrix.with_logs(made, WithFewer(), AGAIN)
+    [case] = next(row for _, found in made.sections for row in found if row.cases).cases
+    whole, comment, fewer = case.again.splitlines()
+    assert comment == f"# {len(SENT) - 5} of {len(SENT)} octets do the same"
+    assert whole.replace("hello", "") == fewer
 
 
 def test_sections_are_in_the_order_of_the_documents() -> None:

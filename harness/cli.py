@@ -531,8 +531,13 @@ def _addressed(command: Command) -> Command:
 )
 @click.option("--exclude", multiple=True, metavar="SELECTOR", help="Not these; repeatable.")
 @_file("--rerun", "rerun", "Only what failed in this run folder.")
-@_quick
-@_full
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="For an answer within seconds: a sample of the largest families, failures asked again "
+    "once and not made smaller; what there was no time for is said to be void.",
+)
+@click.option("--full", is_flag=True, help="Every suite, in every delivery.")
 @_addressed
 @click.option("--jobs", type=click.IntRange(1, 256), help="At most so many connections at once.")
 @click.option("--fail-under", type=_Number(0, 100), help="Least score in percent.")
@@ -771,7 +776,8 @@ def list_command(what: str, of: str, as_json: bool) -> None:
 @httpmark.command("explain")
 @click.argument("case")
 def explain_command(case: str) -> None:
-    """The rule of a case or family, its octets, and a one-line reproducer."""
+    """The rule of a case, its octets, and a one-line reproducer; or of any word that a report says,
+    as RESP-20, CL, 9112/6.3, void, a requirement or a column, what it means."""
     click.echo(explain.explain(case))
 
 
@@ -779,7 +785,7 @@ def explain_command(case: str) -> None:
 @click.argument("case")
 @click.argument("target")
 @_addressed
-@click.option("--minimise", is_flag=True, help="Find the fewest octets with the same verdict.")
+@click.option("--minimise", is_flag=True, help="Find the fewest octets that break the same rule.")
 @click.option(
     "--delivery", "cut", metavar="CUT", help="Cut so, as two@17, beside one write of the same."
 )

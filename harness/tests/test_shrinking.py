@@ -176,3 +176,23 @@ def test_what_is_silent_or_passes_is_left_alone() -> None:
     assert shrinking.subject(family, planned, passing) is None
     failing = msgspec.structs.replace(passing, received=peers.OK)
     assert shrinking.subject(family, planned, failing) is not None
+
+
+def test_a_request_whose_answer_fails_a_check_gets_smaller_too() -> None:
+    """Whatever the request asks: the check is of the answer."""
+    known = catalogue.load()
+    family = next(one for one in known.families.values() if "BASE-08" in one.refs)
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        target = check.asked(f"127.0.0.1:{peer.port}", allow_remote=False)
+        planned = next(known.planned(family.id, target.facts()))
+        with target.probe() as probe:
+            [[whole]] = probe.fire([planned.case])
+        facts = target.facts()
+        assert shrinking.of_answer("RESP-01", family, planned, whole, facts) is None, "it holds"
+        one = shrinking.of_answer("RESP-20", family, planned, whole, facts)
+        assert one is not None
+        [(subject, small)] = shrinking.smallest([one], target)
+    assert subject.finding == "RESP-20"
+    assert small.delivery == shrinking.kept_as("RESP-20")
+    assert octets.own(whole).count(b"\r\n") > 8
+    assert octets.own(small).count(b"\r\n") == 3, "a request line, Host, and the end"

@@ -59,7 +59,7 @@ def _shown(finding: Finding, evidence: Evidence, again: tuple[str, ...]) -> Find
         shown.append(f"{told}:\n{wire(small)}")
         facts = evidence.facts(finding.server)
         line = None if gone else octets.by_hand(small, facts, with_canary=False)
-        lines += [line] if line is not None else []
+        lines += [f"# {told}:", line] if line is not None else []
         fewest = f"{told}:\n{line or explain.visible(octets.own(small))}"
     return msgspec.structs.replace(
         finding, reproducers=tuple(lines), wire="\n\n".join(shown), fewest=fewest

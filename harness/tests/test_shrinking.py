@@ -15,9 +15,11 @@ from httpmark.harness import (
     conformance,
     gates,
     judge,
+    junit,
     leniency,
     octets,
     proof,
+    sarif,
     shrinking,
 )
 from httpmark.harness.evidence import Evidence
@@ -60,7 +62,9 @@ def test_a_failing_request_gets_smaller_and_shows_the_same(tmp_path: Path) -> No
     first, line = finding.fewest.splitlines()
     assert "octets do the same" in first
     assert line.startswith("printf ")
-    assert line in finding.reproducers
+    assert finding.reproducers[-2:] == (f"# {first}", line)
+    assert first in sarif.sarif(run, [finding])
+    assert first in junit.junit(run, [finding])
     with Evidence(folder / "evidence.sqlite") as evidence:
         [small] = evidence.exchanges(
             "target", case=finding.id, delivery=shrinking.kept_as(finding.id)

@@ -163,7 +163,7 @@ _HOST = re.compile(rb"(?i)\nhost[ \t]*:")
 
 def _outline(line: bytes) -> bytes:
     """A line, each run of letters or digits that is no name as one of its kind."""
-    if _FRAMES.match(line):
+    if _FRAMES.match(line) or b" HTTP/" in line:  # a request inside content is there to be seen
         return line
     name = _NAMED.match(line)
     at = name.end() if name else 0

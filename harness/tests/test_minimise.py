@@ -51,6 +51,9 @@ def test_many_pieces_go_at_once() -> None:
 LENGTH = b"POST /mirror HTTP/1.1\r\nHost: h.example\r\nX-A: bcd\r\nContent-Length: +5\r\n\r\nhello"
 
 
+SMUGGLED = b"GET /smuggled HTTP/1.1\r\n\r\n"
+
+
 @pytest.mark.parametrize(
     ("octets", "fewer", "same"),
     [
@@ -69,6 +72,7 @@ LENGTH = b"POST /mirror HTTP/1.1\r\nHost: h.example\r\nX-A: bcd\r\nContent-Lengt
         (LENGTH, LENGTH.replace(b"POST", b"PT"), False),
         (b"GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n", b"GET /%z HTTP/1.1\r\nHost: h\r\n\r\n", False),
         (b"GET /%zzab HTTP/1.1\r\nHost: h\r\n\r\n", b"GET /%zza HTTP/1.1\r\nHost: h\r\n\r\n", True),
+        (LENGTH.replace(b"hello", SMUGGLED), LENGTH.replace(b"hello", SMUGGLED[4:]), False),
         # A valid one stays whole.
         (
             b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 15\r\n\r\nfifteen octets.",

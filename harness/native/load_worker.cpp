@@ -389,13 +389,13 @@ void LoadWorker::run(std::uint64_t start_ns) {
   is_sending_ = true;
   std::uint64_t now = monotonic_ns();
   if (plan_.warmup_s <= 0) begin_window(window_ns);
-  for (Connection& connection : connections_) {
-    if (connection.fd < 0) continue;
-    start(&connection);
-  }
   if (plan_.mode == LoadMode::kOpen) {
     schedule_first(start_ns);
     prctl(PR_SET_TIMERSLACK, 1UL);  // else the kernel may wake 50 us late
+  }
+  for (Connection& connection : connections_) {
+    if (connection.fd < 0) continue;
+    start(&connection);
   }
   bool is_past_middle = false;
   std::uint64_t next_ns = is_in_window_ ? middle_ns : window_ns;
@@ -438,9 +438,8 @@ void LoadWorker::run(std::uint64_t start_ns) {
     int ready = 0;
     if (plan_.mode == LoadMode::kOpen && is_sending_) {
       dispatch(now, stop_ns);
-      const auto due = static_cast<std::uint64_t>(due_ns_);
       now = monotonic_ns();
-      const std::uint64_t wake = std::min(due, until_ns);
+      const std::uint64_t wake = std::min(schedule_->due_ns(), until_ns);
       ready = wait(events, wake > now ? std::min(wake - now, 1000 * kNsPerMs) : 0);
     } else {
       const std::uint64_t wait_ms = (until_ns - std::min(now, until_ns)) / kNsPerMs + 1;
@@ -580,26 +579,35 @@ void LoadWorker::pour(Connection* connection) {
 
 // --- open loop
 
-// The schedule is absolute: the n-th request of all workers is due at start + n / rate, and workers
-// take turns; being late changes nothing of what comes after.
-void LoadWorker::schedule_first(std::uint64_t start_ns) {
-  rate_ = plan_.rate / static_cast<double>(plan_.threads);
-  random_.seed(plan_.seed * 1'000'003 + plan_.first_index * 7919 + number_);
-  due_ns_ = static_cast<double>(start_ns) +
-            (static_cast<double>(number_) + plan_.phase) * 1e9 / plan_.rate;
-  if (plan_.arrivals == Arrivals::kPoisson) {
-    due_ns_ = static_cast<double>(start_ns);
-    advance_due();
+ArrivalSchedule::ArrivalSchedule(std::uint64_t start_ns, Arrivals arrivals, double first_ns,
+                                 double mean_ns, std::uint64_t seed)
+    : start_ns_(start_ns),
+      arrivals_(arrivals),
+      first_ns_(first_ns),
+      mean_ns_(mean_ns),
+      after_ns_(first_ns),
+      random_(seed) {
+  if (arrivals_ == Arrivals::kConstant) return;
+  after_ns_ = 0;
+  advance();
+}
+
+void ArrivalSchedule::advance() {
+  if (arrivals_ == Arrivals::kPoisson) {
+    after_ns_ += std::exponential_distribution<double>(1)(random_) * mean_ns_;
+  } else {
+    after_ns_ = first_ns_ + static_cast<double>(++count_) * mean_ns_;
   }
 }
 
-void LoadWorker::advance_due() {
-  const double mean_ns = 1e9 / rate_;
-  if (plan_.arrivals == Arrivals::kPoisson) {
-    due_ns_ += std::exponential_distribution<double>(1)(random_) * mean_ns;
-  } else {
-    due_ns_ += mean_ns;
-  }
+// The schedule is absolute: the n-th request of all workers is due at start + n / rate, and workers
+// take turns; being late changes nothing of what comes after.
+void LoadWorker::schedule_first(std::uint64_t start_ns) {
+  const double each_ns = 1e9 / plan_.rate;
+  schedule_.emplace(start_ns, plan_.arrivals,
+                    (static_cast<double>(number_) + plan_.phase) * each_ns,
+                    static_cast<double>(plan_.threads) * each_ns,
+                    plan_.seed * 1'000'003 + plan_.first_index * 7919 + number_);
 }
 
 // Sends what is due by now and before `until_ns`, oldest first, as far as connections have room.
@@ -610,8 +618,8 @@ void LoadWorker::dispatch(std::uint64_t now_ns, std::uint64_t until_ns) {
   const auto note_lag = [&](std::uint64_t due, std::uint64_t at_ns) {
     if (is_in_window_ && due >= result_.started_ns) result_.counts.lag.add(at_ns - due);
   };
-  while (due_ns_ <= static_cast<double>(now_ns) && due_ns_ < static_cast<double>(until_ns)) {
-    const auto due = static_cast<std::uint64_t>(due_ns_);
+  const std::uint64_t end_ns = std::min(now_ns + 1, until_ns);
+  for (std::uint64_t due = schedule_->due_ns(); due < end_ns; due = schedule_->due_ns()) {
     if (is_in_window_ && due >= result_.started_ns) {
       ++result_.counts.due;
       ++result_.counts.due_in_second_half;
@@ -623,7 +631,7 @@ void LoadWorker::dispatch(std::uint64_t now_ns, std::uint64_t until_ns) {
       ++result_.counts.dropped;
       note_lag(due, now_ns);
     }
-    advance_due();
+    schedule_->advance();
   }
   while (!backlog_.empty() && !free_.empty()) {
     Connection* connection = &connections_[free_.front()];

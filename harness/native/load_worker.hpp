@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -32,6 +33,26 @@ class ConnectPace {
   double rate_;  // a second
   std::uint64_t start_ns_;
   std::size_t begun_ = 0;  // since start_ns_
+};
+
+// When the requests of an open loop are due, whatever became of those before. Its sums are counted
+// from the start: of the clock's nanoseconds a double has steps of four after a year.
+class ArrivalSchedule {
+ public:
+  // Constant: at first_ns, and every mean_ns from there on. Poisson: from the start on.
+  ArrivalSchedule(std::uint64_t start_ns, Arrivals arrivals, double first_ns, double mean_ns,
+                  std::uint64_t seed);
+  std::uint64_t due_ns() const { return start_ns_ + static_cast<std::uint64_t>(after_ns_); }
+  void advance();
+
+ private:
+  std::uint64_t start_ns_;
+  Arrivals arrivals_;
+  double first_ns_;
+  double mean_ns_;
+  double after_ns_;
+  std::uint64_t count_ = 0;
+  std::mt19937_64 random_;
 };
 
 // As epoll_wait(2), to the nanosecond where the kernel can (`has_ns`, set to false where it
@@ -128,7 +149,6 @@ class LoadWorker {
   void start(Connection* connection);
   // Open loop.
   void schedule_first(std::uint64_t start_ns);
-  void advance_due();
   void dispatch(std::uint64_t now_ns, std::uint64_t until_ns);
   void set_free(Connection* connection);
   void account_for_unanswered(std::uint64_t now_ns);
@@ -174,11 +194,9 @@ class LoadWorker {
   std::uint64_t heard_ns_ = 0;  // when octets came last, on any connection
   // Open loop: when the next request is due, the requests that were due and have no connection yet,
   // and the connections with room for one more, in turn.
-  double rate_ = 0;
-  double due_ns_ = 0;
+  std::optional<ArrivalSchedule> schedule_;
   std::deque<std::uint64_t> backlog_;
   std::deque<std::uint32_t> free_;
-  std::mt19937_64 random_;
   WorkerResult result_;
 };
 

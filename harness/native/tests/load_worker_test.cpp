@@ -416,6 +416,22 @@ LoadPlan open_plan(double rate, Arrivals arrivals) {
   return plan;
 }
 
+TEST(OpenLoop, the_rate_is_as_exact_on_a_machine_that_has_been_up_for_years) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  for (const std::uint64_t start : {kSecond, 100'000'000 * kSecond}) {
+    // The second of three workers, 2,200,000 a second in all.
+    constexpr double kEach = 1e9 / 2'200'000;
+    ArrivalSchedule constant(start, Arrivals::kConstant, kEach, 3 * kEach, 1);
+    EXPECT_EQ(constant.due_ns(), start + 454);
+    for (int i = 0; i < 2'200'000; ++i) constant.advance();
+    EXPECT_EQ(constant.due_ns(), start + 3 * kSecond + 454);
+    ArrivalSchedule poisson(start, Arrivals::kPoisson, kEach, kEach, 1);
+    EXPECT_GT(poisson.due_ns(), start);
+    for (int i = 0; i < 2'200'000; ++i) poisson.advance();
+    EXPECT_NEAR(static_cast<double>(poisson.due_ns() - start), 1e9, 5e6);  // over five sigma
+  }
+}
+
 TEST(OpenLoop, sends_what_is_due_and_accounts_for_all_of_it) {
   const LoadCounts counts = load_plan(open_plan(2000, Arrivals::kConstant),
                                       [](int, const std::string&) { return reply(); });

@@ -445,8 +445,9 @@ def segments_sent() -> tuple[int, int] | None:
     What the other end said it had already (D-SACK, RFC 2883) was not lost: a delayed ACK makes the
     kernel probe for a tail loss that there was none of, at every TLS handshake of a busy server.
     Nor do SYNs count that a full listen queue had to be sent again: they say nothing of the
-    network (hyper's queue takes 128, so 64 of 512 connections wait a second before the warm-up),
-    and are told by :func:`dropped_packets` where connections are what is measured.
+    network (hyper's queue takes 128, so where it gets no CPU for some milliseconds 64 of the 512
+    connections open a second later, before the warm-up), and are told by :func:`dropped_packets`
+    where connections are what is measured.
     """
     with contextlib.suppress(OSError, ValueError, KeyError):
         table = _tcp_counters("snmp", "Tcp:")

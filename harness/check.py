@@ -23,6 +23,7 @@ from httpmark.harness import (
     grammar,
     run,
     runtime,
+    scoring,
     servers,
     shrinking,
     wire,
@@ -367,7 +368,7 @@ class Checker:
         interrupted = True
         try:
             for suite in self.suites:
-                fired = conformance.Fired()
+                fired = scoring.Fired()
                 task = f"{suite}: {self.options.target}"
                 cutting = run.Cutting(self.events, task)
                 total = sum(
@@ -394,7 +395,7 @@ class Checker:
                         died = str(error)
                         raise Unusable(f"{self.options.target} {error}") from None
                     finally:
-                        scored = conformance.score_suite(
+                        scored = scoring.score_suite(
                             self.catalogue, suite, target.name, evidence, fired,
                             ruleset=self.options.ruleset,
                         )  # fmt: skip

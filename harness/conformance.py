@@ -1,29 +1,20 @@
 """One suite against one running server: controls first, then what they let through.
 
-Firing and scoring are apart: :func:`fire` needs a server, :func:`score_suite` only evidence, so a
-stored run can be scored again for ever.
+Firing and scoring are apart: :func:`fire` needs a server, ``scoring`` only what was stored.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
-import os
-import pickle
 import re
-import subprocess
-import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 import msgspec
 
 from httpmark.harness import (
     corpus,
-    english,
     judge,
     limits_found,
     planted,
@@ -31,11 +22,11 @@ from httpmark.harness import (
     response_checks,
     runners,
     score,
+    scoring,
     segmentation,
     wire,
 )
-from httpmark.harness.catalogue import HARDENED, Catalogue, Planned
-from httpmark.harness.catalogue import load as load_catalogue
+from httpmark.harness.catalogue import Catalogue, Planned
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     Case,
@@ -47,8 +38,6 @@ from httpmark.harness.model import (
     Outcome,
     ServerDied,
     Step,
-    SuiteResult,
-    Tally,
     Verdict,
     Word,
 )
@@ -61,14 +50,11 @@ _LAST_WORDS_S = 2.0
 _CASES_IN_FLIGHT = 256
 _TWICE_IN_FLIGHT = 64
 _LINGERING_MAX = 8
-# What fails is asked three times and once alone (cases.md); of a large family the first few.
+# What fails is asked three times and once alone (cases.md).
 _AGAIN_IN_FLIGHT = 16
-_AGAIN_MAX = 32
 # Where time ran out among many in flight, load may be why: all of it is asked again, in lots, until
 # most of a lot is silent with few in flight, too.
 _LATE_LOT = 256
-_QUICK_STEP = 31
-_QUICK_ABOVE = 50_000
 # A quick look at a slow server: what is not begun by then is not asked, and said to be void.
 _QUICK_S = 6.0
 _NOT_ASKED = "not asked: the time of a quick look was up"
@@ -162,25 +148,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return f"unix:{self.unix}" if self.unix else f"{self.address}:{self.port}"
 
 
-class Folded(msgspec.Struct, frozen=True):
-    """What the exchanges of one family say, folded."""
-
-    tally: Tally
-    first: Verdict | None
-    exchanges: int
-    answers: response_checks.Collected
-
-
-class Fired(msgspec.Struct, kw_only=True):
-    """What firing a suite took."""
-
-    wall_seconds: float = 0.0
-    probe_cpu_seconds: float = 0.0
-    exchanges: int = 0
-    # By family, of those that had to be asked nothing again: what judging them said.
-    folded: dict[str, Folded] = {}
-
-
 def hello(target: Target, *, deadline_s: float = 2.0) -> bytes | None:
     """The answer to one plain request; None when no connection could be made."""
     lines = target.facts().host_lines
@@ -201,7 +168,7 @@ def fire(
     suite: str,
     target: Target,
     evidence: Evidence,
-    fired: Fired,
+    fired: scoring.Fired,
     *,
     progress: Progress,
     selected: Callable[[Family], bool] = lambda _: True,
@@ -265,9 +232,11 @@ def fire(
     try:
         for batch in (first, others):
             shooter.shoot([family.id for family in batch])
-            if "*" in _failed_gates(catalogue, batch, evidence, target.name):
+            if "*" in scoring.failed_gates(catalogue, batch, evidence, target.name):
                 return
-        blocked = score.gated(families, _failed(catalogue, controls, evidence, target.name))
+        blocked = score.gated(
+            families, scoring.failed_controls(catalogue, controls, evidence, target.name)
+        )
         shooter.shoot([f.id for f in families if f.level is not Level.CTRL and f.id not in blocked])
     finally:
         fired.wall_seconds += time.monotonic() - started
@@ -396,7 +365,7 @@ class _Shooter:
         catalogue: Catalogue,
         target: Target,
         evidence: Evidence,
-        fired: Fired,
+        fired: scoring.Fired,
         progress: Progress,
     ) -> None:
         self._catalogue = catalogue
@@ -479,7 +448,7 @@ def _fire_cases(
     suite: str,
     target: Target,
     evidence: Evidence,
-    fired: Fired,
+    fired: scoring.Fired,
     *,
     progress: Progress,
     selected: Callable[[Family], bool],
@@ -506,16 +475,18 @@ def _fire_cases(
 
     def cases(names: Iterable[str]) -> Iterator[Case]:
         for name in names:
-            step = _step(catalogue.families[name], quick=quick)
+            step = scoring.step_of(catalogue.families[name], quick=quick)
             yield from catalogue.cases(name, facts, step=step)
 
     evidence.plan(
         (slug, name)
         for name in families
-        for slug in catalogue.slugs(name, step=_step(catalogue.families[name], quick=quick))
+        for slug in catalogue.slugs(
+            name, step=scoring.step_of(catalogue.families[name], quick=quick)
+        )
     )
     shooter = _Shooter(catalogue, target, evidence, fired, progress)
-    gate = [name for name in families if _PLAIN in catalogue.families[name].refs]
+    gate = [name for name in families if scoring.PLAIN in catalogue.families[name].refs]
     for attempt in (judge.FIRST, judge.ALONE):
         patient = map(_patient, cases(gate)) if attempt == judge.ALONE else cases(gate)
         for _ in shooter.play(patient, in_flight=1, attempt=attempt):
@@ -629,17 +600,13 @@ def _at_once(target: Target, crowd: int, wait_ms: int) -> list[Outcome]:
         return [exchange.outcome for batch in probe.fire(cases) for exchange in batch]
 
 
-# The gate: who does not answer this is dead or misrouted, and would take hours to say no more.
-_PLAIN = "BASE-01"
-
-
 def _refused(catalogue: Catalogue, facts: Facts, evidence: Evidence, server: str) -> bool:
     """Whether the plain request was fired, in this suite or another one, and not accepted."""
     return any(
         verdict.word not in (Word.PASS, Word.WARN)
         for family in catalogue.families.values()
-        if _PLAIN in family.refs and family.suite != "seed"
-        for verdict, _ in judged(catalogue, family.id, facts, evidence, server)
+        if scoring.PLAIN in family.refs and family.suite != "seed"
+        for verdict, _ in scoring.judged(catalogue, family.id, facts, evidence, server)
     )
 
 
@@ -653,7 +620,7 @@ def _run(
     suite: str,
     target: Target,
     evidence: Evidence,
-    fired: Fired,
+    fired: scoring.Fired,
     *,
     selected: Callable[[Family], bool],
     until: float | None,
@@ -729,7 +696,7 @@ def _negatives(catalogue: Catalogue, facts: Facts) -> list[runners.Negative]:
 
 
 def _played(
-    target: Target, evidence: Evidence, fired: Fired, cases: list[Case], in_flight: int
+    target: Target, evidence: Evidence, fired: scoring.Fired, cases: list[Case], in_flight: int
 ) -> list[Exchange]:
     """Play cases into evidence; their exchanges in the order of the cases."""
     evidence.plan((case.id, case.family) for case in cases)
@@ -749,13 +716,7 @@ def has_octets(catalogue: Catalogue, family: str) -> bool:
     return bool(rule.sends or rule.steps)
 
 
-def _step(family: Family, *, quick: bool) -> int:
-    """Of the largest families every 31st case where ``quick`` (contract.md)."""
-    return _QUICK_STEP if quick and family.count > _QUICK_ABOVE else 1
-
-
 _Which = tuple[str, str]  # family and case
-_DOUBTED = (Word.FAIL, Word.VOID, Word.UNSTABLE)
 
 
 def _doubtful(
@@ -766,7 +727,7 @@ def _doubtful(
     server: str,
     *,
     quick: bool,
-    folded: dict[str, Folded],
+    folded: dict[str, scoring.Folded],
 ) -> tuple[set[_Which], set[_Which], set[_Which], list[_Which]]:
     """What to ask again, what of it alone, what of it was silent, and what drew an announced close
     that did not come.
@@ -777,7 +738,7 @@ def _doubtful(
     alone: set[_Which] = set()
     silent: set[_Which] = set()
     lingering: list[_Which] = []
-    judged = _judged_twofold(catalogue, families, facts, evidence, server, quick=quick)
+    judged = scoring.judged_twofold(catalogue, families, facts, evidence, server, quick=quick)
     for name in families:
         found, doubted = judged[name]
         open_still = found.answers.lingering
@@ -788,168 +749,6 @@ def _doubtful(
             again.add((name, case))
             (silent if late else alone).add((name, case))
     return again, alone, silent, lingering
-
-
-_Doubts = tuple[Folded, list[tuple[str, bool]]]  # the first doubted cases, and which ran out
-
-
-def _with_doubts(
-    catalogue: Catalogue, family: str, facts: Facts, evidence: Evidence, server: str, *, quick: bool
-) -> _Doubts:
-    doubted: list[tuple[str, bool]] = []
-
-    def look(verdict: Verdict, exchanges: list[Exchange]) -> None:
-        # A quick look asks again what decides, alone, and takes the rest by its first word.
-        decides = not quick or verdict.level in (Level.MUST, Level.CTRL)
-        if decides and verdict.word in _DOUBTED and len(doubted) < _AGAIN_MAX:
-            doubted.append((verdict.case, judge.ran_out(exchanges[-1])))
-
-    return _fold(catalogue, family, facts, evidence, server, quick=quick, look=look), doubted
-
-
-# From so many cases on, a second process judges a part of them: it has its own start to pay.
-_TWOFOLD_FROM = 30_000
-_SECOND_SHARE = 0.42
-_SECOND = "from httpmark.harness import conformance; conformance.judge_for_another()"
-
-
-def _judged_twofold(
-    catalogue: Catalogue,
-    families: list[str],
-    facts: Facts,
-    evidence: Evidence,
-    server: str,
-    *,
-    quick: bool,
-) -> dict[str, _Doubts]:
-    """All families judged, on two processors where there is much to judge.
-
-    What the second process does not bring is judged here: it is a help, no condition.
-    """
-    sizes = {
-        name: catalogue.families[name].count // _step(catalogue.families[name], quick=quick)
-        for name in families
-    }
-    theirs: list[str] = []
-    room = _SECOND_SHARE * sum(sizes.values())
-    if sum(sizes.values()) >= _TWOFOLD_FROM and len(os.sched_getaffinity(0)) > 1:
-        for name in sorted(families, key=lambda name: -sizes[name]):
-            if sizes[name] <= room:
-                theirs.append(name)
-                room -= sizes[name]
-    found: dict[str, _Doubts] = {}
-    with contextlib.ExitStack() as stack:
-        if theirs:
-            evidence.flush()
-            order = (str(evidence.path), catalogue.version, theirs, facts, server, quick)
-            second = stack.enter_context(
-                subprocess.Popen(
-                    [sys.executable, "-c", _SECOND],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                )
-            )
-            stack.callback(second.kill)
-            assert second.stdin is not None
-            assert second.stdout is not None
-            with contextlib.suppress(BrokenPipeError), second.stdin:
-                second.stdin.write(pickle.dumps(order))
-        for name in families:
-            if name not in theirs:
-                found[name] = _with_doubts(catalogue, name, facts, evidence, server, quick=quick)
-        if theirs:
-            assert second.stdout is not None
-            with contextlib.suppress(EOFError, pickle.UnpicklingError):
-                found |= pickle.load(second.stdout)
-    for name in families:
-        if name not in found:
-            found[name] = _with_doubts(catalogue, name, facts, evidence, server, quick=quick)
-    return found
-
-
-def judge_for_another() -> None:
-    """The second process: an order on standard input, what was found on standard output."""
-    path, version, families, facts, server, quick = pickle.load(sys.stdin.buffer)
-    known = load_catalogue()
-    found: dict[str, _Doubts] = {}
-    if known.version == version:
-        with Evidence(Path(path)) as evidence:
-            for name in families:
-                found[name] = _with_doubts(known, name, facts, evidence, server, quick=quick)
-    pickle.dump(found, sys.stdout.buffer)
-
-
-def _fold(
-    catalogue: Catalogue,
-    family: str,
-    facts: Facts,
-    evidence: Evidence,
-    server: str,
-    *,
-    quick: bool = False,
-    hardened: bool = False,
-    look: Callable[[Verdict, list[Exchange]], None] = lambda verdict, exchanges: None,
-) -> Folded:
-    """Judge all exchanges of a family, and what is to be said of every answer.
-
-    :param look: sees each settled verdict and its exchanges.
-    """
-    answers = response_checks.Collected(facts)
-    first: Verdict | None = None
-    number = 0
-
-    def verdicts() -> Iterator[Verdict]:
-        nonlocal first, number
-        for verdict, exchanges in judged(
-            catalogue, family, facts, evidence, server,
-            quick=quick, hardened=hardened, answers=answers,
-        ):  # fmt: skip
-            number += len(exchanges)
-            look(verdict, exchanges)
-            shown = strict(verdict, catalogue.families[family]) if hardened else verdict
-            first = first or shown
-            yield shown
-
-    return Folded(score.tally(verdicts()), first, number, answers)
-
-
-def judged(
-    catalogue: Catalogue,
-    family: str,
-    facts: Facts,
-    evidence: Evidence,
-    server: str,
-    *,
-    quick: bool = False,
-    hardened: bool = False,
-    answers: response_checks.Collected | None = None,
-) -> Iterator[tuple[Verdict, list[Exchange]]]:
-    """The settled verdict of each case of a family that has exchanges, and the exchanges.
-
-    :param answers: collects what the checks on every answer say of the attempt that counts.
-    """
-    judging = judge.Judge(hardened=hardened)
-    # A stored run does not say whether it was a quick one; how much of a family it planned does.
-    quick = quick or evidence.planned(family) < catalogue.families[family].count
-    stored = evidence.attempts(server, family=family)
-    attempts = next(stored, None)
-    step = _step(catalogue.families[family], quick=quick)
-    for one in catalogue.planned(family, facts, step=step):
-        if attempts is None:
-            return
-        if attempts[0].case != one.case.id:
-            continue
-        verdicts = [judging.judge(one, exchange) for exchange in attempts]
-        if answers is not None:
-            answers.add(one.case, attempts[-1])
-        has_choice = len(attempts) > 1 and _has_choice(one)
-        yield judge.settled(verdicts, attempts, has_choice=has_choice), attempts
-        attempts = next(stored, None)
-
-
-def _has_choice(one: Planned) -> bool:
-    return one.expectation is not None and one.expectation.offers_choice
 
 
 def _to_the_end(case: Case) -> Case:
@@ -972,223 +771,3 @@ def _dropped(exchange: Exchange) -> Exchange:
     if exchange.outcome not in judge.SILENT:
         return exchange
     return msgspec.structs.replace(exchange, machine_dropped=True)
-
-
-def _verdicts(
-    catalogue: Catalogue, families: Iterable[Family], evidence: Evidence, server: str
-) -> dict[str, list[Verdict]]:
-    return {
-        family.id: [
-            judge.judge(family, exchange)
-            for exchange in evidence.exchanges(server, family=family.id)
-        ]
-        for family in families
-    }
-
-
-def _failed(
-    catalogue: Catalogue, controls: list[Family], evidence: Evidence, server: str
-) -> list[str]:
-    """The controls that did not pass whole; one that was not fired did not pass."""
-    return [
-        name
-        for name, verdicts in _verdicts(catalogue, controls, evidence, server).items()
-        if len(verdicts) < catalogue.families[name].count
-        or any(verdict.word is not Word.PASS for verdict in verdicts)
-    ]
-
-
-def _failed_gates(
-    catalogue: Catalogue, controls: list[Family], evidence: Evidence, server: str
-) -> set[str]:
-    return {
-        gate
-        for name in _failed(catalogue, controls, evidence, server)
-        for gate in catalogue.families[name].gates
-    }
-
-
-def score_suite(
-    catalogue: Catalogue,
-    suite: str,
-    server: str,
-    evidence: Evidence,
-    fired: Fired | None = None,
-    *,
-    ruleset: str = "rfc",
-) -> SuiteResult:
-    """The result of a suite from stored exchanges alone."""
-    result = (
-        _score_seed(catalogue, server, evidence)
-        if suite == "seed"
-        else _score_cases(
-            catalogue, suite, server, evidence, fired.folded if fired else {}, ruleset=ruleset
-        )
-    )
-    return msgspec.structs.replace(
-        result,
-        wall_seconds=fired.wall_seconds if fired else 0.0,
-        probe_cpu_seconds=fired.probe_cpu_seconds if fired else None,
-    )
-
-
-def _score_cases(
-    catalogue: Catalogue,
-    suite: str,
-    server: str,
-    evidence: Evidence,
-    folded: dict[str, Folded],
-    *,
-    ruleset: str,
-) -> SuiteResult:
-    """Fold designed cases and generated families into requirements.
-
-    :param folded: families that were judged already, by the ruleset ``rfc``.
-    """
-    facts = evidence.facts(server)
-    if facts is None:
-        return SuiteResult(score_percent=None, reason="not scored: nothing was fired")
-    answers = response_checks.Collected(facts)
-    observed = evidence.observed(server)
-    stored = set(evidence.families(server))
-    cases: dict[str, Verdict] = {}
-    generated: dict[str, Tally] = {}
-    tallies: dict[str, Tally] = {}
-    families = [
-        family for family in catalogue.of_suite(suite) if ruleset != "realistic" or family.realistic
-    ]
-    requests = 0
-    held = _held_back(catalogue, facts, evidence, server)
-    for family in families:
-        hardened = ruleset == "hardened"
-        first: Verdict | None
-        known_of = family.id in stored or family.id in observed
-        if known_of and family.level is not Level.CTRL and (why := held.get(family.group)):
-            first = Verdict(family.id, Word.NOT_APPLICABLE, "", why, None, family.level)
-            tallies[family.id] = score.tally([first])
-        elif family.id in observed:
-            first = observed[family.id]
-            # Of a family that was not asked the reason is all there is to tell.
-            why_void = (first,) if first.word is Word.VOID else ()
-            tallies[family.id] = msgspec.structs.replace(score.tally([first]), failures=why_void)
-            # What a program played is no verdict of its own, yet each answer is an answer.
-            for exchange in evidence.exchanges(server, family=family.id, delivery=None):
-                answers.add(_as_sent(exchange), exchange)
-                requests += 1
-        elif family.id in stored:
-            one = folded.get(family.id) if not hardened else None
-            one = one or _fold(catalogue, family.id, facts, evidence, server, hardened=hardened)
-            answers.merge(one.answers)
-            requests += one.exchanges
-            first = one.first
-            tallies[family.id] = one.tally
-        else:
-            continue  # not asked for
-        if family.generated:
-            generated[family.id] = tallies[family.id]
-        elif first is not None:
-            cases[family.id] = first
-    for piece, exchange in segmentation.answered(catalogue, suite, facts, evidence, server):
-        answers.add_cut(piece, exchange)
-    checked = answers.tallies()
-    cut = segmentation.compare(catalogue, suite, facts, evidence, server)
-    shown = checked | segmentation.tallies(cut)
-    rows = score.requirements(catalogue.requirements, families, tallies, shown)
-    counts = score.must(rows)
-    reason = _unscored(families, cases)
-    levels: dict[Level, Counter[Word]] = {}
-    for tally in tallies.values():
-        for level, words in tally.words.items():
-            levels.setdefault(level, Counter()).update(words)
-    return SuiteResult(
-        score_percent=None if reason else score.percent(counts),
-        reason=reason,
-        must=counts,
-        levels={level: dict(words) for level, words in levels.items()},
-        cases=cases,
-        generated=generated,
-        answers=checked,
-        requirements={id: word for id, (_, word, _) in rows.items()},
-        ruleset=ruleset,
-        deliveries=cut,
-        controls=score.controls(
-            verdict
-            for verdict in cases.values()
-            if verdict.level is Level.CTRL and verdict.word is not Word.NOT_APPLICABLE
-        ),
-        requests=requests,
-    )
-
-
-def _as_sent(exchange: Exchange) -> Case:
-    """A case that sends what an exchange sent, where nothing else of it is known."""
-    return Case(exchange.case, exchange.family, (Step(Op.SEND, exchange.sent),))
-
-
-def _held_back(
-    catalogue: Catalogue, facts: Facts, evidence: Evidence, server: str
-) -> dict[str, str]:
-    """The catalogue's families that are not judged, and why: a control of theirs fails.
-
-    A server that refuses the good message would be praised for refusing the bad ones.
-    """
-    return {
-        group: f"needs {family.ref}, which is not accepted ({verdict.actual})"
-        for family in catalogue.families.values()
-        if family.gates and family.suite != "seed"
-        for verdict, attempts in judged(catalogue, family.id, facts, evidence, server)
-        # A refusal that is permitted, as of chunked by 411, is one all the same.
-        if verdict.word in (Word.FAIL, Word.UNSTABLE)
-        or (verdict.word is Word.WARN and not judge.taken(attempts[-1]))
-        for group in family.gates
-    }
-
-
-def strict(verdict: Verdict, family: Family) -> Verdict:
-    """In the ruleset ``hardened``: what is merely permitted fails where framing is at stake."""
-    if verdict.word is Word.WARN and (family.framing or family.group in HARDENED):
-        return msgspec.structs.replace(verdict, word=Word.FAIL)
-    return verdict
-
-
-def _unscored(families: list[Family], cases: dict[str, Verdict]) -> str | None:
-    """Why there is no score: the plain request is not answered, or nothing was fired."""
-    if not cases:
-        return "not scored: nothing was fired"
-    for family in families:
-        plain = cases.get(family.id) if _PLAIN in family.refs else None
-        if plain is not None and plain.word not in (Word.PASS, Word.WARN):
-            return f"not scored: a plain request is not accepted ({english.came(plain.actual)})"
-    return None
-
-
-def _score_seed(catalogue: Catalogue, server: str, evidence: Evidence) -> SuiteResult:
-    families = [family for family in catalogue.of_suite("seed") if evidence.planned(family.id)]
-    controls = [family for family in families if family.level is Level.CTRL]
-    stored = set(evidence.families(server))
-    failed = _failed(catalogue, controls, evidence, server)
-    verdicts = [
-        verdict
-        for judged in _verdicts(catalogue, controls, evidence, server).values()
-        for verdict in judged
-    ]
-    counts = {}
-    differences = []
-    compared = False
-    for family in families:
-        if family.level is Level.CTRL or family.id not in stored:
-            continue
-        exchanges = list(evidence.exchanges(server, family=family.id))
-        counts[family.id] = score.seed_family(exchanges)
-        published = catalogue.published.get(server, {}).get(family.id)
-        if published is not None and len(exchanges) == family.count:
-            compared = True
-            found = score.difference(family.id, published, score.detections(exchanges))
-            if found is not None:
-                differences.append(found)
-    result = score.seed_suite(families, counts, verdicts, score.gated(families, failed))
-    return msgspec.structs.replace(
-        result,
-        published=("differs" if differences else "exact") if compared else None,
-        differences=tuple(differences),
-    )

@@ -28,6 +28,7 @@ from httpmark.harness import (
     runners,
     runtime,
     score,
+    scoring,
     segmentation,
     servers,
     shrinking,
@@ -443,7 +444,7 @@ def replay(name: str, target: conformance.Target, *, hardened: bool = False) -> 
         verdict = judge.judge(family, exchange)
     else:
         verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
-    verdict = conformance.strict(verdict, family) if hardened else verdict
+    verdict = scoring.strict(verdict, family) if hardened else verdict
     return "\n".join(
         (
             f"{planned.case.id} to {target.place}",
@@ -570,7 +571,7 @@ def minimised(name: str, target: conformance.Target, *, hardened: bool = False) 
         raise HarnessError(f"{case.id}: only what begins with a write can be made smaller")
     exchange = _sent(case, target)
     verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
-    word = (conformance.strict(verdict, family) if hardened else verdict).word
+    word = (scoring.strict(verdict, family) if hardened else verdict).word
     if word not in (Word.FAIL, Word.WARN):
         return f"{case.id}: {word}; nothing to make smaller"
     whole = len(delivery.message(case))

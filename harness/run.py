@@ -33,6 +33,7 @@ from httpmark.harness import (
     report,
     resources,
     runtime,
+    scoring,
     servers,
     shrinking,
     standing,
@@ -241,9 +242,7 @@ def _rejudged(
     """One suite again, by the ruleset it was judged by; who died in it still has no score."""
     before = entry.compliance.suites[suite]
     scored = msgspec.structs.replace(
-        conformance.score_suite(
-            known, suite, entry.name, evidence, ruleset=before.ruleset or "rfc"
-        ),
+        scoring.score_suite(known, suite, entry.name, evidence, ruleset=before.ruleset or "rfc"),
         wall_seconds=before.wall_seconds,
         probe_cpu_seconds=before.probe_cpu_seconds,
         server_cpu_seconds=before.server_cpu_seconds,
@@ -500,7 +499,7 @@ class Runner:
     def _suite(self, entry: _Entry, suite: str, evidence: Evidence) -> None:
         name = entry.server.name
         task = f"{suite}: {name}"
-        fired, cutting = conformance.Fired(), Cutting(self.events, task)
+        fired, cutting = scoring.Fired(), Cutting(self.events, task)
         total = sum(family.count for family in self.catalogue.of_suite(suite))
         self.events.task(task, total)
         cpu: int | None = None
@@ -539,7 +538,7 @@ class Runner:
                     after = resources.cpu_ns(running.pids())
                     cpu = after - before if before is not None and after is not None else None
                     self._remember(entry, running)
-                result = conformance.score_suite(self.catalogue, suite, name, evidence, fired)
+                result = scoring.score_suite(self.catalogue, suite, name, evidence, fired)
                 if not self.options.quick:
                     # Judged and measured before: what becomes of the server now is no news.
                     shrinking.of_suite(
@@ -550,7 +549,7 @@ class Runner:
             self.say(f"{name}: {error}")
         finally:
             if result is None:
-                result = conformance.score_suite(self.catalogue, suite, name, evidence, fired)
+                result = scoring.score_suite(self.catalogue, suite, name, evidence, fired)
             entry.suites[suite] = msgspec.structs.replace(
                 result,
                 server_cpu_seconds=cpu / 1e9 if cpu is not None else None,

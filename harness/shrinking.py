@@ -18,7 +18,7 @@ import msgspec
 
 from httpmark.harness import delivery, judge, matching, minimise, observation, response_checks, ways
 from httpmark.harness.catalogue import Catalogue, Planned
-from httpmark.harness.conformance import Target, strict
+from httpmark.harness.conformance import Target
 from httpmark.harness.corpus import patience_ms
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
@@ -33,6 +33,7 @@ from httpmark.harness.model import (
     Word,
 )
 from httpmark.harness.score import BINDING
+from httpmark.harness.scoring import strict
 
 BUDGET_S = 4.0  # of all findings of a check together
 _IN_FLIGHT = 16

@@ -7,10 +7,8 @@ import base64
 import contextlib
 import hashlib
 import json
-import os
 import re
 import socket
-import sys
 import threading
 import time
 from pathlib import Path
@@ -18,7 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from httpmark.harness import catalogue, conformance, corpus, gates, judge, response_checks
+from httpmark.harness import catalogue, conformance, corpus, gates, judge, response_checks, scoring
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
     Family,
@@ -46,12 +44,12 @@ def check(tmp_path: Path, handler: peers.Handler, **changes: object) -> SuiteRes
         target = conformance.Target(**given)  # type: ignore[arg-type]
         with Evidence(path, create=True) as evidence:
             conformance.fire(
-                KNOWN, "seed", target, evidence, conformance.Fired(),
+                KNOWN, "seed", target, evidence, scoring.Fired(),
                 progress=lambda _: None, selected=small,
             )  # fmt: skip
-            live = conformance.score_suite(KNOWN, "seed", "peer", evidence)
+            live = scoring.score_suite(KNOWN, "seed", "peer", evidence)
     with Evidence(path) as evidence:
-        assert conformance.score_suite(KNOWN, "seed", "peer", evidence) == live
+        assert scoring.score_suite(KNOWN, "seed", "peer", evidence) == live
     return live
 
 
@@ -126,7 +124,7 @@ def test_a_target_that_goes_away_is_said(tmp_path: Path) -> None:
 
             with pytest.raises(Unusable, match="refuses connections since case"):
                 conformance.fire(
-                    KNOWN, "seed", target, evidence, conformance.Fired(), progress=progress
+                    KNOWN, "seed", target, evidence, scoring.Fired(), progress=progress
                 )
         assert list(evidence.exchanges("peer")) != []
 
@@ -150,14 +148,12 @@ def test_a_server_that_was_late_under_load_is_asked_again_and_believed(tmp_path:
         target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
             conformance.fire(
-                KNOWN, "rfc", target, evidence, conformance.Fired(),
+                KNOWN, "rfc", target, evidence, scoring.Fired(),
                 progress=lambda _: None, selected=lambda one: one.id == family,
             )  # fmt: skip
             words = {
                 verdict.word
-                for verdict, _ in conformance.judged(
-                    KNOWN, family, target.facts(), evidence, "peer"
-                )
+                for verdict, _ in scoring.judged(KNOWN, family, target.facts(), evidence, "peer")
             }
     assert len(late) == 224
     assert words == {Word.PASS}
@@ -179,15 +175,15 @@ def test_paths_are_judged_only_where_any_path_is_served(
         target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
             conformance.fire(
-                KNOWN, "rfc", target, evidence, conformance.Fired(),
+                KNOWN, "rfc", target, evidence, scoring.Fired(),
                 progress=lambda _: None, selected=lambda one: one.id == "path_octet_good",
             )  # fmt: skip
             assert len(list(evidence.exchanges("peer"))) == fired
             conformance.fire(
-                KNOWN, "smuggling", target, evidence, conformance.Fired(),
+                KNOWN, "smuggling", target, evidence, scoring.Fired(),
                 progress=lambda _: None, selected=lambda one: one.id == "smuggling-two-lengths",
             )  # fmt: skip
-            result = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
+            result = scoring.score_suite(KNOWN, "rfc", "peer", evidence)
     assert result.requests == fired
 
 
@@ -200,12 +196,12 @@ def test_who_does_not_accept_the_plain_request_is_asked_nothing_else(
         with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
             for suite in ("rfc", "smuggling"):
                 conformance.fire(
-                    KNOWN, suite, target, evidence, conformance.Fired(),
+                    KNOWN, suite, target, evidence, scoring.Fired(),
                     progress=lambda _: None,
                     selected=lambda one: one.group in ("BASE", "RL", "CLTE"),
                 )  # fmt: skip
             fired = {exchange.family for exchange in evidence.exchanges("peer")}
-            result = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
+            result = scoring.score_suite(KNOWN, "rfc", "peer", evidence)
     assert fired == {"get-plain"}
     assert result.score_percent is None
     assert "a plain request is not accepted" in (result.reason or "")
@@ -235,12 +231,12 @@ def test_who_reads_the_content_first_is_not_asked_what_needs_an_early_answer(
         )  # fmt: skip
         with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
             conformance.fire(
-                KNOWN, "smuggling", target, evidence, conformance.Fired(),
+                KNOWN, "smuggling", target, evidence, scoring.Fired(),
                 progress=lambda _: None,
                 selected=lambda one: one.id == "smuggle-content-request-early-answer",
             )  # fmt: skip
             facts = evidence.facts("peer")
-            cases = conformance.score_suite(KNOWN, "smuggling", "peer", evidence).cases
+            cases = scoring.score_suite(KNOWN, "smuggling", "peer", evidence).cases
     assert facts is not None
     assert ("early" in facts.capabilities) is is_early
     word = cases["smuggle-content-request-early-answer"].word
@@ -253,7 +249,7 @@ def test_a_quick_look_asks_again_once_and_only_what_decides(tmp_path: Path, quic
         target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
             conformance.fire(
-                KNOWN, "rfc", target, evidence, conformance.Fired(), progress=lambda _: None,
+                KNOWN, "rfc", target, evidence, scoring.Fired(), progress=lambda _: None,
                 selected=lambda one: one.group in ("BASE", "HN"), quick=quick,
             )  # fmt: skip
             facts = evidence.facts("peer")
@@ -262,9 +258,7 @@ def test_a_quick_look_asks_again_once_and_only_what_decides(tmp_path: Path, quic
             for family in KNOWN.of_suite("rfc"):
                 if family.group != "HN":
                     continue
-                for verdict, attempts in conformance.judged(
-                    KNOWN, family.id, facts, evidence, "peer"
-                ):
+                for verdict, attempts in scoring.judged(KNOWN, family.id, facts, evidence, "peer"):
                     if verdict.word is Word.FAIL:
                         levels.setdefault(verdict.level, set()).update(
                             exchange.attempt for exchange in attempts
@@ -332,13 +326,13 @@ def test_a_quick_look_says_what_it_had_no_time_for(
             target = conformance.Target(
                 name="peer", address="127.0.0.1", port=peer.port, host=f"127.0.0.1:{peer.port}"
             )
-            fired = conformance.Fired()
+            fired = scoring.Fired()
             conformance.fire(
                 KNOWN, "rfc", target, evidence, fired, progress=lambda _: None, quick=quick,
                 selected=lambda family: family.id in chosen,
             )  # fmt: skip
-            said[quick] = conformance.score_suite(KNOWN, "rfc", "peer", evidence, fired)
-            again = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
+            said[quick] = scoring.score_suite(KNOWN, "rfc", "peer", evidence, fired)
+            again = scoring.score_suite(KNOWN, "rfc", "peer", evidence)
             assert again.generated == said[quick].generated
     hurried, whole = said[True], said[False]
     assert hurried.cases["host-missing"].word is Word.FAIL, "designed cases are asked, all of them"
@@ -370,10 +364,10 @@ def test_who_refuses_all_chunked_content_is_not_praised_for_refusing_the_bad(
         target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
             conformance.fire(
-                KNOWN, "rfc", target, evidence, conformance.Fired(), progress=lambda _: None,
+                KNOWN, "rfc", target, evidence, scoring.Fired(), progress=lambda _: None,
                 selected=lambda one: one.group == "BASE" or "CHK-29" in one.refs,
             )  # fmt: skip
-            cases = conformance.score_suite(KNOWN, "rfc", "peer", evidence).cases
+            cases = scoring.score_suite(KNOWN, "rfc", "peer", evidence).cases
     assert cases["post-chunked"].word is Word.WARN
     refused = next(family.id for family in KNOWN.families.values() if "CHK-29" in family.refs)
     assert cases[refused].word is Word.NOT_APPLICABLE
@@ -435,51 +429,16 @@ def test_a_server_that_is_slow_is_waited_for_and_fails_what_its_fast_twin_fails(
             )  # fmt: skip
             with Evidence(tmp_path / f"{delay_s}.sqlite", create=True) as evidence:
                 conformance.fire(
-                    KNOWN, "rfc", target, evidence, conformance.Fired(),
+                    KNOWN, "rfc", target, evidence, scoring.Fired(),
                     progress=lambda _: None,
                     selected=lambda one: one.id == "content-length-2-64",
                 )  # fmt: skip
                 facts = evidence.facts("peer")
                 assert facts is not None
                 assert facts.slowest_ms >= 1000 * delay_s
-                scored = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
+                scored = scoring.score_suite(KNOWN, "rfc", "peer", evidence)
         words[delay_s] = scored.cases["content-length-2-64"].word
     assert list(words.values()) == [Word.FAIL, Word.FAIL]
-
-
-@pytest.mark.parametrize("second", [sys.executable, "/bin/false"])
-def test_a_second_process_judges_as_the_first_would(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str
-) -> None:
-    """What it does not bring, because it cannot, is judged here."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    names = [
-        family.id
-        for family in KNOWN.of_suite("rfc")
-        if family.group == "CL" and conformance.has_octets(KNOWN, family.id)
-    ]
-    with peers.peer(peers.naive) as peer, Evidence(tmp_path / "e", create=True) as evidence:
-        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        conformance.fire(
-            KNOWN, "rfc", target, evidence, conformance.Fired(),
-            progress=lambda _: None, selected=lambda one: one.id in names,
-        )  # fmt: skip
-        facts = evidence.facts("peer")
-        assert facts is not None
-        found = []
-        monkeypatch.setattr(sys, "executable", second)
-        for limit in (1 << 30, 1):
-            monkeypatch.setattr(conformance, "_TWOFOLD_FROM", limit)
-            judged = conformance._judged_twofold(KNOWN, names, facts, evidence, "peer", quick=False)
-            found.append(
-                {
-                    name: (one.tally, one.first, one.exchanges, one.answers.tallies(), doubted)
-                    for name, (one, doubted) in judged.items()
-                }
-            )
-    assert found[0].keys() == set(names)
-    assert any(doubted for *_, doubted in found[0].values())
-    assert found[0] == found[1]
 
 
 def test_limits_are_searched_for_once(tmp_path: Path) -> None:
@@ -504,7 +463,7 @@ def test_limits_are_searched_for_once(tmp_path: Path) -> None:
             for suite, wanted in (("rfc", of_limits), ("resilience", {"target-1m"})):
                 asked.clear()
                 conformance.fire(
-                    KNOWN, suite, target, evidence, conformance.Fired(),
+                    KNOWN, suite, target, evidence, scoring.Fired(),
                     progress=lambda _: None,
                     selected=lambda family, wanted=wanted: family.id in wanted,  # type: ignore[misc]
                 )  # fmt: skip
@@ -514,7 +473,7 @@ def test_limits_are_searched_for_once(tmp_path: Path) -> None:
                 assert facts.limits["fields"] == 50
                 assert facts.values == {}
             assert len(asked) < 10, "what is known is not searched for again"
-            cases = conformance.score_suite(KNOWN, "rfc", "peer", evidence).cases
+            cases = scoring.score_suite(KNOWN, "rfc", "peer", evidence).cases
     assert cases["target-at-limit"].word is Word.PASS
     assert cases["target-above-limit"].word is Word.FAIL  # 400 instead of 414
     assert cases["fields-above-limit"].word is Word.FAIL  # taken, although declared as too many
@@ -525,34 +484,14 @@ def test_answers_are_checked_beside_the_cases(tmp_path: Path) -> None:
         target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
             conformance.fire(
-                KNOWN, "rfc", target, evidence, conformance.Fired(),
+                KNOWN, "rfc", target, evidence, scoring.Fired(),
                 progress=lambda _: None, selected=lambda family: family.id == "get-plain",
             )  # fmt: skip
-            result = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
+            result = scoring.score_suite(KNOWN, "rfc", "peer", evidence)
     assert result.answers["RESP-01"].words == {Level.MUST: {Word.PASS: 1}}
     assert result.answers["RESP-20"].words == {Level.MUST: {Word.FAIL: 1}}
     assert result.answers["RESP-20"].failures[0].case == "get-plain"
     assert "RESP-23" not in result.answers
-
-
-def test_what_was_judged_in_firing_is_what_evidence_says(tmp_path: Path) -> None:
-    def chosen(family: Family) -> bool:
-        return family.id in ("get-plain", "path_octet_good", "host-missing")
-
-    with peers.peer(peers.naive) as peer:
-        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
-            fired = conformance.Fired()
-            conformance.fire(
-                KNOWN, "rfc", target, evidence, fired, progress=lambda _: None, selected=chosen
-            )
-            live = conformance.score_suite(KNOWN, "rfc", "peer", evidence, fired)
-            again = conformance.score_suite(KNOWN, "rfc", "peer", evidence)
-    assert fired.folded, "what nothing is doubtful of is judged once"
-    assert live.must is not None
-    assert live.must["passed"] > 0
-    wall = {"wall_seconds": live.wall_seconds, "probe_cpu_seconds": live.probe_cpu_seconds}
-    assert msgspec.structs.replace(again, **wall) == live
 
 
 def test_a_server_that_chooses_otherwise_the_second_time_is_unstable(tmp_path: Path) -> None:
@@ -571,40 +510,13 @@ def test_a_server_that_chooses_otherwise_the_second_time_is_unstable(tmp_path: P
         target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
             conformance.fire(
-                KNOWN, "rfc", target, evidence, conformance.Fired(),
+                KNOWN, "rfc", target, evidence, scoring.Fired(),
                 progress=lambda _: None, selected=lambda family: family.id == "host-empty",
             )  # fmt: skip
-            found = conformance.score_suite(KNOWN, "rfc", "peer", evidence).cases["host-empty"]
+            found = scoring.score_suite(KNOWN, "rfc", "peer", evidence).cases["host-empty"]
     assert found.word is Word.UNSTABLE
     assert "200" in found.actual
     assert "400" in found.actual
-
-
-def test_refusing_all_content_is_no_merit_where_content_is_refused_wrongly(
-    tmp_path: Path,
-) -> None:
-    def without_content(connection: socket.socket) -> None:
-        while octets := peers.head(connection):
-            if not octets.startswith(b"GET"):
-                connection.sendall(peers.BAD)
-                return
-            connection.sendall(peers.OK)
-
-    wanted = ("post-content-length", "content-length-plus-sign", "field-name-space-before-colon")
-    with peers.peer(without_content) as peer:
-        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
-            fired = conformance.Fired()
-            conformance.fire(
-                KNOWN, "rfc", target, evidence, fired,
-                progress=lambda _: None, selected=lambda family: family.id in wanted,
-            )  # fmt: skip
-            cases = conformance.score_suite(KNOWN, "rfc", "peer", evidence, fired).cases
-    assert cases["post-content-length"].word is Word.FAIL
-    found = cases["content-length-plus-sign"]
-    assert found.word is Word.NOT_APPLICABLE
-    assert found.actual.startswith("needs BASE-03, which is not accepted (400")
-    assert cases["field-name-space-before-colon"].word is not Word.NOT_APPLICABLE
 
 
 def test_a_close_that_is_announced_and_never_comes_is_waited_for_and_fails(
@@ -615,12 +527,12 @@ def test_a_close_that_is_announced_and_never_comes_is_waited_for_and_fails(
     with peers.peer(peers.answering(promise)) as peer:
         target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
-            fired = conformance.Fired()
+            fired = scoring.Fired()
             conformance.fire(
                 KNOWN, "rfc", target, evidence, fired,
                 progress=lambda _: None, selected=lambda family: family.id == "connection-close",
             )  # fmt: skip
-            result = conformance.score_suite(KNOWN, "rfc", "peer", evidence, fired)
+            result = scoring.score_suite(KNOWN, "rfc", "peer", evidence, fired)
     assert result.answers["RESP-33"].words == {Level.MUST: {Word.FAIL: 1}}
     assert result.cases["connection-close"].word is Word.FAIL
 
@@ -701,10 +613,10 @@ def test_upgrades_are_judged_where_a_server_has_websockets(
         )  # fmt: skip
         with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
             conformance.fire(
-                KNOWN, "rfc", target, evidence, conformance.Fired(),
+                KNOWN, "rfc", target, evidence, scoring.Fired(),
                 progress=lambda _: None, selected=lambda family: family.group == "UPG",
             )  # fmt: skip
-            cases = conformance.score_suite(KNOWN, "rfc", "peer", evidence).cases
+            cases = scoring.score_suite(KNOWN, "rfc", "peer", evidence).cases
     wrong = {id for id, verdict in cases.items() if verdict.word is Word.FAIL}
     assert wrong == failed
     assert cases["websocket-handshake"].word is not Word.NOT_APPLICABLE

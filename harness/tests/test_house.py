@@ -52,6 +52,7 @@ FLOORS = (
         "judge",
         "score",
         "segmentation",
+        "scoring",
         "resources",
         "standing",
         "environment",

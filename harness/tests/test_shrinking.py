@@ -20,6 +20,7 @@ from httpmark.harness import (
     octets,
     proof,
     sarif,
+    scoring,
     shrinking,
 )
 from httpmark.harness.evidence import Evidence
@@ -86,7 +87,7 @@ def test_verdicts_are_those_of_a_check_that_does_not(tmp_path: Path) -> None:
         assert not evidence.holds("target", shrinking.kept_as("host-three-lines"))
     with Evidence(shrunk / "evidence.sqlite") as evidence:
         assert evidence.holds("target", shrinking.kept_as("host-three-lines"))
-        again = conformance.score_suite(catalogue.load(), "rfc", "target", evidence)
+        again = scoring.score_suite(catalogue.load(), "rfc", "target", evidence)
     words = [{id: verdict.word for id, verdict in suite.cases.items()} for suite in suites]
     assert words[0] == words[1]
     assert again.cases == suites[0].cases
@@ -152,12 +153,12 @@ def test_no_time_no_search(tmp_path: Path) -> None:
         target = check.asked(f"127.0.0.1:{peer.port}", allow_remote=False)
         known = catalogue.load()
         with Evidence(folder.with_suffix(".sqlite"), create=True) as evidence:
-            fired = conformance.Fired()
+            fired = scoring.Fired()
             conformance.fire(
                 known, "rfc", target, evidence, fired, progress=lambda _: None, quick=True,
                 selected=lambda family: family.id in CASES,
             )  # fmt: skip
-            suite = conformance.score_suite(known, "rfc", target.name, evidence, fired)
+            suite = scoring.score_suite(known, "rfc", target.name, evidence, fired)
             shrinking.of_suite(known, suite, target, evidence, seconds=0.0)
             assert not evidence.holds("target", shrinking.kept_as("host-three-lines"))
 

@@ -1,0 +1,101 @@
+"""What was fired is judged from what was stored: by one process or two, at once or later."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from httpmark.harness import catalogue, conformance, scoring
+from httpmark.harness.evidence import Evidence
+from httpmark.harness.model import Family, Word
+
+from . import peers
+
+KNOWN = catalogue.load()
+
+
+@pytest.mark.parametrize("second", [sys.executable, "/bin/false"])
+def test_a_second_process_judges_as_the_first_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str
+) -> None:
+    """What it does not bring, because it cannot, is judged here."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    names = [
+        family.id
+        for family in KNOWN.of_suite("rfc")
+        if family.group == "CL" and conformance.has_octets(KNOWN, family.id)
+    ]
+    with peers.peer(peers.naive) as peer, Evidence(tmp_path / "e", create=True) as evidence:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        conformance.fire(
+            KNOWN, "rfc", target, evidence, scoring.Fired(),
+            progress=lambda _: None, selected=lambda one: one.id in names,
+        )  # fmt: skip
+        facts = evidence.facts("peer")
+        assert facts is not None
+        found = []
+        monkeypatch.setattr(sys, "executable", second)
+        for limit in (1 << 30, 1):
+            monkeypatch.setattr(scoring, "_TWOFOLD_FROM", limit)
+            judged = scoring.judged_twofold(KNOWN, names, facts, evidence, "peer", quick=False)
+            found.append(
+                {
+                    name: (one.tally, one.first, one.exchanges, one.answers.tallies(), doubted)
+                    for name, (one, doubted) in judged.items()
+                }
+            )
+    assert found[0].keys() == set(names)
+    assert any(doubted for *_, doubted in found[0].values())
+    assert found[0] == found[1]
+
+
+def test_what_was_judged_in_firing_is_what_evidence_says(tmp_path: Path) -> None:
+    def chosen(family: Family) -> bool:
+        return family.id in ("get-plain", "path_octet_good", "host-missing")
+
+    with peers.peer(peers.naive) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+            fired = scoring.Fired()
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, fired, progress=lambda _: None, selected=chosen
+            )
+            live = scoring.score_suite(KNOWN, "rfc", "peer", evidence, fired)
+            again = scoring.score_suite(KNOWN, "rfc", "peer", evidence)
+    assert fired.folded, "what nothing is doubtful of is judged once"
+    assert live.must is not None
+    assert live.must["passed"] > 0
+    wall = {"wall_seconds": live.wall_seconds, "probe_cpu_seconds": live.probe_cpu_seconds}
+    assert msgspec.structs.replace(again, **wall) == live
+
+
+def test_refusing_all_content_is_no_merit_where_content_is_refused_wrongly(
+    tmp_path: Path,
+) -> None:
+    def without_content(connection: socket.socket) -> None:
+        while octets := peers.head(connection):
+            if not octets.startswith(b"GET"):
+                connection.sendall(peers.BAD)
+                return
+            connection.sendall(peers.OK)
+
+    wanted = ("post-content-length", "content-length-plus-sign", "field-name-space-before-colon")
+    with peers.peer(without_content) as peer:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+            fired = scoring.Fired()
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, fired,
+                progress=lambda _: None, selected=lambda family: family.id in wanted,
+            )  # fmt: skip
+            cases = scoring.score_suite(KNOWN, "rfc", "peer", evidence, fired).cases
+    assert cases["post-content-length"].word is Word.FAIL
+    found = cases["content-length-plus-sign"]
+    assert found.word is Word.NOT_APPLICABLE
+    assert found.actual.startswith("needs BASE-03, which is not accepted (400")
+    assert cases["field-name-space-before-colon"].word is not Word.NOT_APPLICABLE

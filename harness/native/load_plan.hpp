@@ -64,7 +64,7 @@ struct LoadPlan {
   std::size_t slices() const {
     return static_cast<std::size_t>(std::max(1.0, std::ceil(duration_s / slice_s())));
   }
-  static constexpr double kSlicesMax = 600;
+  static constexpr double kSlicesMax = 120;  // 34 kB each, for each thread
 };
 
 inline constexpr unsigned kSliceCoarseBits = 3;

@@ -583,11 +583,12 @@ def _crowd(target: Target) -> int:
     for crowd in _CROWDS:
         for wait_ms in (_QUEUE_MS, _CROWD_MS):
             outcomes = _at_once(target, crowd, corpus.patience_ms(wait_ms, target.facts()))
-            if outcomes.count(Outcome.ANSWERED) >= _CROWD_ANSWERED_MIN * crowd:
+            answered = outcomes.count(Outcome.ANSWERED)
+            if answered >= _CROWD_ANSWERED_MIN * crowd:
                 return crowd
             hello(target, deadline_s=_PLAIN_S)  # once it is done with those nobody waits for
-            if Outcome.REFUSED in outcomes:
-                break  # dropped: more patience does not help
+            if Outcome.REFUSED in outcomes and 2 * answered < crowd:
+                break  # most were dropped: more patience does not help
     return _FEW_IN_FLIGHT
 
 

@@ -99,6 +99,7 @@ std::optional<TreeCost> cost_of_burning(const std::function<void()>& burn, std::
 TEST(Books, many_threads_do_not_put_the_clock_of_their_process_off) {
   const pid_t pid = fork();
   if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int i = 0; i < 400; ++i) std::thread([] { pause(); }).detach();
     for (;;) burn_ms(100);
   }

@@ -42,7 +42,7 @@ _ADDRESS = "127.0.0.1"
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """What one engine costs at one depth; None with the reason where it was not measured.
+    """What one engine costs at one depth; None with the reason where it, or its interval, is not.
 
     ``client_ns`` is the median of the rounds, CPU (user + system) per response in ns;
     ``null_ns`` what null paid for the same responses.
@@ -161,20 +161,21 @@ def _cell(name: str, plan: LoadPlan, race: load.Race | None, absent: str | None,
         for sample in samples
         if sample.is_sound and (cost := sample.cpu_ns_per_request.client) is not None
     ]
+    interval = statistics.interval_of_cost(costs, seed=seed)
+    least = statistics.SAMPLES_FOR_INTERVAL_MIN
+    few = f"{len(costs)} sound samples; an interval needs {least}" if costs else "no sound sample"
     return Cell(
         engine=name,
         depth=plan.depth,
         tls=f"TLSv{plan.tls_version} {plan.tls_ciphers}" if plan.tls else None,
         client_ns=statistics.median(costs) if costs else None,
-        interval_95=statistics.interval_of_cost(costs, seed=seed),
+        interval_95=interval,
         null_ns=result.cpu_ns_per_request.server if result else None,
         requests_per_second=result.requests_per_second if result else None,
         rounds=len(samples),
         redone=result.redone if result else 0,
         errors=result.errors if result else {},
-        reason=absent
-        or (result.reason if result else None)
-        or (None if costs else "no sound sample"),
+        reason=absent or (result.reason if result else None) or (None if interval else few),
     )
 
 
@@ -199,11 +200,13 @@ def lines(cells: Sequence[Cell], *, width: int = 80) -> list[str]:
                 f"{_figure(cell.null_ns, 9, 1)}{_figure(cell.requests_per_second, 12, 0)}"
                 f"{cell.rounds:>7}{cell.redone:>7}"
             )
-            if cell.reason:
+            if cell.reason and cell.client_ns is None:
                 out += plain.wrapped(f"{cell.engine}: {cell.reason}", width, indent=" " * 7)
             if cell.errors:
                 told = ", ".join(f"{count} {name}" for name, count in cell.errors.items())
                 out += plain.wrapped(f"{cell.engine}: errors: {told}", width, indent=" " * 7)
+    few = dict.fromkeys(c.reason for c in cells if c.client_ns is not None and c.reason)
+    out += [line for reason in few for line in plain.wrapped(f"no interval: {reason}", width)]
     for cell in cells:
         if cell.meets_aim is not None:
             word = "met" if cell.meets_aim else "MISSED"

@@ -119,6 +119,12 @@ def test_the_table_holds_every_figure() -> None:
     ]
 
 
+def test_a_figure_without_an_interval_says_why_once() -> None:
+    few = cell(interval_95=None, reason="1 sound samples; an interval needs 3")
+    shown = generator.lines([few, few])
+    assert shown.count("  no interval: 1 sound samples; an interval needs 3") == 1
+
+
 def test_the_table_fits_the_terminal() -> None:
     wide = cell(
         tls="TLSv1.3 TLS_AES_128_GCM_SHA256", interval_95=(12_345.6, 12_999.9), engine="h2load",

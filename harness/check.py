@@ -52,6 +52,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     suites: tuple[str, ...]
     quick: bool = False
+    hurry: bool = False  # somebody waits: what there is no time for is left void
     full: bool = False  # every delivery, too
     path: str | None = None  # None: that of the target's URL, else PATH
     host: str | None = None
@@ -388,6 +389,7 @@ class Checker:
                             progress=lambda by, task=task: self.events.advance(task, by),  # type: ignore[misc]
                             selected=lambda family: family.id in self.selected,
                             quick=self.options.quick,
+                            hurry=self.options.hurry,
                             deliveries=delivery.MODES if self.options.full else (),
                             cutting=cutting.begin,
                         )

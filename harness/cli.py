@@ -606,6 +606,7 @@ def check_command(
         suites=suites
         or catalogue.load().default_suites(quick=quick, full=full and not quick, only_one=True),
         quick=quick,
+        hurry=quick,
         full=full and not quick,
         path=path,
         host=host,

@@ -173,11 +173,13 @@ def fire(
     progress: Progress,
     selected: Callable[[Family], bool] = lambda _: True,
     quick: bool = False,
+    hurry: bool = False,
     deliveries: Iterable[str] = (),
     cutting: Callable[[int], Progress] = lambda total: lambda by: None,
 ) -> None:
     """Fire a suite; ``fired`` grows as it goes, so an interrupted call leaves what it knows.
 
+    :param hurry: begin nothing that can wait once ``_QUICK_S`` are over, and say so.
     :param deliveries: modes of ``delivery.MODES`` that its delivery corpus goes out in, too.
     :param cutting: is told how many cuts these are, and gives what is told of each.
 
@@ -188,7 +190,7 @@ def fire(
     :raises Unusable: the probe itself could not go on.
     """
     started = time.monotonic()
-    until = started + _QUICK_S if quick else None
+    until = started + _QUICK_S if hurry else None
     if suite != "seed":
         chosen = [family.id for family in catalogue.of_suite(suite) if selected(family)]
         known = evidence.facts(target.name)

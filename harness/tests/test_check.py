@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
-from httpmark.harness import binaries, catalogue, certificates, check, gates, run
+from httpmark.harness import binaries, catalogue, certificates, check, cli, gates, run
 from httpmark.harness.model import (
     Deliveries,
     Disagreement,
@@ -361,3 +362,18 @@ def test_what_gates_a_run_is_what_a_rerun_takes(
     else:
         with pytest.raises(NothingSelected, match="nothing failed there"):
             check.failures(folder, known)
+
+
+@pytest.mark.parametrize("words", [["--quick"], [], ["--full"]])
+def test_only_a_quick_check_is_in_a_hurry(
+    monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    asked: list[check.Options] = []
+
+    def made(options: check.Options, events: object) -> check.Checker:
+        asked.append(options)
+        raise HarnessError("enough")
+
+    monkeypatch.setattr(check, "Checker", made)
+    CliRunner().invoke(cli.httpmark, ["check", "127.0.0.1:9", *words])
+    assert [one.hurry for one in asked] == [words == ["--quick"]]

@@ -42,7 +42,8 @@ class ArrivalSchedule {
   // Constant: at first_ns, and every mean_ns from there on. Poisson: from the start on.
   ArrivalSchedule(std::uint64_t start_ns, Arrivals arrivals, double first_ns, double mean_ns,
                   std::uint64_t seed);
-  std::uint64_t due_ns() const { return start_ns_ + static_cast<std::uint64_t>(after_ns_); }
+  // To the nearest: what is due at the end of a window is not to be due a nanosecond before it.
+  std::uint64_t due_ns() const { return start_ns_ + static_cast<std::uint64_t>(after_ns_ + 0.5); }
   void advance();
 
  private:

@@ -157,6 +157,7 @@ def test_binaries_tell_how_they_were_built() -> None:
     assert "OpenSSL 3" in found["load"]["libraries"]["libcrypto.so.3"]
 
 
+@pytest.mark.needs("g++")
 def test_binaries_tell_what_they_were_compiled_with(tmp_path: Path) -> None:
     source = tmp_path / "one.cpp"
     source.write_text("int main() { return 0; }\n")

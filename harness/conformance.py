@@ -209,7 +209,12 @@ def fire(
             )  # fmt: skip
             if _refused(catalogue, facts, evidence, target.name):
                 return  # what programs play would only say it again
-            _run(catalogue, suite, target, evidence, fired, selected=selected, until=until)
+            # What programs play is bursts: only a short listen queue makes seconds of them.
+            is_short = target.at_once is not None and target.at_once < _CASES_IN_FLIGHT
+            _run(
+                catalogue, suite, target, evidence, fired,
+                selected=selected, until=until if is_short else None,
+            )  # fmt: skip
             segmentation.fire(
                 catalogue, suite, facts, evidence, target.name,
                 modes=deliveries, chosen=selected, begin=cutting,

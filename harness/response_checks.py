@@ -373,9 +373,9 @@ class _Asked(msgspec.Struct, frozen=True):
 
 _HANDLED = re.compile(rb"/(?:404|get-only|redirect|304|early|slow)(?:[/?]|$)")
 # A line of a method and a target, and nothing of a version.
-_WITHOUT_VERSION = re.compile(
-    rb"(?:^|(?<=[\r\n]))(?![^\r\n]*HTTP/)[^\s:]+[ \t]+[^\s]*[ \t]*(?=[\r\n]|\Z)"
-)
+_NO_VERSION = rb"(?![^\r\n]*HTTP/)[^\s:]+[ \t]+[^\s]*[ \t]*(?=[\r\n]|\Z)"
+_WITHOUT_VERSION = re.compile(_NO_VERSION)
+_LATER_WITHOUT_VERSION = re.compile(rb"[\r\n]" + _NO_VERSION)
 _FIRST_LINE = re.compile(rb"[\r\n]*([^\r\n]*)")
 
 
@@ -414,7 +414,8 @@ def _beyond(uncertain: bytes) -> _Asked:
         may_be_no_http=(
             b"HTTP/" not in line
             or line == b"PRI * HTTP/2.0"
-            or _WITHOUT_VERSION.search(uncertain) is not None
+            or _WITHOUT_VERSION.match(uncertain) is not None
+            or _LATER_WITHOUT_VERSION.search(uncertain) is not None
         ),
     )
 

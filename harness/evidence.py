@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import itertools
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -34,6 +35,7 @@ _ENDS = tuple(End)
 _OUTCOME_NUMBER = {outcome: number for number, outcome in enumerate(_OUTCOMES)}
 _END_NUMBER = {end: number for number, end in enumerate(_ENDS)}
 _ROWS_HELD = 4096
+_ROWS_AT_ONCE = 50
 # Octets known by heart, so that what comes again is stored once. What answers have in common comes
 # again soon; a million different ones must not stay in memory.
 _KNOWN_OCTETS_MAX = 4 << 20
@@ -121,6 +123,7 @@ class Evidence:
         self._octets: dict[bytes, int] = {}
         self._known_octets = 0
         self._items: dict[str, int] = {}
+        self._servers: dict[str, int] = {}
         self._rows: list[tuple[object, ...]] = []
         self._new_octets: list[tuple[int, bytes]] = []
         self._new_items: list[tuple[int, str, str]] = []
@@ -215,10 +218,9 @@ class Evidence:
             return
         try:
             self._base.execute("BEGIN")
-            self._base.executemany("INSERT INTO item VALUES (?,?,?)", self._new_items)
-            self._base.executemany("INSERT INTO octets VALUES (?,?)", self._new_octets)
-            marks = ",".join("?" * 16)
-            self._base.executemany(f"INSERT INTO exchange VALUES ({marks})", self._rows)
+            self._insert("item", 3, self._new_items)
+            self._insert("octets", 2, self._new_octets)
+            self._insert("exchange", 16, self._rows)
             self._base.execute("COMMIT")
         except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
@@ -229,13 +231,22 @@ class Evidence:
             self._new_items.clear()
             self._new_octets.clear()
 
+    def _insert(self, table: str, columns: int, rows: Sequence[tuple[object, ...]]) -> None:
+        """Rows by the dozen: each statement lets go of the interpreter, and while cases are made
+        and fired another thread has it then."""
+        one = f"({','.join('?' * columns)})"
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[begin : begin + _ROWS_AT_ONCE]
+            values = ",".join([one] * len(some))
+            words = list(itertools.chain.from_iterable(some))
+            self._base.execute(f"INSERT INTO {table} VALUES {values}", words)
+
     def _server_id(self, name: str) -> int:
-        found = self._base.execute("SELECT id FROM server WHERE name = ?", (name,)).fetchone()
-        if found is None:
-            return int(
-                self._base.execute("INSERT INTO server (name) VALUES (?)", (name,)).lastrowid or 0
-            )
-        return int(found[0])
+        if name not in self._servers:
+            self._base.execute("INSERT OR IGNORE INTO server (name) VALUES (?)", (name,))
+            row = self._base.execute("SELECT id FROM server WHERE name = ?", (name,)).fetchone()
+            self._servers[name] = int(row[0])
+        return self._servers[name]
 
     def servers(self) -> list[str]:
         """The servers that have exchanges here."""

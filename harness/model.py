@@ -198,7 +198,7 @@ class Case(msgspec.Struct, frozen=True):
     @property
     def sent(self) -> bytes:
         """All octets the case would send, in order."""
-        return b"".join(step.data for step in self.steps if step.op is Op.SEND)
+        return b"".join([step.data for step in self.steps if step.data])  # only a SEND has any
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):

@@ -966,7 +966,7 @@ def main() -> None:
         httpmark(standalone_mode=False)
         code = 0
     except run.Interrupted as stop:
-        click.echo("httpmark: interrupted; what was known is in the run folder", err=True)
+        click.echo("httpmark: interrupted; a run keeps what it knew in its folder", err=True)
         code = stop.code
     except HarnessError as error:
         mistakes = error.lines if isinstance(error, catalogue.Mistakes) else (str(error),)

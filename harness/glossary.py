@@ -21,8 +21,8 @@ WORDS = {
         "patience; it counts as neither pass nor fail, and the score is lowered by it"
     ),
     "void": (
-        "the exchange proves nothing: no connection came about, or the machine lost packets "
-        "meanwhile; counted for nobody and against nobody"
+        "nothing is proven: no connection came about, the machine lost packets meanwhile, or a "
+        "quick look had no time for it; counted for nobody and against nobody"
     ),
     "not applicable": (
         "the server does not offer what the case needs, or what would prove the outcome cannot "
@@ -183,7 +183,10 @@ WORDS = {
     "starved": (
         "the machine gave the time to somebody else: a virtual machine's host, or other processes"
     ),
-    "broken": "there were errors: the sample is of nothing",
+    "broken": (
+        "answers were wrong, connections lacking, or the kernel dropped some that a churn opened: "
+        "the sample counts for nothing"
+    ),
     "unknown": "no rule for a limit holds, or the numbers do not add up",
     "p50": "the latency that half of the requests did not exceed; p90, p99 and p99.9 likewise",
     "max": "the longest latency of all",

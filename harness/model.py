@@ -504,7 +504,7 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_sound(self) -> bool:
-        """Whether its figures count: all answers right, all connections there, all adds up."""
+        """Whether its figures count: all answers right, and all connections there."""
         return not self.errors and self.bottleneck is not Bottleneck.BROKEN
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from httpmark.harness import english, judge, response_checks, score, segmentation
-from httpmark.harness.catalogue import HARDENED, Catalogue, Planned
+from httpmark.harness.catalogue import HARDENED, Catalogue
 from httpmark.harness.catalogue import load as load_catalogue
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
@@ -219,13 +219,11 @@ def judged(
         verdicts = [judging.judge(one, exchange) for exchange in attempts]
         if answers is not None:
             answers.add(one.case, attempts[-1])
-        has_choice = len(attempts) > 1 and _has_choice(one)
+        # Asked once, there is nothing it could have chosen otherwise.
+        asked_for = one.expectation if len(attempts) > 1 else None
+        has_choice = asked_for is not None and asked_for.offers_choice
         yield judge.settled(verdicts, attempts, has_choice=has_choice), attempts
         attempts = next(stored, None)
-
-
-def _has_choice(one: Planned) -> bool:
-    return one.expectation is not None and one.expectation.offers_choice
 
 
 def _verdicts(

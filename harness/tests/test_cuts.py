@@ -64,15 +64,8 @@ def test_each_says_how_to_cut_it_again() -> None:
 class Timed(CompleteEvidence):
     """The same, with the record of two writes: of 17 octets, and of the others."""
 
-    def exchanges(
-        self,
-        server: str,
-        *,
-        family: str | None = None,
-        case: str | None = None,
-        delivery: str | None = "whole",
-    ) -> Iterator[Exchange]:
-        for one in super().exchanges(server, family=family, case=case, delivery=delivery):
+    def exchanges(self, server: str, **asked: str | None) -> Iterator[Exchange]:
+        for one in super().exchanges(server, **asked):
             writes = ((observation.SENT, 0, 17), (observation.SENT, 5, len(one.sent) - 17))
             timeline = b"".join(struct.pack("<BII", *write) for write in writes)
             yield msgspec.structs.replace(one, timeline=timeline)

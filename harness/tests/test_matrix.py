@@ -108,19 +108,12 @@ def test_answers_that_differ_in_their_date_alone_are_one_log() -> None:
 class WithFewer(Stored):
     """The same, and what fewer octets drew."""
 
-    def exchanges(
-        self,
-        server: str,
-        *,
-        family: str | None = None,
-        case: str | None = None,
-        delivery: str | None = "whole",
-    ) -> Iterator[Exchange]:
-        if delivery == shrinking.kept_as(CASE.id):
-            [whole] = super().exchanges(server, case=case)
+    def exchanges(self, server: str, **asked: str | None) -> Iterator[Exchange]:
+        if asked.get("delivery") == shrinking.kept_as(CASE.id):
+            [whole] = super().exchanges(server, case=asked.get("case"))
             yield msgspec.structs.replace(whole, sent=SENT.replace(b"hello", b""))
         else:
-            yield from super().exchanges(server, case=case, delivery=delivery)
+            yield from super().exchanges(server, **asked)
 
 
 def test_what_fewer_octets_do_stands_below_the_line_that_sends_all() -> None:
@@ -212,15 +205,9 @@ CONTESTED = next(f for f in KNOWN.families.values() if f.contested and not f.gen
 class OfContested(Stored):
     """The exchanges of a contested case."""
 
-    def exchanges(
-        self,
-        server: str,
-        *,
-        family: str | None = None,
-        case: str | None = None,
-        delivery: str | None = "whole",
-    ) -> Iterator[Exchange]:
-        if case == CONTESTED.id:
+    def exchanges(self, server: str, **asked: str | None) -> Iterator[Exchange]:
+        if asked.get("case") == CONTESTED.id:
+            case = CONTESTED.id
             yield Exchange(case, case, SENT, b"HTTP/1.1 200 OK\r\n\r\n", Outcome.ANSWERED,
                            End.OPEN, 1, 2, len(SENT))  # fmt: skip
 

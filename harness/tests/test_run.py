@@ -12,6 +12,7 @@ import pytest
 
 from httpmark.harness import check, run
 from httpmark.harness.model import (
+    Bottleneck,
     Compliance,
     Controls,
     Deliveries,
@@ -103,41 +104,39 @@ def test_a_control_is_never_ranked(finished: Path) -> None:
     assert all(load.cost_rank is None for load in null.load)
 
 
-def test_who_does_not_keep_what_is_mandatory_is_shown_and_not_ranked(finished: Path) -> None:
-    result = run.read(finished)
-    (name,) = (server.name for server in result.servers if server.name == "nginx")
-    for must, controls, reason in (
+@pytest.mark.parametrize("bottleneck", [Bottleneck.SERVER, Bottleneck.CLIENT])
+@pytest.mark.parametrize(
+    ("must", "controls", "reason"),
+    [
         ({"passed": 60, "failed": 3}, Controls(9, 0), "not ranked: 3 MUSTs not kept"),
         ({"passed": 63, "failed": 0}, Controls(9, 0), None),
         ({"passed": 63, "failed": 0}, Controls(0, 0), None),  # a suite without controls
         ({"passed": 63}, Controls(8, 1), "not ranked: positive controls of rfc not passed"),
         (None, Controls(0, 0), "not ranked: positive controls of rfc not passed"),
-    ):
-        changed = [
-            msgspec.structs.replace(
-                server,
-                compliance=Compliance(
-                    {
-                        **server.compliance.suites,
-                        "rfc": msgspec.structs.replace(
-                            server.compliance.suites["seed"], must=must, controls=controls
-                        ),
-                    }
-                ),
-            )
-            for server in result.servers
-            if server.name == name
-        ]
-        (again,) = run.ranked(msgspec.structs.replace(result, servers=tuple(changed))).servers
-        for before, load in zip(changed[0].load, again.load, strict=True):
-            assert load.cpu_ns_per_request == before.cpu_ns_per_request
-            assert load.cost_rank_reason == reason
-            assert (load.cost_rank is None) == (reason is not None)
-            # Throughput goes with it, and comes back with it.
-            limit = load.bottleneck == "server"
-            assert load.ranked == (limit and reason is None)
-            if limit and reason:
-                assert load.ranked_reason == reason
+    ],
+)
+def test_who_does_not_keep_what_is_mandatory_is_shown_and_not_ranked(
+    must: dict[str, int] | None, controls: Controls, reason: str | None, bottleneck: Bottleneck
+) -> None:
+    made = made_run.small_run()
+    hyper = next(one for one in made.servers if one.name == "rust_hyper")
+    rfc = msgspec.structs.replace(hyper.compliance.suites["seed"], must=must, controls=controls)
+    before = made_run.with_server(
+        made,
+        hyper.name,
+        compliance=Compliance({**hyper.compliance.suites, "rfc": rfc}),
+        load=(made_run.load_result(873.0, bottleneck=bottleneck),),
+    )
+    again = next(one for one in run.ranked(before).servers if one.name == hyper.name)
+    (load,) = again.load
+    assert load.cpu_ns_per_request == made_run.load_result(873.0).cpu_ns_per_request
+    assert load.cost_rank_reason == reason
+    assert (load.cost_rank is None) == (reason is not None)
+    # Throughput goes with it, and comes back with it.
+    limit = bottleneck is Bottleneck.SERVER
+    assert load.ranked == (limit and reason is None)
+    if limit and reason:
+        assert load.ranked_reason == reason
 
 
 def test_judging_again_changes_nothing(finished: Path) -> None:

@@ -210,7 +210,7 @@ def test_a_server_that_waits_for_itself_alone_does_not_starve(
 def test_a_target_that_runs_already_has_the_processors_it_has(
     monkeypatch: pytest.MonkeyPatch, standing: bool
 ) -> None:
-    """It is not pinned: who else ran is not known. Of three CPUs at work it was given one at most."""
+    """It is not pinned, so nobody knows who else ran; of three CPUs it was given one at most."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     asked: list[object] = []
     monkeypatch.setattr(resources, "idle_ns", asked.append)

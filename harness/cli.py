@@ -376,14 +376,22 @@ def calibrate_command(
     1 where ours misses its aim.
     """
     seed = secrets.randbits(31) if seed is None else seed
+    cells: list[generator.Cell] = []
     with _events() as events:
-        cells = generator.measure(
-            names or generator.ENGINES, rounds=rounds, seconds=seconds, seed=seed, say=events.say
-        )
-    if as_json:
-        _json({"seed": seed, "cells": cells})
-    else:
-        click.echo("\n".join([*generator.lines(cells), f"seed {seed}"]))
+        try:
+            for cell in generator.measure(
+                names or generator.ENGINES,
+                rounds=rounds,
+                seconds=seconds,
+                seed=seed,
+                say=events.say,
+            ):
+                cells.append(cell)
+        finally:
+            if cells and as_json:
+                _json({"seed": seed, "cells": cells})
+            elif cells:
+                click.echo("\n".join([*generator.lines(cells), f"seed {seed}"]))
     if any(cell.meets_aim is False for cell in cells):
         raise SystemExit(1)
 
@@ -476,7 +484,8 @@ def compare_command(
     else:
         for line in compare.lines(found):
             click.echo(line)
-    raise SystemExit(compare.exit_code(found, inconclusive=inconclusive))
+    code = compare.exit_code(found, inconclusive=inconclusive)
+    raise run.Interrupted(code) if code > run.SIGNALLED else SystemExit(code)
 
 
 def _addressed(command: Command) -> Command:
@@ -648,7 +657,7 @@ def check_command(
                 gated = outputs.gated(
                     checker.last, raw, gate=gate, held=held, strict=strict_baseline,
                     today=datetime.datetime.now(datetime.UTC).date(),
-                    signal=stop.code - 128 if isinstance(stop, run.Interrupted) else 2,
+                    signal=stop.signal if isinstance(stop, run.Interrupted) else 2,
                 )  # fmt: skip
                 told = gates.conclusion(gated.run, gated.found, gated.code)
                 gated = msgspec.structs.replace(gated, run=checker.conclude(told))
@@ -955,7 +964,7 @@ def _interrupted(number: int, _: FrameType | None) -> NoReturn:
     # One word is enough: what follows is tidying, and must not be torn by a second.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise run.Interrupted(128 + number)
+    raise run.Interrupted(run.SIGNALLED + number)
 
 
 def main() -> None:
@@ -966,7 +975,7 @@ def main() -> None:
         httpmark(standalone_mode=False)
         code = 0
     except run.Interrupted as stop:
-        click.echo("httpmark: interrupted; a run keeps what it knew in its folder", err=True)
+        click.echo("httpmark: interrupted; what was known by then is kept", err=True)
         code = stop.code
     except HarnessError as error:
         mistakes = error.lines if isinstance(error, catalogue.Mistakes) else (str(error),)

@@ -15,6 +15,7 @@ import secrets
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,6 +39,7 @@ from httpmark.harness.model import (
     HarnessError,
     LoadPlan,
     LoadResult,
+    LoadSample,
     NothingSelected,
     ProcessRecipe,
     Run,
@@ -109,6 +111,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     differences: tuple[str, ...]  # of the environments
     seed: int
+    signal: int | None = None  # that interrupted it: what was measured until then
 
 
 class AgainstItself(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +120,7 @@ class AgainstItself(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     profile: str
     comparisons: int  # those that had pairs enough to say anything
+    wanted: int
     unjudged: int = 0  # those that had not, as answers were wrong
     redone: int = 0  # samples that starved and were taken again
     pairs_each: int
@@ -129,6 +133,7 @@ class AgainstItself(msgspec.Struct, frozen=True, kw_only=True):
     slot: tuple[float, float] | None  # second over first of a pair, 95 % interval
     fit: bool
     why: str
+    signal: int | None = None  # that interrupted it: whole comparisons until then
 
 
 def verdict_of(lines: Sequence[Line]) -> Gate:
@@ -148,6 +153,10 @@ def exit_code(found: Comparison | Sequence[AgainstItself], *, inconclusive: str)
 
     An A/A run is a gate of its own: 1 where the machine is unfit.
     """
+    parts = [found] if isinstance(found, Comparison) else found
+    for part in parts:
+        if part.signal is not None:
+            return run.SIGNALLED + part.signal
     if not isinstance(found, Comparison):
         return 0 if all(one.fit for one in found) else 1
     if found.verdict is Gate.INCONCLUSIVE:
@@ -482,6 +491,7 @@ class SideBySide:
         self.notes: list[str] = []
         self.plans = plans(options, self.engine, say=self.notes.append)
         self.arms = [Arm("base", options.base, options), Arm("head", options.head, options)]
+        self.signal: int | None = None
         self.notes += [
             f"{arm.name} runs already: it is not started afresh for each sample"
             for arm in self.arms
@@ -489,7 +499,7 @@ class SideBySide:
         ]
 
     def compare(self) -> Comparison:
-        """Measure and judge.
+        """Measure and judge; interrupted, what the pairs until then say, and no verdict.
 
         :raises Unusable: one of them cannot be used, or died.
         """
@@ -508,6 +518,8 @@ class SideBySide:
                     self.notes.append(f"no null server beside {plan.name}: {cannot}")
                     racers = [one for one in contestants if not one.is_null]
                 lines += self._plan(plan, racers)
+                if self.signal is not None:
+                    break
         finally:
             runtime.stop_all()
         return Comparison(
@@ -519,6 +531,7 @@ class SideBySide:
             notes=(*self.notes, *_many(lines)),
             differences=(),
             seed=self.seed,
+            signal=self.signal,
         )
 
     def _plan(self, plan: LoadPlan, contestants: Sequence[load.Contestant]) -> list[Line]:
@@ -541,10 +554,18 @@ class SideBySide:
             races.append(one)
             return one
 
-        found = decide(
-            plan.name, race, more, pairs=self.options.pairs, margins=self.options.margins,
-            seed=self.seed, quick=self.options.quick, profiles=len(self.plans),
-        )  # fmt: skip
+        try:
+            found = decide(
+                plan.name, race, more, pairs=self.options.pairs, margins=self.options.margins,
+                seed=self.seed, quick=self.options.quick, profiles=len(self.plans),
+            )  # fmt: skip
+        except run.Interrupted as stop:
+            if not races:
+                raise
+            self.signal = stop.signal
+            found = cut_short(
+                races[0], margins=self.options.margins, seed=self.seed, profiles=len(self.plans)
+            )
         if again := sum(sum(one.redone.values()) for one in races):
             self.notes.append(f"{plan.name}: {_redone(again)}")
         return found
@@ -657,6 +678,23 @@ def _judge(
     return statistics.judge_pairs(worse, margins, level=level, seed=seed, shares=profiles)
 
 
+def cut_short(
+    race: load.Race, *, margins: dict[str, float], seed: int, profiles: int = 1
+) -> list[Line]:
+    """What the pairs of a race that was interrupted say; nothing is decided by them."""
+    results, pairs = race.results(), len(race.samples["head"])
+    why = f"interrupted after {pairs} pairs"
+    judged = (
+        _judge(race, results, margins, _CONFIRMED_LEVEL, seed, profiles)
+        if pairs >= statistics.SAMPLES_FOR_INTERVAL_MIN
+        else {COST: None}
+    )
+    return [
+        _line(race.plan.name, metric, None, one, Gate.INCONCLUSIVE, why)
+        for metric, one in judged.items()
+    ]
+
+
 def _confirmed(first: Judged, second: Judged | None) -> Judged:
     if first.verdict is not Gate.FAIL or (second and second.verdict is Gate.FAIL):
         return first
@@ -675,6 +713,35 @@ def _limit(results: dict[str, LoadResult]) -> str:
 # --- a server against itself ------------------------------------------------------------------
 
 
+class _WithItself(NamedTuple):
+    """One comparison of an A/A run."""
+
+    failed: bool
+    bounds: tuple[float, float] | None  # of the log-ratio of cost, 95 %
+    logs: list[float]
+    by_order: list[float]  # second over first of a pair; none where a pair is lacking
+
+
+def _with_itself(
+    base: Sequence[LoadSample],
+    head: Sequence[LoadSample],
+    *,
+    margin: float,
+    seed: int,
+    number: int,
+) -> _WithItself:
+    logs = load.pair_log_ratios(base, head, COST)
+    judged = statistics.judge_pairs({COST: logs}, {COST: margin}, level=0.95, seed=seed)[COST]
+    return _WithItself(
+        failed=judged.verdict is Gate.FAIL,
+        bounds=statistics.interval(logs, level=0.95, seed=seed + number),
+        logs=logs,
+        by_order=[log if one.order else -log for one, log in zip(head, logs, strict=True)]
+        if len(logs) == len(head)
+        else [],
+    )
+
+
 def against_itself(
     name: str,
     plan: LoadPlan,
@@ -690,30 +757,32 @@ def against_itself(
 
     Unfit is a machine on which one of the gates failed, or on which more intervals than chance
     allows (one in a hundred at the binomial's tail) say that a server differs from itself.
+    Interrupted, it is of the comparisons that were whole.
+
+    :raises Interrupted: before there was any.
+    :raises Unusable: too few sound samples.
     """
-    logs: list[float] = []
-    by_order: list[float] = []
-    false_alarms = apart = unjudged = 0
-    for number in range(comparisons):
-        race.rounds = pairs
-        for _ in race.run():
-            advance()
-            _see_off(race, plan)
-        base, head = race.samples["base"][-pairs:], race.samples["head"][-pairs:]
-        these = load.pair_log_ratios(base, head, COST)
-        judged = statistics.judge_pairs({COST: these}, {COST: margin}, level=0.95, seed=seed)[COST]
-        false_alarms += judged.verdict is Gate.FAIL
-        bounds = statistics.interval(these, level=0.95, seed=seed + number)
-        unjudged += bounds is None
-        apart += bounds is not None and not bounds[0] <= 0 <= bounds[1]
-        logs += these
-        if len(these) == len(head):
-            by_order += [
-                log if sample.order else -log for sample, log in zip(head, these, strict=True)
-            ]
-    judged_of = comparisons - unjudged
-    if not judged_of:
+    signal: int | None = None
+    found: list[_WithItself] = []
+    try:
+        for number in range(comparisons):
+            race.rounds = pairs
+            for _ in race.run():
+                advance()
+                _see_off(race, plan)
+            base, head = race.samples["base"][-pairs:], race.samples["head"][-pairs:]
+            found.append(_with_itself(base, head, margin=margin, seed=seed, number=number))
+    except run.Interrupted as stop:
+        if not any(one.bounds for one in found):
+            raise
+        signal = stop.signal
+    judged = [one.bounds for one in found if one.bounds]
+    if not judged:
         raise Unusable(f"{name}: too few sound samples for an A/A run")
+    apart = sum(not low <= 0 <= high for low, high in judged)
+    false_alarms = sum(one.failed for one in found)
+    logs = [log for one in found for log in one.logs]
+    by_order = [log for one in found for log in one.by_order]
     deviation = statistics.deviation(logs)
     costs = [
         cost
@@ -723,17 +792,18 @@ def against_itself(
     ]
     drift = statistics.drift(costs)
     slot = statistics.interval(by_order, level=0.95, seed=seed)
-    too_often = statistics.binomial_tail(apart, judged_of, 0.05) < 0.01
+    too_often = statistics.binomial_tail(apart, len(judged), 0.05) < 0.01
     why = "a server does not differ from itself"
     if false_alarms:
-        why = f"{false_alarms} of {judged_of} gates failed a server against itself"
+        why = f"{false_alarms} of {len(judged)} gates failed a server against itself"
     elif too_often:
-        why = f"{apart} of {judged_of} intervals say that a server differs from itself"
+        why = f"{apart} of {len(judged)} intervals say that a server differs from itself"
     return AgainstItself(
         server=name,
         profile=plan.name,
-        comparisons=judged_of,
-        unjudged=unjudged,
+        comparisons=len(judged),
+        wanted=comparisons,
+        unjudged=len(found) - len(judged),
         redone=sum(race.redone.values()),
         pairs_each=pairs,
         false_alarms=false_alarms,
@@ -748,6 +818,7 @@ def against_itself(
         slot=slot,
         fit=not false_alarms and not too_often,
         why=why,
+        signal=signal,
     )
 
 
@@ -820,6 +891,8 @@ def run_against_itself(
             runtime.stop_all()
         events.done(task, "fit" if one.fit else f"unfit: {one.why}")
         found.append(one)
+        if one.signal is not None:
+            break
     return found
 
 
@@ -888,6 +961,8 @@ def _itself_lines(found: AgainstItself) -> list[str]:
         f"{found.pairs_each} pairs",
         f"  gates that failed: {found.false_alarms}; intervals that exclude 1: {found.apart}",
     ]
+    if found.signal is not None:
+        out.append(f"  interrupted: {found.wanted} were asked for")
     if found.unjudged:
         out.append(f"  {found.unjudged} more had too few sound samples to be judged")
     if found.redone:

@@ -91,8 +91,8 @@ def plans() -> list[LoadPlan]:
 
 def measure(
     names: Sequence[str], *, rounds: int, seconds: float, seed: int, say: Callable[[str], None]
-) -> list[Cell]:
-    """Every engine at every depth, ``rounds`` times.
+) -> Iterator[Cell]:
+    """Every engine at every depth, ``rounds`` times; yields a depth's when all were taken.
 
     :param seconds: of a window.
     :raises Unusable: null cannot be started here.
@@ -107,7 +107,6 @@ def measure(
     null = servers.server("null")
     runtime.prepare(null, "process", say=say)
     draw = random.Random(seed)
-    cells = []
     with tempfile.TemporaryDirectory(prefix="httpmark-tls-") as folder:
         os.chmod(folder, 0o755)
         pair = certificates.make(Path(folder), address=_ADDRESS)
@@ -126,10 +125,10 @@ def measure(
                         for _ in race.run():
                             pass
                 say(f"{plan.name}: {rounds} rounds of {len(races)} engines")
-                cells += [_cell(n, plan, races.get(n), absent.get(n), seed) for n in names]
+                for name in names:
+                    yield _cell(name, plan, races.get(name), absent.get(name), seed)
         finally:
             runtime.stop_all()
-    return cells
 
 
 def _null(port: int, tls: Tls) -> load.Contestant:

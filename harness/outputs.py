@@ -89,7 +89,7 @@ def compared(found: compare.Comparison, *, inconclusive: str) -> Gated:
             id=f"compare-{found.seed}",
             started=now,
             finished=now,
-            interrupted=False,
+            interrupted=found.signal is not None,
             quick=False,
             seed=found.seed,
             suites=(),

@@ -66,12 +66,19 @@ LOG = "log.txt"
 _ADDRESS = "127.0.0.1"
 
 
+SIGNALLED = 128  # and the signal's number is the exit code of who was interrupted
+
+
 class Interrupted(BaseException):
     """SIGINT or SIGTERM; ``code`` is the exit code, 130 or 143."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
+
+    @property
+    def signal(self) -> int:
+        return self.code - SIGNALLED
 
 
 class Events(Protocol):

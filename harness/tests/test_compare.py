@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import random
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from httpmark.harness.model import (
 from httpmark.harness.statistics import Gate
 
 from .test_load import Scripted, Up, fold_of
+from .test_manners import command as command_of
 from .test_manners import run as command
 
 PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
@@ -794,6 +796,73 @@ def test_a_side_that_dies_is_said(tmp_path: Path) -> None:
     assert code == 3
     assert "base died under pipelined" in errors
     assert "exit code 7" in errors
+
+
+class Stopped(Machine):
+    """Somebody presses Ctrl-C while this sample is taken."""
+
+    def __init__(self, costs: dict[str, Cost], *, at: int) -> None:
+        super().__init__(costs)
+        self.at = at
+
+    def cost(self) -> float:
+        if len(self.order) > self.at:
+            raise run.Interrupted(130)
+        return super().cost()
+
+
+def stopped(at: int) -> load.Race:
+    machine = Stopped({"base": noisy(100, 0.02, 1), "head": noisy(100, 0.02, 2)}, at=at)
+    return load.Race(
+        PLAN, machine, contestants(machine, "base", "head"), rounds=3, duration_s=1.0, seed=3
+    )
+
+
+def test_an_interrupted_a_a_run_is_of_its_whole_comparisons() -> None:
+    def asked(at: int) -> compare.AgainstItself:
+        return compare.against_itself(
+            "a", PLAN, stopped(at), lambda: None, comparisons=9, pairs=3, margin=0.03, seed=3
+        )
+
+    found = asked(4 * 6 + 5)
+    assert (found.comparisons, found.wanted, found.signal) == (4, 9, 2)
+    assert "4 comparisons of 3 pairs" in text_of([found])
+    assert "interrupted: 9 were asked for" in text_of([found])
+    assert compare.exit_code([found], inconclusive="pass") == 130
+    with pytest.raises(run.Interrupted):
+        asked(5)
+
+
+@pytest.mark.parametrize(("at", "pairs"), [(9, 4), (5, 2), (0, 0)])
+def test_an_interrupted_comparison_decides_nothing(at: int, pairs: int) -> None:
+    race = stopped(at)
+    race.rounds = 9
+    with pytest.raises(run.Interrupted):
+        list(race.run())
+    lines = compare.cut_short(race, margins=compare.MARGINS, seed=1)
+    assert {(line.verdict, line.why) for line in lines} == {
+        (Gate.INCONCLUSIVE, f"interrupted after {pairs} pairs")
+    }
+    cost = next(line for line in lines if line.metric == compare.COST)
+    assert (cost.judged is not None) == (pairs >= 3)
+
+
+def test_ctrl_c_prints_what_the_pairs_until_then_say(tmp_path: Path) -> None:
+    process = command_of(
+        "compare", "null", "null", "--pairs", "3", "--margin", "0.01", "--quick", "--runtime",
+        "process", "--junit", "j.xml", cwd=tmp_path,
+    )  # fmt: skip
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "3 pairs" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "httpmark: interrupted; what was known by then is kept"
+    assert "interrupted after 3 pairs" in " ".join(out.split())
+    assert "verdict: inconclusive" in out
+    assert "interrupted after 3 pairs" in (tmp_path / "j.xml").read_text("utf-8")
 
 
 def test_an_a_a_run_of_wrong_answers_is_none() -> None:

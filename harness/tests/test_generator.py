@@ -61,7 +61,7 @@ def test_an_engine_that_is_not_here_has_a_reason_and_no_figure(
         raise Unusable(f"{name} is not to be found: apt-get install {name}")
 
     monkeypatch.setattr(engines, "engine", absent)
-    cells = generator.measure(["wrk"], rounds=1, seconds=0.1, seed=1, say=lambda line: None)
+    cells = [*generator.measure(["wrk"], rounds=1, seconds=0.1, seed=1, say=lambda line: None)]
     assert [(one.client_ns, one.rounds) for one in cells] == [(None, 0)] * 2
     assert all("apt-get install wrk" in (one.reason or "") for one in cells)
     assert "-  -" in "\n".join(generator.lines(cells))
@@ -84,7 +84,7 @@ def test_errors_leave_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
             )  # fmt: skip
 
     monkeypatch.setattr(engines, "engine", lambda name: Wrong())
-    cells = generator.measure(["native"], rounds=1, seconds=0.1, seed=1, say=lambda line: None)
+    cells = [*generator.measure(["native"], rounds=1, seconds=0.1, seed=1, say=lambda line: None)]
     assert [(one.client_ns, one.errors) for one in cells] == [(None, {"body": 3})] * 2
     assert cells[0].reason == "no sound sample"
     assert "native: errors: 3 body" in "\n".join(generator.lines(cells))

@@ -33,13 +33,20 @@ _DRAIN_S = 10.0
 _DESCRIPTORS_KEPT = 64
 # How often a generator's threads are looked at: seldom, as looking costs CPU time (load.md 4.2).
 _LOOK_S = 0.25
+# The kernel books what an ended process used in ticks, the scheduler what a living one does.
+_BOOKS_SLACK_NS = 40_000_000
+# Above it what living processes waited, and how often they were switched, says nothing of all.
+_ENDED_SHARE_MAX = 0.1
 _SEEDS = 1_000_000_000
 _WRK2_CALIBRATION_S = 10
 _RATE_SHORTFALL_MAX = 0.01
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Whom to load, and which processes to account for (none when they are not known)."""
+    """Whom to load, and the process trees to account for (none when they are not known).
+
+    ``pids`` are their roots.
+    """
 
     address: str
     port: int
@@ -232,21 +239,53 @@ class Accounts(msgspec.Struct, frozen=True):
 _NO_ACCOUNTS = Accounts()
 
 
-def _open_books(pids: Sequence[int]) -> Callable[[], Accounts]:
-    """Begin to account for a target, for engines that do not look at it; the call ends it."""
-    cpu, delay = resources.cpu_ns(pids), resources.run_delay_ns(pids)
-    switches = resources.context_switches(pids)
+def _open_books(roots: Sequence[int]) -> Callable[[], Accounts]:
+    """Begin to account for a target, for engines that do not look at it; the call ends it.
+
+    What an ended process used is in the books of whoever waited for it. How long it waited for a
+    CPU, and how often it was switched, the kernel has forgotten.
+    """
+    before = {pid: _Books.of(pid) for pid in resources.tree(roots)}
     started = time.monotonic()
 
     def close() -> Accounts:
         wall_ns = (time.monotonic() - started) * 1e9
-        cpu_after, switches_after = resources.cpu_ns(pids), resources.context_switches(pids)
-        if cpu is None or cpu_after is None or switches is None or switches_after is None:
+        after = {pid: _Books.of(pid) for pid in resources.tree(roots)}
+        if not before or not after:
             return Accounts()
-        waited = resources.run_delay_ns(pids) - delay
-        return Accounts(cpu_after - cpu, waited / wall_ns, switches_after - switches)
+        ended = [books for pid, books in before.items() if pid not in after]
+        zero = _Books()
+        used = sum(b.cpu_ns - before.get(pid, zero).cpu_ns for pid, b in after.items())
+        waited_for = sum(b.waited_ns - before.get(pid, zero).waited_ns for pid, b in after.items())
+        gone = sum(books.cpu_ns + books.waited_ns for books in ended)
+        if gone > waited_for + _BOOKS_SLACK_NS:
+            return Accounts()  # nobody waited for it: its part is lost
+        cpu = used + max(0, waited_for - gone)
+        if max(gone, waited_for) > _ENDED_SHARE_MAX * cpu:
+            return Accounts(cpu)
+        delay = sum(b.delay_ns - before.get(pid, zero).delay_ns for pid, b in after.items())
+        switches = sum(b.switches - before.get(pid, zero).switches for pid, b in after.items())
+        return Accounts(cpu, delay / wall_ns, switches)
 
     return close
+
+
+class _Books(msgspec.Struct, frozen=True):
+    """What a process has used so far."""
+
+    cpu_ns: int = 0
+    waited_ns: int = 0  # of its ended children
+    delay_ns: int = 0
+    switches: int = 0
+
+    @classmethod
+    def of(cls, pid: int) -> _Books:
+        return cls(
+            resources.cpu_ns([pid]) or 0,
+            resources.waited_ns(pid),
+            resources.run_delay_ns([pid]),
+            resources.context_switches([pid]) or 0,
+        )
 
 
 def octets(request: LoadRequest, *, host: str) -> bytes:

@@ -143,7 +143,7 @@ class _Clocks:
         """What strangers did not take of the server's processors: idle time, and its own."""
         if not self._cpus:
             return None
-        idle, own = resources.idle_ns(self._cpus), resources.cpu_ns(self._server.pids())
+        idle, own = resources.idle_ns(self._cpus), resources.spent_ns(self._server.trees())
         return None if idle is None or own is None else idle + own
 
     def _strangers_ratio(self) -> float | None:
@@ -175,6 +175,8 @@ class Started(Protocol):
     def cgroup(self) -> str | None: ...
 
     def pids(self) -> list[int]: ...
+
+    def trees(self) -> list[int]: ...
 
     def alive(self) -> bool: ...
 
@@ -313,10 +315,10 @@ class Race:
                 self.redone[contestant.name] += 1
             try:
                 with contestant.start(plan, place) as server:
-                    pids = tuple(server.pids())
+                    trees = tuple(server.trees())
                     clocks = _Clocks(server, None if contestant.standing else place.server)
                     target = Target(
-                        server.address, server.port, pids, contestant.tls_port, contestant.path
+                        server.address, server.port, trees, contestant.tls_port, contestant.path
                     )
                     try:
                         measured = engine.measure(

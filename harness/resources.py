@@ -79,6 +79,24 @@ def cpu_ns(pids: Iterable[int]) -> int | None:
     return total if counted else None
 
 
+def waited_ns(pid: int) -> int:
+    """The CPU time of children of a process that ended and that it waited for, in ns (times(2))."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[13]) + int(fields[14])) * _TICK_NS
+    return 0
+
+
+def spent_ns(roots: Iterable[int]) -> int | None:
+    """CPU time of process trees in ns, with what their ended children used; None where none lives.
+
+    Of a child that nobody waited for it is lost.
+    """
+    pids = tree(roots)
+    used = cpu_ns(pids)
+    return None if used is None else used + sum(waited_ns(pid) for pid in pids)
+
+
 def run_delay_ns(pids: Iterable[int]) -> int:
     """Time that runnable threads of processes waited for a CPU, in ns."""
     total = 0

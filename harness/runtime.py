@@ -94,6 +94,9 @@ class Running(Protocol):
     def pids(self) -> list[int]:
         """The server's whole process tree that lives now, as pids of this machine."""
 
+    def trees(self) -> list[int]:
+        """Processes below which all is that the server ever starts, whatever it lets go of."""
+
     def alive(self) -> bool:
         """Whether its first process still runs."""
 
@@ -754,6 +757,10 @@ class _Process:
     def pids(self) -> list[int]:
         return _descendants(self._supervisor.pid) if self._supervisor is not None else []
 
+    def trees(self) -> list[int]:
+        # What loses its parent becomes a child of the supervisor, and it waits for it.
+        return [self._supervisor.pid] if self._supervisor is not None else []
+
     def _ending(self) -> str | None:
         """What the supervisor told of the server's end."""
         if self._status is not None:
@@ -1252,6 +1259,10 @@ class _Container:
         if not self._pid or not self.alive():
             return []
         return sorted([self._pid, *_descendants(self._pid)])
+
+    def trees(self) -> list[int]:
+        # The first process of a container inherits what loses its parent (pid_namespaces(7)).
+        return [self._pid] if self._pid and self.alive() else []
 
     def alive(self) -> bool:
         return bool(self._state().get("Running"))

@@ -40,7 +40,11 @@ class Standing:
 
     def pids(self) -> list[int]:
         """Its processes, where it runs on this machine and we may see them."""
-        return resources.tree(resources.listeners(self.port)) if self._is_local else []
+        return resources.tree(self.trees())
+
+    def trees(self) -> list[int]:
+        """Who listens; what they start and let go of is not seen."""
+        return resources.listeners(self.port) if self._is_local else []
 
     def alive(self) -> bool:
         return wire.port_taken(self.address, self.port)

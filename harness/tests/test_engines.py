@@ -47,6 +47,68 @@ def parsed(out: str, plan: LoadPlan = PLAN) -> engines.Measured:
     )
 
 
+PARENT = """
+import os, signal, sys, time
+def child():
+    told, tells = os.pipe()
+    if os.fork() == 0:
+        while time.process_time() < 0.1: pass
+        os.write(tells, b"!")
+        while time.process_time() < 0.3: pass
+        os._exit(0)
+    os.read(told, 1)
+def wait():
+    try:
+        os.wait()
+    except ChildProcessError:
+        pass  # waited until all were gone
+{before}
+print("up", flush=True)
+sys.stdin.readline()
+{then}
+print("done", flush=True)
+sys.stdin.readline()
+"""
+
+
+def booked(before: str, then: str) -> engines.Accounts:
+    """The accounts of a parent that does so before they are opened, and so meanwhile."""
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", PARENT.format(before=before, then=then)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as parent:  # fmt: skip
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        close = engines._open_books([parent.pid])
+        parent.stdin.write("\n")
+        parent.stdin.flush()
+        parent.stdout.readline()
+        found = close()
+        parent.stdin.close()
+    return found
+
+
+def test_children_that_begin_and_end_meanwhile_are_in_the_books_of_a_foreign_engine() -> None:
+    one = booked("", "child(); wait()")
+    assert one.cpu_ns is not None
+    assert 0.28e9 < one.cpu_ns < 0.5e9
+    assert one.run_delay_ratio is None
+    assert one.switches is None
+    ended = booked("child()", "wait()")
+    assert ended.cpu_ns is not None
+    assert 0 <= ended.cpu_ns < 0.5e9
+    calm = booked("", "")
+    assert calm.cpu_ns is not None
+    assert calm.cpu_ns < 0.1e9
+    assert calm.switches is not None
+
+
+def test_what_nobody_waited_for_leaves_a_foreign_engine_without_a_cost() -> None:
+    before = "signal.signal(signal.SIGCHLD, signal.SIG_IGN); child()"
+    assert booked(before, "wait()").cpu_ns is None
+
+
 def test_wrks_text_is_read() -> None:
     measured = parsed(WRK)
     assert (measured.requests, measured.seconds) == (200_000, 2.0)

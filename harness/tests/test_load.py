@@ -36,6 +36,9 @@ class Up:
     def pids(self) -> list[int]:
         return [os.getpid()]
 
+    def trees(self) -> list[int]:
+        return [os.getppid()]
+
     def alive(self) -> bool:
         return True
 
@@ -54,6 +57,7 @@ class Scripted:
         self.up: str = ""
         self.order: list[str] = []
         self.rates: list[float | None] = []
+        self.accounted: set[tuple[int, ...]] = set()
 
     def version(self) -> str:
         return "1"
@@ -71,6 +75,7 @@ class Scripted:
     ) -> engines.Measured:  # fmt: skip
         self.order.append(self.up)
         self.rates.append(plan.rate)
+        self.accounted.add(target.pids)
         cost = self.cost()
         requests = round(1e9 / cost)
         measured = engines.Measured(
@@ -106,6 +111,12 @@ def race(
 def run(made: load.Race) -> dict[str, LoadResult]:
     list(made.run())
     return made.results()
+
+
+def test_what_a_server_lets_go_of_is_accounted_for() -> None:
+    made, engine = race({"a": [100.0] * 3})
+    run(made)
+    assert engine.accounted == {(os.getppid(),)}
 
 
 def fold_of(

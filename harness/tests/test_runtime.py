@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from httpmark.harness import planted, runtime, servers, wire
+from httpmark.harness import planted, resources, runtime, servers, wire
 from httpmark.harness.model import ContainerRecipe, HarnessError, Need, Server, Unusable
 from httpmark.harness.model import ProcessRecipe as Recipe
 
@@ -201,6 +201,22 @@ def test_a_child_that_runs_away_is_still_part_of_the_tree(tmp_path: Path) -> Non
     assert len(pids) == 2
     one.stop()
     assert not any(map(lives, pids))
+
+
+def test_what_a_child_that_ran_away_used_is_in_the_books_when_it_has_ended(tmp_path: Path) -> None:
+    manner = """
+        if os.fork() == 0:
+            if os.fork() == 0:
+                while time.process_time() < 0.4: pass
+            os._exit(0)
+        os.wait()
+        """
+    one = start(tiny(tmp_path, manner))
+    assert until(lambda: len(one.pids()) == 1)
+    (pid,) = one.pids()
+    assert (resources.cpu_ns([pid]) or 0) < 0.3e9
+    assert (resources.spent_ns([pid]) or 0) < 0.3e9
+    assert until(lambda: (resources.spent_ns(one.trees()) or 0) > 0.4e9)
 
 
 def test_death_in_mid_run_is_seen(tmp_path: Path) -> None:

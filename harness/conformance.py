@@ -160,7 +160,8 @@ def accepts(target: Target, *, deadline_s: float = 2.0) -> bool:
     return _ACCEPTED.match(hello(target, deadline_s=deadline_s) or b"") is not None
 
 
-_ACCEPTED = re.compile(rb"HTTP/1\.[01] 2")
+# Interim answers may come before it (RFC 9110 15.2).
+_ACCEPTED = re.compile(rb"(?:HTTP/1\.[01] 1[0-9]{2} (?s:.*?)\r\n\r\n)*HTTP/1\.[01] 2")
 
 
 def fire(

@@ -31,7 +31,7 @@ def _ask(
         return None
     method = line.partition(" ")[0].encode("latin-1")
     try:
-        return reader.read(octets, method=method, ended=True)
+        return reader.read_final(octets, method=method, ended=True)
     except (reader.Malformed, reader.Incomplete):
         return None
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from httpmark.harness import talks
+from httpmark.harness import reader, talks
 from httpmark.harness.expectation import Alternative, Answer, Demand, Expectation
 from httpmark.harness.model import Case, End, Exchange, Outcome, Word
 from httpmark.harness.observation import Final, Mirror, Sight
@@ -231,22 +231,33 @@ class _Look:
             return self.no("the connection was not closed as announced")
         return min(self._answer(answers[i], finals, i) for i in range(len(finals)))
 
-    def prompt(self) -> bool:
+    def prompt(self) -> bool | None:
         """Before each write but the canary's, as many answers had begun as writes went before it.
 
-        Interim answers count: what has begun is not held back until more octets come.
+        A 100 counts: what has begun is not held back until more octets come. Another interim answer
+        makes the client go on, too, but asks for nothing: None where only that had come.
         """
         sight = self.sight
         writes = sight.received_at_writes[: -1 if sight.canary_sent else None]
-        starts = [
-            response.head[0]
-            for final in sight.answers
-            for response in (*final.interims, final.response)
-        ]
-        return all(
-            sum(start < received for start in starts) >= number
-            for number, received in enumerate(writes)
-        )
+
+        def is_prompt(counted: Callable[[reader.Response], bool]) -> bool:
+            starts = [
+                response.head[0]
+                for final in sight.answers
+                for response in (*final.interims, final.response)
+                if counted(response)
+            ]
+            return all(
+                sum(start < received for start in starts) >= number
+                for number, received in enumerate(writes)
+            )
+
+        if is_prompt(lambda response: not response.interim or response.status == 100):
+            return True
+        if is_prompt(lambda response: True):
+            self.unproven = "an interim answer that is no 100 came where one was waited for"
+            return None
+        return False
 
     def _own(self, word: str) -> Fit:
         found, why = talks.TALKS[word.partition(".")[2]](self.case, self.exchange, self.sight)
@@ -551,6 +562,11 @@ def _content(look: _Look, demand: Demand, final: Final) -> bool | None:
     return True if _canary(look.case, look.sight, 1) is Canary.ITSELF else None
 
 
+def _continued(final: Final) -> int:
+    """How many 100 came before it: other interim answers may come at any time (RFC 9110 15.2)."""
+    return sum(interim.status == 100 for interim in final.interims)
+
+
 def _has(look: _Look, demand: Demand, final: Final) -> bool:
     return _held(demand, final.response.values(demand.name.encode("latin-1")))
 
@@ -588,12 +604,12 @@ _DEMANDS: dict[str, Callable[[_Look, Demand, Final], bool | None]] = {
     "nobody": lambda look, demand, final: not final.response.content,
     "says close": lambda look, demand, final: final.response.announces_close,
     "keeps": lambda look, demand, final: not final.response.announces_close,
-    "with 100": lambda look, demand, final: bool(final.interims),
-    "with one 100": lambda look, demand, final: len(final.interims) == 1,
+    "with 100": lambda look, demand, final: _continued(final) > 0,
+    "with one 100": lambda look, demand, final: _continued(final) == 1,
     "prompt": lambda look, demand, final: look.prompt(),
     "before fin": lambda look, demand, final: (
         look.sight.received_at_fin is not None
         and final.response.head[1] <= look.sight.received_at_fin
     ),
-    "no 100": lambda look, demand, final: not final.interims,
+    "no 100": lambda look, demand, final: _continued(final) == 0,
 }

@@ -56,7 +56,7 @@ def learned(ask: Ask, facts: Facts) -> dict[str, str]:
         return {}
     request = f"GET /static/ok.html HTTP/1.1\r\n{facts.host_lines}Connection: close\r\n\r\n"
     try:
-        answer = reader.read(ask(request.encode("latin-1")) or b"", ended=True)
+        answer = reader.read_final(ask(request.encode("latin-1")) or b"", ended=True)
     except (reader.Malformed, reader.Incomplete):
         return {}
     if answer.status != 200 or answer.content != FILE_TEXT.encode("ascii"):

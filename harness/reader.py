@@ -94,6 +94,20 @@ def read(
     return _with_content(octets, response, method=method, ended=ended)
 
 
+def read_final(octets: bytes, *, method: bytes = b"GET", ended: bool) -> Response:
+    """The first final response: any number of interim ones may come before it (RFC 9110 15.2).
+
+    :raises Malformed: as :func:`read`.
+    :raises Incomplete: as :func:`read`.
+    """
+    at = 0
+    while True:
+        response = read(octets, at, method=method, ended=ended)
+        if not response.interim:
+            return response
+        at = response.end
+
+
 def _line(octets: bytes, at: int) -> tuple[bytes, int]:
     """The line that starts at ``at``, and where the next one starts."""
     end = octets.find(b"\r\n", at)

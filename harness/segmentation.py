@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from httpmark.harness import corpus, delivery, response_checks
+from httpmark.harness import corpus, delivery, judge, response_checks
 from httpmark.harness.catalogue import Catalogue, Planned
 from httpmark.harness.delivery import Drawn, Known
 from httpmark.harness.evidence import Evidence
@@ -217,7 +217,7 @@ class _Comparison:
             for count in delivery.BUFFERS
             if plain is not None
             for exchange in evidence.exchanges(server, case=plain.id, delivery=_room(count))
-            if exchange.received.startswith((b"HTTP/1.1 2", b"HTTP/1.0 2"))
+            if judge.taken(exchange)
         )
 
     def alone(self, case: Case) -> tuple[Drawn, ...]:

@@ -13,6 +13,8 @@ import ssl
 import time
 from collections.abc import Callable
 
+from httpmark.harness import reader
+
 _PORTS_TRIED = 500
 _RECEIVE_OCTETS = 65536
 _ANSWER_OCTETS_MAX = 1 << 20
@@ -68,7 +70,7 @@ def ask(
 ) -> bytes | None:
     """Send ``octets`` on a fresh connection; what came back until the deadline or the close.
 
-    Returns as soon as the answer holds a whole header section whose Content-Length is satisfied.
+    Returns as soon as there is a final answer whose length or chunks are whole.
     ``None`` when the connection was refused, or no TLS session was agreed on; ``b""`` when nothing
     came.
 
@@ -77,6 +79,7 @@ def ask(
     """
     end = time.monotonic() + deadline_s
     received = bytearray()
+    method = octets.partition(b" ")[0]
     family = socket.AF_UNIX if unix else _family(address)
     with contextlib.ExitStack() as stack:
         talk = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
@@ -89,7 +92,7 @@ def ask(
             if tls:
                 talk = stack.enter_context(_session(talk, address, ca_file))
             talk.sendall(octets)
-            while len(received) < _ANSWER_OCTETS_MAX and not _complete(received):
+            while len(received) < _ANSWER_OCTETS_MAX and not _complete(received, method):
                 left = end - time.monotonic()
                 if left <= 0:
                     break
@@ -211,13 +214,13 @@ def _session(talk: socket.socket, address: str, ca_file: str | None) -> ssl.SSLS
     return context.wrap_socket(talk, server_hostname=address)
 
 
-def _complete(received: bytearray) -> bool:
-    """Whether a header section and the content it announces by Content-Length are there."""
-    head_end = received.find(b"\r\n\r\n")
-    if head_end < 0:
-        return False
-    for line in received[:head_end].split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        if name.lower() == b"content-length" and value.strip().isdigit():
-            return len(received) >= head_end + 4 + int(value.strip())
+def _complete(received: bytearray, method: bytes) -> bool:
+    """Whether a final answer is there with its whole content, as far as its framing says."""
+    octets, at = bytes(received), 0
+    while reading := reader.read_on(octets, at, method=method, ended=False):
+        if reading.cut or reading.lost:
+            return False
+        if not reading.response.interim:
+            return True
+        at = reading.response.end
     return False

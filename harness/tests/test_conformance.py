@@ -629,6 +629,7 @@ def test_upgrades_are_judged_where_a_server_has_websockets(
     ("handler", "alive"),
     [
         (peers.answering(peers.OK), True),
+        (peers.answering(b"HTTP/1.1 103 Early Hints\r\n\r\n" + peers.OK), True),
         (peers.answering(peers.BAD), False),
         (peers.closing(b""), False),
         (peers.mute, False),

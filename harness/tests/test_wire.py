@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import time
 
+import pytest
+
 from httpmark.harness import wire
 
 from . import peers
@@ -27,6 +29,28 @@ def test_an_answer_ends_with_its_content() -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
         started = time.monotonic()
         assert wire.ask("127.0.0.1", peer.port, b"GET\r\n\r\n", deadline_s=5) == peers.OK
+        assert time.monotonic() - started < 4
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("octets", "answer"),
+    [
+        (b"GET\r\n\r\n", CHUNKED),
+        (b"GET\r\n\r\n", HINTS + peers.OK),
+        (b"GET\r\n\r\n", b"HTTP/1.1 204 No Content\r\n\r\n"),
+        (b"HEAD / HTTP/1.1\r\n\r\n", peers.OK.removesuffix(b"Hello World!")),
+    ],
+)
+def test_an_answer_ends_by_its_framing_and_not_with_the_deadline(
+    octets: bytes, answer: bytes
+) -> None:
+    with peers.peer(peers.answering(answer)) as peer:
+        started = time.monotonic()
+        assert wire.ask("127.0.0.1", peer.port, octets, deadline_s=5) == answer
         assert time.monotonic() - started < 4
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from httpmark.harness import reader
+from httpmark.harness import reader, request_reader
 from httpmark.harness.model import Case, End, Exchange, Op, Outcome
 
 _EVENT = struct.Struct("<BII")
@@ -203,12 +203,23 @@ def _finals(
             interims.append(response)
             seen += 1
             continue
+        if ended and not finals and method == b"HEAD" and _refused_with_content(exchange, response):
+            at = len(octets)
         finals.append(Final(response, tuple(interims), start))
         interims = []
         start = at
         if response.status == 101 or (method == b"CONNECT" and 200 <= response.status < 300):
             break
     return finals, None, None, None, None, seen
+
+
+def _refused_with_content(exchange: Exchange, response: reader.Response) -> bool:
+    """Whether a malformed HEAD is refused as if it were no HEAD: the head of the answer is what is
+    judged, and what follows it by the checks on every answer (RESP-16)."""
+    after = exchange.received[response.end : response.end + 7]
+    if response.status < 400 or not after or b"HTTP/1.".startswith(after):
+        return False
+    return not request_reader.read(exchange.sent).requests[0].valid
 
 
 def _status(octets: bytes, at: int) -> int | None:

@@ -122,7 +122,12 @@ def requirements(
         counted = [t.words[lv] for t in members for lv in own if lv in t.words]
         word = worst(word for words in counted for word in words)
         failed = sum(words.get(Word.FAIL, 0) for words in counted)
-        closed = sum(t.closed_unanswered for t in members)
+        # Of an entry that fails at other levels, too, it is not known which failures are closes.
+        closed = sum(
+            t.closed_unanswered
+            for t in members
+            if all(lv in own for lv, words in t.words.items() if Word.FAIL in words)
+        )
         result[id] = (level, word, word is Word.FAIL and 0 < failed <= closed)
     return result
 

@@ -383,6 +383,58 @@ def test_a_hang_is_never_a_pass_but_where_waiting_is_asked() -> None:
         assert MUTE.word(word) is Word.FAIL
 
 
+@pytest.mark.parametrize(
+    ("before", "word"),
+    [
+        (b"HTTP/1.1 100 C\r\n\r\n", Word.PASS),
+        (b"", Word.FAIL),
+        (b"HTTP/1.1 103 H\r\n\r\n", Word.NOT_APPLICABLE),  # the content went out for that
+    ],
+)
+def test_only_a_100_shows_that_content_was_not_waited_for(before: bytes, word: Word) -> None:
+    head = r"POST {p} HTTP/1.1\r\nHost: {h}\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+    rule = corpus.Rule(sends=(head, "hello"), canary="none")
+    case = next(corpus.cases("c", rule, BODY))
+    first, final = case.steps[0].data, answer(200, b"hello")
+    timeline = [(1, len(first)), (2, len(before)), (1, 5), (2, len(final))]
+    exchange = Exchange(
+        "c", "c", case.sent, before + final, Outcome.ANSWERED, End.OPEN, 20, 300_000,
+        len(case.sent), timeline=b"".join(
+            struct.pack("<BII", kind, 10 * at, octets)
+            for at, (kind, octets) in enumerate(timeline) if octets
+        ),
+    )  # fmt: skip
+    expected = expectation.expectation(["ONE; prompt; loose"], values={})
+    sight = observation.sight(case, exchange)
+    assert matching.judge(case, exchange, sight, expected).word is word
+
+
+def test_other_interim_answers_are_no_100() -> None:
+    hints, go_on = b"HTTP/1.1 103 H\r\n\r\n", b"HTTP/1.1 100 C\r\n\r\n"
+    for before in (hints + go_on, go_on + hints):
+        made = Talk(before + shown(), canary=OWN)
+        assert made.word("ONE; with one 100") is Word.PASS
+        assert made.word("ONE; no 100") is Word.FAIL
+    assert Talk(hints + shown(), canary=OWN).word("ONE; no 100") is Word.PASS
+    assert Talk(hints + shown(), canary=OWN).word("ONE; with 100") is Word.FAIL
+
+
+@pytest.mark.parametrize(
+    ("send", "end", "word"),
+    [
+        (r"HEAD * HTTP/1.1\r\nHost: {h}\r\n\r\n", FIN, Word.PASS),
+        (r"HEAD * HTTP/1.1\r\nHost: {h}\r\n\r\n", End.OPEN, Word.FAIL),
+        (r"HEAD {p} HTTP/1.1\r\nHost: {h}\r\n\r\n", FIN, Word.FAIL),
+    ],
+)
+def test_a_malformed_head_that_is_refused_with_content_is_judged_by_the_head(
+    send: str, end: End, word: Word
+) -> None:
+    refused = Talk(answer(400, b"bad", close=True), end=end, send=send)
+    assert refused.word("REJ") is word
+    assert Talk(answer(200, b"bad", close=True), end=end, send=send).word("REJ") is Word.FAIL
+
+
 def test_octets_that_are_no_response_fit_nothing() -> None:
     for octets in (b"\x00\x01", b"HTTP/2 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\n\n"):
         for word in sorted(expectation.WORDS):

@@ -10,6 +10,7 @@ from httpmark.harness.model import (
     Exchange,
     Level,
     Outcome,
+    Requirement,
     SeedFamily,
     SuiteResult,
     Verdict,
@@ -118,3 +119,22 @@ def test_a_difference_names_the_requests() -> None:
     assert difference is not None
     assert (difference.cases, difference.more) == (("b",), 1)
     assert (difference.published_detected, difference.detected) == (3, 3)
+
+
+@pytest.mark.parametrize(("unanswered", "only_closed"), [(True, True), (False, False)])
+def test_a_close_at_a_level_that_is_not_counted_excuses_no_failure(
+    unanswered: bool, only_closed: bool
+) -> None:
+    must, should = (
+        next(f for f in catalogue.load().families.values() if f.level is level and not f.generated)
+        for level in (Level.MUST, Level.SHOULD)
+    )
+    row = Requirement(id="row", clause="", level=Level.MUST, title="", cases=(must.ref, should.ref))
+    tallies = {
+        family.id: score.tally(
+            [Verdict(family.id, Word.FAIL, "", "", None, family.level, closed_unanswered=closed)]
+        )
+        for family, closed in ((must, unanswered), (should, True))
+    }
+    found = score.requirements([row], [must, should], tallies, {})
+    assert found["row"] == (Level.MUST, Word.FAIL, only_closed)

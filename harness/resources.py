@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import ipaddress
 import os
 import re
 import resource
+import struct
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -30,6 +32,8 @@ _CGROUP_PARTS = frozenset(
     ("anon", "file", "kernel", "slab", "sock", "pagetables", "kernel_stack", "rss", "cache")
 )
 _STRANGERS_MAX = 0.10
+# Programs that pass connections on to a container, by their names in /proc/PID/comm.
+_FORWARDERS = frozenset(("docker-proxy", "rootlessport", "rootlesskit", "slirp4netns", "pasta"))
 _DESCRIPTORS_KEPT = 256
 _SEGMENTS_MIN = 10_000
 _TICKS_MIN = 10
@@ -322,16 +326,50 @@ def descriptors(pids: Iterable[int]) -> int | None:
     return held if seen else None
 
 
-def listeners(port: int) -> list[int]:
-    """The processes of this machine that listen on a TCP port, as far as we may see them."""
-    inodes = set()
+def listeners(port: int, address: str | None = None) -> list[int]:
+    """The processes of this machine that listen on a TCP port, as far as we may see them.
+
+    :param address: only those that a connection to it reaches: who listens on that very address,
+        else who listens on all.
+
+    None where one is a forwarder: the server behind it lives elsewhere, in a container most often.
+    """
+    inodes: dict[str, set[str]] = {}
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
             for row in (_PROC / "net" / name).read_text().splitlines()[1:]:
                 words = row.split()
-                if words[3] == "0A" and words[1].endswith(f":{port:04X}"):
-                    inodes.add(f"socket:[{words[9]}]")
-    return _holders(inodes)
+                local, _, number = words[1].partition(":")
+                if words[3] == "0A" and int(number, 16) == port:
+                    inodes.setdefault(local, set()).add(f"socket:[{words[9]}]")
+    if address is None:
+        wanted = {inode for some in inodes.values() for inode in some}
+    else:
+        wanted = next((inodes[local] for local in _locals(address) if local in inodes), set())
+    found = _holders(wanted)
+    return [] if any(_name(pid) in _FORWARDERS for pid in found) else found
+
+
+def _locals(address: str) -> list[str]:
+    """As what a listener that an address reaches stands in /proc/net/tcp and tcp6, nearest first.
+
+    Words of four octets, each in this machine's order.
+    """
+
+    def written(packed: bytes) -> str:
+        return "".join(f"{word:08X}" for (word,) in struct.iter_unpack("=I", packed))
+
+    where = ipaddress.ip_address(address)
+    if isinstance(where, ipaddress.IPv6Address):
+        return [written(where.packed), written(bytes(16))]
+    mapped = bytes(10) + b"\xff\xff" + where.packed
+    return [written(where.packed), written(mapped), written(bytes(4)), written(bytes(16))]
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return (_PROC / str(pid) / "comm").read_text().strip()
+    return ""
 
 
 _ACCEPTS = 0x10000  # __SO_ACCEPTCON in the flags of /proc/net/unix

@@ -44,7 +44,7 @@ class Standing:
 
     def trees(self) -> list[int]:
         """Who listens; what they start and let go of is not seen."""
-        return resources.listeners(self.port) if self._is_local else []
+        return resources.listeners(self.port, self.address) if self._is_local else []
 
     def alive(self) -> bool:
         return wire.port_taken(self.address, self.port)

@@ -37,9 +37,7 @@ REDOS_MAX = 2
 # So many samples one behind the other that starved to the end: taking again does not help here.
 FUTILE_MAX = 3
 # Errors that a lack of CPU explains; any other is the server's, however long anybody waited.
-_OF_TIME = frozenset(("connect", "timeout", "date"))
-# Of a sample's answers, how many may have an old Date because they, or who reads them, had to wait.
-_LATE_MAX = 0.01
+_OF_TIME = frozenset(("connect", "timeout"))
 # Above it an open loop's latencies hold too much of the generator's own (reference-server.md 4).
 LAG_P99_US_MAX = 100.0
 
@@ -359,10 +357,9 @@ class Race:
         position: int,
     ) -> LoadSample:
         rate = measured.requests / measured.seconds if measured.seconds else 0.0
-        is_late = _is_late(measured) and _starved(measured, machine)
         bottleneck, why = statistics.bottleneck(
             statistics.Signs(
-                errors=0 if is_late else sum(measured.errors.values()),
+                errors=sum(measured.errors.values()),
                 connections_wanted=self.plan.connections,
                 connections_established=measured.established,
                 requests_per_second=rate,
@@ -385,8 +382,6 @@ class Race:
                 else measured.unanswered / max(1, measured.requests + measured.unanswered),
             )
         )
-        if is_late:
-            why += f"; {measured.errors['date']} answers were old when they were read"
         return LoadSample(
             round=block,
             order=position,
@@ -491,13 +486,6 @@ def _starved(measured: Measured, machine: _Machine) -> bool:
     )
 
 
-def _is_late(measured: Measured) -> bool:
-    """Whether all that is wrong is the Date of a few answers: nginx dates a batch when it begins
-    it, and where it has to wait for its CPU that is seconds ago at the end."""
-    late = measured.errors.get("date", 0)
-    return sum(measured.errors.values()) == late and 0 < late <= _LATE_MAX * measured.requests
-
-
 def _median_of(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
@@ -529,8 +517,6 @@ def fold(
     bottleneck, why = _common(samples)
     errors: dict[str, int] = {}
     for sample in samples:
-        if sample.bottleneck is Bottleneck.STARVED:
-            continue  # not the server's, and counted as starved
         for name, count in sample.errors.items():
             errors[name] = errors.get(name, 0) + count
     null_cost = {s.round: s.cpu_ns_per_request.server for s in null_samples if s.is_sound}

@@ -243,6 +243,8 @@ bool learn(const LoadPlan& plan, std::vector<ResponseVerifier>* verifiers, LoadR
       report->tls_version = tls.version();
       report->tls_cipher = tls.cipher();
     }
+    timespec asked = {};
+    clock_gettime(CLOCK_REALTIME, &asked);
     std::size_t sent = 0;
     while (sent < request.octets.size()) {
       const ssize_t part =
@@ -272,7 +274,7 @@ bool learn(const LoadPlan& plan, std::vector<ResponseVerifier>* verifiers, LoadR
       if (octets.size() < result.need) continue;
       timespec wall = {};
       clock_gettime(CLOCK_REALTIME, &wall);  // now: a first answer may take its time
-      verifier.set_wall_clock(wall.tv_sec);
+      verifier.set_wall_clock(wall.tv_sec, asked.tv_sec);
       result = verifier.check(octets);
       while (result.kind == CheckKind::kInterim) {
         octets.erase(0, result.size);

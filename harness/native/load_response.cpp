@@ -5,6 +5,8 @@
 namespace httpmark {
 namespace {
 
+constexpr const char* kBadDate = "Date malformed, ahead of the clock, or older than the request";
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 
@@ -213,17 +215,9 @@ void parse_response(std::string_view input, bool head_request, ParsedResponse* o
   out->state = ParseState::kComplete;
 }
 
-bool ResponseVerifier::is_date_good(std::string_view date) const {
+std::optional<std::int64_t> ResponseVerifier::good_date(std::string_view date) const {
   const auto seconds = parse_imf_fixdate(date);
-  if (!seconds) return false;
-  const std::int64_t skew = *seconds - wall_seconds_;
-  return skew <= kDateSkewSecondsMax && -skew <= kDateSkewSecondsMax;
-}
-
-void ResponseVerifier::review_date() {
-  if (learned_.empty()) return;
-  is_current_ =
-      date_at_ == 0 || is_date_good(std::string_view(learned_).substr(date_at_, kImfFixdateSize));
+  return seconds && is_near(*seconds) ? seconds : std::nullopt;
 }
 
 bool ResponseVerifier::equals_but_date(std::string_view input, std::size_t size) const {
@@ -248,19 +242,20 @@ CheckResult ResponseVerifier::check(std::string_view input) {
       result.announced_close = announced_close_;
       if (date_at_ != 0) {
         const std::string_view date = input.substr(date_at_, kImfFixdateSize);
-        if (!is_date_good(date)) {
+        const auto seconds = good_date(date);
+        if (!seconds) {
           result.kind = CheckKind::kDate;
-          result.why = "Date malformed or far from the clock";
+          result.why = kBadDate;
           result.why_at = date_at_;
           return result;
         }
+        date_ = *seconds;
         if (learned_.compare(date_at_, kImfFixdateSize, date) != 0) {
           learned_.replace(date_at_, kImfFixdateSize, date);
           run_ = learned_;
           ++date_changes_;
         }
       }
-      is_current_ = true;
       result.kind = CheckKind::kVerified;
       return result;
     }
@@ -305,11 +300,15 @@ CheckResult ResponseVerifier::check(std::string_view input) {
         parsed.head_size + static_cast<std::size_t>(differs.first - parsed.body.begin());
     return result;
   }
-  if (parsed.date_at != 0 && !is_date_good(parsed.date)) {
-    result.kind = CheckKind::kDate;
-    result.why = "Date malformed or far from the clock";
-    result.why_at = parsed.date_at;
-    return result;
+  if (parsed.date_at != 0) {
+    const auto seconds = good_date(parsed.date);
+    if (!seconds) {
+      result.kind = CheckKind::kDate;
+      result.why = kBadDate;
+      result.why_at = parsed.date_at;
+      return result;
+    }
+    date_ = *seconds;
   }
   result.kind = is_learned() ? CheckKind::kVariant : CheckKind::kVerified;
   if (!is_learned()) body_ = parsed.body;
@@ -321,7 +320,6 @@ CheckResult ResponseVerifier::check(std::string_view input) {
   run_ = learned_;
   date_at_ = parsed.date_at;
   announced_close_ = parsed.announced_close;
-  is_current_ = true;
   return result;
 }
 

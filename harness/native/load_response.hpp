@@ -19,8 +19,10 @@ inline constexpr std::size_t kLoadHeadBytesMax = 64 * 1024;
 inline constexpr std::uint64_t kLoadBodyBytesMax = std::uint64_t{1} << 30;
 // So many octets are compared at once: well within the nearest cache.
 inline constexpr std::size_t kRunBytesMax = 4 * 1024;
-// How far a Date may be from the clock, and how long it may stay the same. A server renews its Date
-// once a second, and a response may wait in buffers.
+// How far a Date may be ahead of the clock or behind its request, and how long it may stay the
+// same. A server renews its Date once a second. How long a response was under way is not in it: a
+// server that dates a long batch when it begins it, and answers that wait to be read, are late and
+// not old.
 inline constexpr std::int64_t kDateSkewSecondsMax = 2;
 
 enum class ParseState : std::uint8_t {
@@ -76,16 +78,16 @@ class ResponseVerifier {
   ResponseVerifier(int expected_status, bool head_request)
       : expected_status_(expected_status), head_request_(head_request) {}
 
-  // To be called when the second may have changed; cheap when it has not.
-  void set_wall_clock(std::int64_t seconds) {
-    if (seconds == wall_seconds_) return;
-    wall_seconds_ = seconds;
-    review_date();
+  // Seconds since 1970: the clock's, and of when the request was sent that is answered next. To be
+  // called when one of them may have changed; cheap.
+  void set_wall_clock(std::int64_t now, std::int64_t sent) {
+    date_min_ = sent - kDateSkewSecondsMax;
+    date_max_ = now + kDateSkewSecondsMax;
   }
 
   // How many whole responses, equal to the learned one, `input` begins with; at most `limit`.
   std::size_t count_equal(std::string_view input, std::size_t limit) {
-    if (!is_current_) return 0;
+    if (!is_learned() || (date_at_ != 0 && !is_near(date_))) return 0;
     const std::size_t size = learned_.size();
     const std::size_t whole = std::min(limit, input.size() / size);
     std::size_t count = 0;
@@ -118,17 +120,19 @@ class ResponseVerifier {
   bool announced_close() const { return announced_close_; }
 
  private:
-  bool is_date_good(std::string_view date) const;
+  bool is_near(std::int64_t date) const { return date_min_ <= date && date <= date_max_; }
+  // The seconds since 1970 of a Date that may stand in an answer now.
+  std::optional<std::int64_t> good_date(std::string_view date) const;
   // As learned but for the Date; `size` octets are looked at.
   bool equals_but_date(std::string_view input, std::size_t size) const;
-  void review_date();
 
   int expected_status_;
   bool head_request_;
   int status_ = 0;
-  bool is_current_ = false;  // learned, and its Date is near the clock
   bool announced_close_ = false;
-  std::int64_t wall_seconds_ = 0;
+  std::int64_t date_min_ = 0;
+  std::int64_t date_max_ = 0;
+  std::int64_t date_ = 0;  // of learned_, where it has one
   std::string learned_;
   std::string run_;   // learned_ once or several times, one behind the other
   std::string body_;  // of the first response; all others have to equal it

@@ -44,6 +44,8 @@ std::int64_t wall_seconds() {
   return now.tv_sec;
 }
 
+std::int64_t seconds_of(std::uint64_t ns) { return static_cast<std::int64_t>(ns / 1'000'000'000); }
+
 std::uint64_t ns_of(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
 
 // What the calling thread has used so far.
@@ -447,8 +449,7 @@ void LoadWorker::run(std::uint64_t start_ns) {
                          static_cast<int>(std::min<std::uint64_t>(wait_ms, 1000)));
     }
     ++result_.counts.wakes;
-    const std::int64_t seconds = wall_seconds();
-    for (ResponseVerifier& verifier : verifiers_) verifier.set_wall_clock(seconds);
+    wall_seconds_ = wall_seconds();
     for (int i = 0; i < ready; ++i) {
       Connection* connection = &connections_[events[i].data.u32];
       if (connection->phase != Phase::kOpen) {
@@ -817,6 +818,8 @@ std::size_t LoadWorker::digest(Connection* connection, std::string_view octets,
       reopen(connection);
       return kGone;
     }
+    const std::uint64_t sent_ns = connection->groups[connection->group_first].sent_ns;
+    verifier.set_wall_clock(wall_seconds_, wall_seconds_ - seconds_of(now_ns - sent_ns));
     const std::size_t equal = verifier.count_equal(
         rest, is_one_kind && !verifier.announced_close() ? limit : std::size_t{1});
     if (equal != 0) {
@@ -915,7 +918,9 @@ void LoadWorker::look_at_date(Connection* connection, std::uint64_t now_ns) {
   if (!verifier.has_date() || span.since_ns == 0 || span.changes != verifier.date_changes()) {
     span = {verifier.date_changes(), now_ns};
   }
-  if (now_ns - span.since_ns <= kDateStillNsMax) return;
+  // By when the request was sent: what was asked before it was first seen may well have it.
+  const std::uint64_t sent_ns = connection->groups[connection->group_first].sent_ns;
+  if (sent_ns <= span.since_ns + kDateStillNsMax) return;
   span.since_ns = now_ns;
   ++result_.counts.errors.date;
   CheckResult still;

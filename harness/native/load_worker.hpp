@@ -115,7 +115,7 @@ class LoadWorker {
     std::vector<SendGroup> groups;
   };
 
-  // Since when the answers to a kind of request have had the same Date.
+  // Since when a Date has been seen that the answers to a kind of request still have.
   struct DateSpan {
     std::uint64_t changes = 0;
     std::uint64_t since_ns = 0;
@@ -193,6 +193,7 @@ class LoadWorker {
   std::size_t slice_ = 0;  // of the window, and where it ends
   std::uint64_t slice_end_ns_ = 0;
   std::uint64_t heard_ns_ = 0;  // when octets came last, on any connection
+  std::int64_t wall_seconds_ = 0;
   // Open loop: when the next request is due, the requests that were due and have no connection yet,
   // and the connections with room for one more, in turn.
   std::optional<ArrivalSchedule> schedule_;

@@ -370,7 +370,7 @@ def test_who_was_not_measured_to_the_end_has_no_rank() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "again"), [("body", 0), ("lost", 0), ("timeout", 2), ("connect", 2)]
+    ("kind", "again"), [("body", 0), ("date", 0), ("lost", 0), ("timeout", 2), ("connect", 2)]
 )
 def test_a_wrong_answer_is_kept_however_starved_the_sample(kind: str, again: int) -> None:
     """Taken again it would be gone; what a lack of CPU explains is the machine's, and is."""
@@ -380,40 +380,6 @@ def test_a_wrong_answer_is_kept_however_starved_the_sample(kind: str, again: int
     assert result.errors == {kind: 1}
     assert result.bottleneck is Bottleneck.BROKEN
     assert result.redone == again
-
-
-@pytest.mark.parametrize(
-    ("errors", "starved", "is_broken"),
-    [
-        ({"date": 9}, True, False),
-        ({"date": 9}, False, True),
-        ({"date": 9, "body": 1}, True, True),
-        ({"date": 1_000_000}, True, True),  # of 12.5 million: a cache
-        ({"timeout": 1}, True, True),
-    ],
-)
-def test_dates_that_are_old_as_a_starved_server_was_late_fail_nobody(
-    errors: dict[str, int], starved: bool, is_broken: bool
-) -> None:
-    wrong = {"errors": errors, "run_delay_ratio": 0.5 if starved else 0.0}
-    made, engine = race({"a": [80.0] * 16, "null": [35.0] * 4}, rounds=4)
-    measure = engine.measure
-
-    def once(*words: object, **named: object) -> engines.Measured:
-        found = measure(*words, **named)  # type: ignore[arg-type]
-        is_first = engine.up == "a" and not made.samples["a"]
-        return msgspec.structs.replace(found, **wrong) if is_first else found
-
-    engine.measure = once  # type: ignore[method-assign]
-    result = load.with_ranks(run(made), excluded={})["a"]
-    first = result.samples[0]
-    assert first.errors == errors
-    assert not first.is_sound, "late or wrong, it has no cost"
-    assert (first.bottleneck is Bottleneck.BROKEN) is is_broken
-    assert (result.errors == errors) is is_broken
-    assert (result.cost_rank is None) is is_broken
-    if not is_broken:
-        assert "9 answers were old when they were read" in first.bottleneck_why
 
 
 def test_a_server_whose_processes_are_not_seen_has_a_reason_and_no_cost() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 
+import msgspec
 import pytest
 
-from httpmark.harness import corpus, expectation, matching, observation, talks
+from httpmark.harness import catalogue, corpus, expectation, judge, matching, observation, talks
 from httpmark.harness.model import Case, End, Exchange, Facts, Outcome, Word
 from httpmark.harness.tests.test_matching import answer, shown
 
@@ -146,6 +147,31 @@ def test_the_quick_answer_waits_for_the_slow_one(first_ms: int, second: bytes, s
     assert said("slow_first", played(90, OK, CANARY, OWN, send=send, ms={1: 510})) is False
 
 
+QUICK = shown("/mirror?id=1")
+
+
+@pytest.mark.parametrize(
+    ("first", "ends", "word"),
+    [
+        (OK + QUICK, False, Word.PASS),
+        (QUICK + OK, False, Word.FAIL),
+        (CLOSING, True, Word.WARN),  # RFC 9112 9.3: who closes answers no further request
+        (OK, True, Word.FAIL),
+        (shown("/mirror?id=1", close=True), True, Word.FAIL),  # the quick answer came first
+    ],
+)
+def test_a_slow_answer_comes_first_and_may_be_the_last(
+    first: bytes, ends: bool, word: Word
+) -> None:
+    facts = Facts(host="a:1", capabilities=("hello", "mirror", "behave"))
+    planned = next(catalogue.load().planned("pipeline-slow-get", facts))
+    rest = (FIN,) if ends else (len(planned.case.canary), shown("/mirror?canary-pipeline-slow-get"))
+    made = played(90, first, *rest, facts=facts, ms={1: 510})[1]
+    sent = planned.case.sent
+    exchange = msgspec.structs.replace(made, sent=sent, sent_octets=len(sent))
+    assert judge.Judge().judge(planned, exchange).word is word
+
+
 def test_the_cost_of_ten_times_the_chunks_is_linear() -> None:
     def took(small_ms: int, large_ms: int) -> bool | None:
         at = {0: 0, 1: small_ms, 2: small_ms, 3: small_ms + large_ms}
@@ -155,6 +181,7 @@ def test_the_cost_of_ten_times_the_chunks_is_linear() -> None:
     assert took(100, 1900) is True
     assert took(100, 2100) is False
     assert said("linear_cost", played(50, OK)) is False
+    assert said("linear_cost", played(50, CLOSING, FIN)) is None
 
 
 def test_answers_may_end_early_where_a_close_is_announced_and_comes() -> None:
@@ -244,10 +271,14 @@ SETTINGS = b"\0\0\0\4\0\0\0\0\0"
         ("head_fields", ("GET", "HEAD"), (9, PAGE, 9, head_of(length=5)), False),
         ("head_fields", ("GET", "HEAD"), (9, PAGE, 9, head_of(SERVER, "X-A: b")), False),
         ("head_fields", ("GET", "HEAD"), (9, PAGE), False),
+        ("head_fields", ("GET", "HEAD"), (9, CLOSING, FIN), None),
+        ("head_fields", ("GET", "HEAD"), (9, PAGE, FIN), False),
         ("head_length", ("HEAD", "GET"), (9, head_of(length=5), 9, PAGE), True),
         ("head_length", ("HEAD", "GET"), (9, head_of(), 9, PAGE), True),
         ("head_length", ("HEAD", "GET"), (9, head_of(length=6), 9, PAGE), False),
         ("head_length", ("HEAD", "GET"), (9, head_of(length=0), 9, PAGE), False),
+        ("head_length", ("HEAD", "GET"), (9, head_of("Connection: close"), FIN), None),
+        ("head_length", ("HEAD", "GET"), (9, head_of("Connection: close") + b"x", FIN), False),
         ("allow_on_405", ("PUT", "PUT"), (9, answer(405, b"", "Allow: GET"), 9, OK), True),
         ("allow_on_405", ("PUT", "PUT"), (9, answer(405, b"", "Allow:"), 9, answer(405)), False),
         ("allow_on_405", ("PUT", "PUT"), (9, OK, 9, answer(501)), None),

@@ -177,14 +177,19 @@ def _asked(
 
     :raises Unusable: nothing answers there.
     """
+    path = _path(options, where)
+    found = where.address if where.unix else wire.resolved(where.address, where.port)
+    if found is None:
+        raise Unusable(f"{options.target}: no address is known of {where.name}: is it right?")
     target = conformance.Target(
         name="target",
-        address=where.address,
+        address=found,
         port=where.port,
         host=options.host or where.host,
-        path=_path(options, where),
+        path=path,
         unix=where.unix,
         tls=where.tls,
+        tls_name=where.name if where.tls else None,
         ca_file=str(options.cacert) if options.cacert else None,
         jobs=options.jobs,
         header=options.header,

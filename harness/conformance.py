@@ -77,6 +77,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int | None = None  # at most so many connections at once
     tls: bool = False
     ca_file: str | None = None  # what the certificate is verified against
+    tls_name: str | None = None  # whose certificate it is, where that is not the address
     limits: dict[str, int | None] = {}
     timeouts: dict[str, float | None] = {}
     answers_1_0_as_1_0: bool = False
@@ -108,7 +109,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """What one request draws (``wire.ask``)."""
         return wire.ask(
             self.address, self.port, octets, deadline_s=deadline_s,
-            unix=self.unix, tls=self.tls, ca_file=self.ca_file,
+            unix=self.unix, tls=self.tls, ca_file=self.ca_file, tls_name=self.tls_name,
         )  # fmt: skip
 
     def probe(self, *, in_flight: int = IN_FLIGHT) -> Probe:
@@ -116,7 +117,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return Probe(
             self.address, self.port,
             in_flight=min(in_flight, self.jobs or in_flight, self.at_once or in_flight),
-            unix=self.unix, tls=self.tls, ca_file=self.ca_file,
+            unix=self.unix, tls=self.tls, ca_file=self.ca_file, tls_name=self.tls_name,
         )  # fmt: skip
 
     def flood(
@@ -136,11 +137,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         )  # fmt: skip
 
     def pids(self) -> list[int]:
-        """Its processes on this machine, as far as we may see them."""
-        listening = (
-            resources.unix_listeners(self.unix) if self.unix else resources.listeners(self.port)
-        )
-        return resources.tree(listening)
+        """Its processes, as far as it is on this machine and we may see them."""
+        if self.unix:
+            return resources.tree(resources.unix_listeners(self.unix))
+        if not wire.is_here(self.address):
+            return []  # who listens on that port here is another
+        return resources.tree(resources.listeners(self.port))
 
     @property
     def place(self) -> str:

@@ -75,17 +75,21 @@ class Probe:
         unix: str | None = None,
         tls: bool = False,
         ca_file: str | None = None,
+        tls_name: str | None = None,
     ) -> None:
         """
         :param unix: the path of a Unix socket, instead of address and port.
-        :param tls: every case in a TLS session of its own; ``ca_file`` verifies the certificate.
+        :param tls: every case in a TLS session of its own; ``ca_file`` verifies the certificate,
+            as that of ``tls_name`` where that is not the address.
         """
         where = ("--unix", unix) if unix else ("--address", address, "--port", str(port))
         self.command = [binaries.need("probe"), *where, "--in-flight", str(in_flight)]
         if tls:
             self.command.append("--tls")
             if ca_file:
-                self.command += ["--ca-file", ca_file, "--tls-host", address]
+                self.command += ["--ca-file", ca_file]
+            if ca_file or tls_name:  # servers of several names choose by it
+                self.command += ["--tls-host", tls_name or address]
         self._process: subprocess.Popen[bytes] | None = None
         self.cpu_seconds = 0.0
 

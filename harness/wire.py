@@ -16,6 +16,7 @@ from collections.abc import Callable
 from httpmark.harness import reader
 
 _PORTS_TRIED = 500
+_CONNECT_S = 2.0
 _RECEIVE_OCTETS = 65536
 _ANSWER_OCTETS_MAX = 1 << 20
 _TRICKLE_OCTETS = 4096
@@ -25,6 +26,32 @@ _FLOOD_OCTETS = 1 << 16
 
 def _family(address: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def resolved(name: str, port: int) -> str | None:
+    """The IP address of a host name, or of an address itself; None where there is none.
+
+    Of several the first that takes a connection: a name may have addresses nobody listens on.
+    """
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return None
+    addresses = [str(entry[4][0]) for entry in found]
+    for address in addresses if len(addresses) > 1 else ():
+        with contextlib.suppress(OSError), socket.create_connection((address, port), _CONNECT_S):
+            return address
+    return next(iter(addresses), None)
+
+
+def is_here(address: str) -> bool:
+    """Whether an IP address is one of this machine's own: what goes there comes from there."""
+    with socket.socket(_family(address), socket.SOCK_DGRAM) as talk:
+        try:
+            talk.connect((address, 9))  # sends nothing
+        except OSError:
+            return False
+        return bool(talk.getsockname()[0] == talk.getpeername()[0]) or address.startswith("127.")
 
 
 def free_port(address: str = "127.0.0.1") -> int:
@@ -67,6 +94,7 @@ def ask(
     unix: str | None = None,
     tls: bool = False,
     ca_file: str | None = None,
+    tls_name: str | None = None,
 ) -> bytes | None:
     """Send ``octets`` on a fresh connection; what came back until the deadline or the close.
 
@@ -75,7 +103,8 @@ def ask(
     came.
 
     :param unix: the path of a Unix socket, instead of address and port.
-    :param tls: in a TLS session; the certificate is verified against ``ca_file`` where given.
+    :param tls: in a TLS session; the certificate is verified against ``ca_file`` where given, as
+        that of ``tls_name`` where that is not the address.
     """
     end = time.monotonic() + deadline_s
     received = bytearray()
@@ -90,7 +119,7 @@ def ask(
                 # Where nobody listens on an ephemeral port, TCP may connect a socket to itself.
                 return None
             if tls:
-                talk = stack.enter_context(_session(talk, address, ca_file))
+                talk = stack.enter_context(_session(talk, tls_name or address, ca_file))
             talk.sendall(octets)
             while len(received) < _ANSWER_OCTETS_MAX and not _complete(received, method):
                 left = end - time.monotonic()
@@ -203,7 +232,7 @@ def _takes_one(talk: socket.socket) -> bool:
         return False
 
 
-def _session(talk: socket.socket, address: str, ca_file: str | None) -> ssl.SSLSocket:
+def _session(talk: socket.socket, name: str, ca_file: str | None) -> ssl.SSLSocket:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if ca_file:
         context.load_verify_locations(ca_file)
@@ -211,7 +240,7 @@ def _session(talk: socket.socket, address: str, ca_file: str | None) -> ssl.SSLS
         # Whose certificate it is matters to a browser; what it says in HTTP is judged either way.
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    return context.wrap_socket(talk, server_hostname=address)
+    return context.wrap_socket(talk, server_hostname=name)
 
 
 def _complete(received: bytearray, method: bytes) -> bool:

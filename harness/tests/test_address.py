@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from httpmark.harness import address
@@ -33,8 +35,19 @@ def test_another_machine_needs_leave(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["unix:", "http://127.0.0.1:99999/", "http://:80/", "ftp://127.0.0.1/"]
-)
+    "text",
+    ["unix:", "http://127.0.0.1:99999/", "http://:80/", "ftp://127.0.0.1/", "http://127.0.0.1:0/",
+     "http://[::1/", "[::1", "http://[zz]:80/", "http://[::1]x/", "http://a b/"],
+)  # fmt: skip
 def test_what_is_no_target_is_said(text: str) -> None:
-    with pytest.raises(HarnessError):
+    with pytest.raises(HarnessError, match=re.escape(text)):
         address.read(text, allow_remote=True)
+
+
+def test_a_certificate_is_that_of_the_name_as_it_was_written() -> None:
+    for text, name in (
+        ("https://localhost:1/", "localhost"),
+        ("https://example.org/", "example.org"),
+        ("https://[::1]:1/", "::1"),
+    ):
+        assert address.read(text, allow_remote=True).name == name

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from httpmark.harness import binaries, catalogue, certificates, check, cli, gates, run
+from httpmark.harness import binaries, catalogue, certificates, check, cli, gates, run, wire
 from httpmark.harness.model import (
     Deliveries,
     Disagreement,
@@ -24,6 +24,7 @@ from httpmark.harness.model import (
     SeedFamily,
     SuiteResult,
     Tally,
+    Unusable,
     Verdict,
     Word,
 )
@@ -194,6 +195,44 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
                 elif re.fullmatch(r"\[::1\]:[0-9]+", where):
                     found["ipv6"] = f"http://{where}/"
             yield found
+        finally:
+            server.terminate()
+
+
+def test_a_target_may_be_a_name_and_shows_the_certificate_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"server.example": "127.0.0.1"}
+    monkeypatch.setattr(wire, "resolved", lambda name, port: known.get(name))
+    authority = certificates.Authority(tmp_path)
+    pair = authority.server("server.example")
+    with subprocess.Popen(
+        [
+            binaries.need("server"), "--workers", "1", "--address", "127.0.0.1", "--port", "0",
+            "--tls-port", "0", "--tls-cert", pair.certificate, "--tls-key", pair.key,
+        ],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as server:  # fmt: skip
+        try:
+            assert server.stdout is not None
+            lines = [server.stdout.readline() for _ in range(2)]
+            [port] = [
+                found[1] for line in lines if (found := re.search(r":([0-9]+) \(tls\)", line))
+            ]
+
+            def options(name: str) -> check.Options:
+                return check.Options(
+                    target=f"https://{name}:{port}/hello", suites=("rfc",), cases=("BASE-01",),
+                    cacert=Path(authority.certificate), allow_remote=True, out=tmp_path / name,
+                )  # fmt: skip
+
+            result = check.Checker(options("server.example"), Said()).check()
+            assert result.servers[0].compliance.suites["rfc"].score_percent == 100
+            with pytest.raises(Unusable, match=r"no address is known of nobody\.example"):
+                check.Checker(options("nobody.example"), Said()).check()
+            known["other.example"] = "127.0.0.1"
+            with pytest.raises(Unusable, match="nothing answers"):
+                check.Checker(options("other.example"), Said()).check()
         finally:
             server.terminate()
 

@@ -63,3 +63,20 @@ def test_silence_is_empty_and_refusal_is_none() -> None:
 def test_a_reset_is_not_an_error_of_ours() -> None:
     with peers.peer(peers.resetting) as peer:
         assert wire.ask("127.0.0.1", peer.port, b"GET\r\n\r\n", deadline_s=2) == b""
+
+
+def test_a_name_has_an_address_somebody_listens_on() -> None:
+    with peers.peer(peers.mute) as peer:
+        # Both addresses of this name may be known; the peer listens on one.
+        assert wire.resolved("localhost", peer.port) == "127.0.0.1"
+    assert wire.resolved("127.0.0.1", 1) == "127.0.0.1"
+    assert wire.resolved("::1", 1) == "::1"
+    for name in ("nobody.invalid", "a" * 64, "a..b"):
+        assert wire.resolved(name, 80) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "here"), [("127.0.0.1", True), ("127.9.9.9", True), ("192.0.2.1", False)]
+)
+def test_what_is_here_is_known(address: str, here: bool) -> None:
+    assert wire.is_here(address) is here

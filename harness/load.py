@@ -13,7 +13,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -282,8 +282,7 @@ class Race:
         for contestant in self.contestants:
             name, found = contestant.name, self._sample(contestant, closed, Native())
             if found is not None and (wrong := found[0].errors):
-                told = ", ".join(f"{count} {kind}" for kind, count in sorted(wrong.items()))
-                self.failed[name] = f"no capacity to take a share of: errors under load: {told}"
+                self.failed[name] = f"no capacity to take a share of: {_told(wrong)}"
             elif found is not None and found[0].requests and found[0].seconds:
                 self._rates[name] = share * found[0].requests / found[0].seconds
                 if doubt := _doubt(*found):
@@ -382,6 +381,8 @@ class Race:
                 else measured.unanswered / max(1, measured.requests + measured.unanswered),
             )
         )
+        if bottleneck is Bottleneck.BROKEN and measured.errors:
+            why = _told(measured.errors)
         return LoadSample(
             round=block,
             order=position,
@@ -484,6 +485,11 @@ def _starved(measured: Measured, machine: _Machine) -> bool:
     return (delay is not None and delay > statistics.RUN_DELAY_MAX) or (
         steal is not None and steal > statistics.STEAL_MAX
     )
+
+
+def _told(errors: Mapping[str, int]) -> str:
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(errors.items()))
+    return f"errors under load: {kinds}"
 
 
 def _median_of(values: Sequence[float | None]) -> float | None:

@@ -312,6 +312,7 @@ def test_samples_with_errors_give_no_cost() -> None:
     result = run(made)["a"]
     assert result.cpu_ns_per_request.server is None
     assert result.errors == {"body": 6}
+    assert result.bottleneck_why == "errors under load: 2 body"
     assert result.bottleneck is Bottleneck.BROKEN
     ranked = load.with_ranks({"a": result}, excluded={})["a"]
     assert ranked.cost_rank is None

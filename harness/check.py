@@ -151,7 +151,7 @@ def asked(
     :raises Unusable: nothing answers there.
     """
     options = Options(target=text, suites=(), path=path, host=host, header=header, cacert=cacert)
-    declared = servers.read(manifest) if manifest else None
+    declared = servers.declared(manifest) if manifest else None
     return _asked(options, address.read(text, allow_remote=allow_remote), declared)
 
 
@@ -197,11 +197,13 @@ def _asked(
     )
     if conformance.hello(target) is None:
         raise Unusable(f"{options.target}: nothing answers there: is the server running?")
+    said = declared.capabilities if declared is not None else ()
+    capabilities = said or discovery.capabilities(target)
     if declared is None:
-        return msgspec.structs.replace(target, capabilities=discovery.capabilities(target))
+        return msgspec.structs.replace(target, capabilities=capabilities)
     return msgspec.structs.replace(
         target,
-        capabilities=declared.capabilities,
+        capabilities=capabilities,
         limits=declared.limits | declared.conformance.limits,
         timeouts=declared.timeouts | declared.conformance.timeouts,
         answers_1_0_as_1_0=declared.answers_1_0_as_1_0,
@@ -323,7 +325,7 @@ class Checker:
             self.catalogue.suite(suite)
         if not options.suites:
             raise NothingSelected("nothing selected: name a suite")
-        self.manifest = servers.read(options.manifest) if options.manifest else None
+        self.manifest = servers.declared(options.manifest) if options.manifest else None
         wanted = options.cases
         if options.rerun is not None:
             wanted = (*wanted, *failures(options.rerun, self.catalogue))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -77,19 +77,41 @@ def read(path: Path) -> Server:
 
     :raises HarnessError: it cannot be read, is no TOML, or breaks the schema.
     """
+    one = _server(path, {})
+    for complaint in _complaints(one, path):
+        raise HarnessError(f"{path}: {complaint}")
+    return msgspec.structs.replace(one, source=str(path.parent))
+
+
+_UNNAMED = {
+    "name": "target", "title": "target", "language": "", "version": "", "homepage": "",
+    "capabilities": [],
+}  # fmt: skip
+
+
+def declared(path: Path) -> Server:
+    """What a manifest declares of a target that is not started from it: capabilities (none: not
+    said), limits, timeouts. All its keys may be left out, and its name is free.
+
+    :raises HarnessError: it cannot be read, is no TOML, or says what no manifest can.
+    """
+    one = _server(path, _UNNAMED)
+    for complaint in _declarations(one):
+        raise HarnessError(f"{path}: {complaint}")
+    return msgspec.structs.replace(one, source=str(path.parent))
+
+
+def _server(path: Path, defaults: Mapping[str, object]) -> Server:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise HarnessError(f"{path}: cannot be read: {error}") from error
     try:
-        one = msgspec.toml.decode(text, type=Server)
+        return msgspec.convert({**defaults, **msgspec.toml.decode(text)}, Server)
     except msgspec.ValidationError as error:
         raise HarnessError(f"{path}: {_mend(str(error))}") from error
     except msgspec.DecodeError as error:
         raise HarnessError(f"{path}: no valid TOML: {error}") from error
-    for complaint in _complaints(one, path):
-        raise HarnessError(f"{path}: {complaint}")
-    return msgspec.structs.replace(one, source=str(path.parent))
 
 
 def _mend(complaint: str) -> str:
@@ -123,17 +145,23 @@ def _complaints(one: Server, path: Path) -> Iterator[str]:
         yield f"ready_path: {one.ready_path!r}: begin with /"
     if one.ready_timeout_s <= 0:
         yield f"ready_timeout_s: {one.ready_timeout_s}: give seconds above 0"
-    if "hello" not in one.capabilities:
+    if not one.capabilities:
+        yield "capabilities: hello is missing: every server must answer it"
+    yield from _declarations(one)
+    if one.process is not None:
+        yield from _process_complaints(one)
+    if one.container is not None:
+        yield from _container_complaints(one, path.parent)
+
+
+def _declarations(one: Server) -> Iterator[str]:
+    if one.capabilities and "hello" not in one.capabilities:
         yield "capabilities: hello is missing: every server must answer it"
     yield from _vocabulary("capabilities", one.capabilities, CAPABILITIES)
     yield from _vocabulary("limits", one.limits, LIMITS)
     yield from _vocabulary("timeouts", one.timeouts, TIMEOUTS)
     yield from _vocabulary("conformance.limits", one.conformance.limits, LIMITS)
     yield from _vocabulary("conformance.timeouts", one.conformance.timeouts, TIMEOUTS)
-    if one.process is not None:
-        yield from _process_complaints(one)
-    if one.container is not None:
-        yield from _container_complaints(one, path.parent)
 
 
 def _vocabulary(key: str, words: Iterable[str], known: tuple[str, ...]) -> Iterator[str]:

@@ -84,6 +84,25 @@ def test_each_mistake_is_told_with_file_and_key(tmp_path: Path, text: str, key: 
     assert "\n" not in str(told.value)
 
 
+def test_what_is_declared_of_a_target_needs_neither_folder_nor_recipe(tmp_path: Path) -> None:
+    path = tmp_path / "my-server.toml"
+    path.write_text("[limits]\nfields = 100\n[timeouts]\nhead_s = 2\n", encoding="utf-8")
+    one = servers.declared(path)
+    assert (one.limits, one.timeouts, one.capabilities) == ({"fields": 100}, {"head_s": 2}, ())
+    path.write_text(GOOD, encoding="utf-8")
+    assert servers.declared(path).name == "odd"
+    for text, key in (
+        ('capabilities = ["body"]', "capabilities: hello is missing"),
+        ("[limits]\nhaed_bytes = 1\n", "limits: 'haed_bytes' is not known: did you mean"),
+        ("[porcess]\n", "porcess: no such key"),
+        ("name = ", "no valid TOML"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(HarnessError) as told:
+            servers.declared(path)
+        assert str(told.value).startswith(f"{path}: {key}")
+
+
 def test_a_manifest_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     path = tmp_path / "server.toml"
     with pytest.raises(HarnessError, match=r"server\.toml: cannot be read"):

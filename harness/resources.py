@@ -61,6 +61,18 @@ def tree(roots: Iterable[int]) -> list[int]:
     return sorted(found)
 
 
+def topmost(pids: Iterable[int]) -> list[int]:
+    """Those processes whose parent is none of them: their trees hold the others."""
+    known = set(pids)
+    found = []
+    for pid in sorted(known):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            stat = (_PROC / str(pid) / "stat").read_text()
+            if int(stat.rpartition(")")[2].split()[1]) not in known:
+                found.append(pid)
+    return found
+
+
 def cpu_ns(pids: Iterable[int]) -> int | None:
     """CPU time (user + system) of processes, their ended threads included, in ns.
 

@@ -43,8 +43,13 @@ class Standing:
         return resources.tree(self.trees())
 
     def trees(self) -> list[int]:
-        """Who listens; what they start and let go of is not seen."""
-        return resources.listeners(self.port, self.address) if self._is_local else []
+        """Who listens; what they start and let go of is not seen.
+
+        A child that holds its parent's listener may be gone any moment: it is below its parent.
+        """
+        if not self._is_local:
+            return []
+        return resources.topmost(resources.listeners(self.port, self.address))
 
     def alive(self) -> bool:
         return wire.port_taken(self.address, self.port)

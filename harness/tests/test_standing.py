@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +46,20 @@ def test_targets_are_read(
     assert one is not None
     assert (one.address, one.port, one.tls_port, one.path) == (address, port, tls_port, path)
     assert ("tls" in one.server.capabilities) is (tls_port is not None)
+
+
+def test_a_child_that_holds_the_listener_is_a_process_and_no_tree_of_its_own() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        one = parse(f"127.0.0.1:{listener.getsockname()[1]}")
+        assert one is not None
+        with subprocess.Popen(
+            ["cat"], stdin=subprocess.PIPE, pass_fds=(listener.fileno(),)
+        ) as child:
+            assert {os.getpid(), child.pid} <= set(one.pids())
+            assert one.trees() == [os.getpid()]
+            assert child.stdin is not None
+            child.stdin.close()
+    assert one.trees() == []
 
 
 @pytest.mark.parametrize(

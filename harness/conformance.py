@@ -18,6 +18,7 @@ from httpmark.harness import (
     judge,
     limits_found,
     planted,
+    reader,
     resources,
     response_checks,
     runners,
@@ -159,11 +160,12 @@ def hello(target: Target, *, deadline_s: float = 2.0) -> bytes | None:
 
 def accepts(target: Target, *, deadline_s: float = 2.0) -> bool:
     """Whether one plain request draws a 2xx: silence and a refusal are no life."""
-    return _ACCEPTED.match(hello(target, deadline_s=deadline_s) or b"") is not None
+    return _is_taken(hello(target, deadline_s=deadline_s))
 
 
-# Interim answers may come before it (RFC 9110 15.2).
-_ACCEPTED = re.compile(rb"(?:HTTP/1\.[01] 1[0-9]{2} (?s:.*?)\r\n\r\n)*HTTP/1\.[01] 2")
+def _is_taken(octets: bytes | None) -> bool:
+    found = reader.FIRST_FINAL.match(octets or b"")
+    return found is not None and found[1].startswith(b"2")
 
 
 def fire(
@@ -328,7 +330,7 @@ def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
                 "latin-1"
             )
         )
-        if _ACCEPTED.match(octets or b"") is None:
+        if not _is_taken(octets):
             return False
     return True
 
@@ -341,7 +343,7 @@ def _answers_early(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
     octets = ask(
         f"POST /early HTTP/1.1\r\n{facts.host_lines}Content-Length: 10\r\n\r\n".encode("latin-1")
     )
-    return _ACCEPTED.match(octets or b"") is not None
+    return _is_taken(octets)
 
 
 _FOUND_BY_ASKING: dict[str, Callable[[Callable[[bytes], bytes | None], Facts], bool]] = {

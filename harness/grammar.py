@@ -91,11 +91,13 @@ def _octet_class(octets: frozenset[int]) -> bytes:
 STATUS_LINE = re.compile(
     rb"HTTP/1\.([0-9]) ([0-9]{3}) (" + _octet_class(FIELD_VALUE) + rb"*)", re.DOTALL
 )
-# RFC 9112 5: field-line = field-name ":" OWS field-value OWS
+# RFC 9112 5: field-line = field-name ":" OWS field-value OWS. Possessive, as blanks may be OWS or
+# inside the value: a server that sends thousands of them must not keep the reader busy.
 FIELD_LINE = re.compile(
-    rb"(" + _octet_class(TCHAR) + rb"+):[ \t]*(" + _octet_class(FIELD_VALUE) + rb"*?)[ \t]*",
+    rb"(" + _octet_class(TCHAR) + rb"++):[ \t]*+((?:[ \t]*+"
+    + _octet_class(FIELD_VALUE - SP - HTAB) + rb"++)*+)[ \t]*+",
     re.DOTALL,
-)
+)  # fmt: skip
 # RFC 9112 7.1: chunk-size [ chunk-ext ]; extensions as name[=value], value token or quoted-string
 _TOKEN = _octet_class(TCHAR) + rb"+"
 _QUOTED = (

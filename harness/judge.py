@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import re
 
-from httpmark.harness import checks, matching, observation
+from httpmark.harness import checks, matching, observation, reader
 from httpmark.harness.catalogue import Planned
 from httpmark.harness.expectation import Expectation
 from httpmark.harness.model import Case, End, Exchange, Family, Outcome, Verdict, Word
@@ -113,8 +112,6 @@ def _expected(expectation: Expectation, hardened: bool) -> str:
 FIRST, REPEAT, LATE, ALONE, TO_THE_END = 1, 2, 3, 6, 7
 AGAIN = (4, 5)
 
-_FIRST_FINAL = re.compile(rb"(?:HTTP/1\.[01] 1[0-9]{2} (?s:.*?)\r\n\r\n)*HTTP/1\.[01] ([2-5])")
-
 
 def settled(
     verdicts: list[Verdict], attempts: list[Exchange], *, has_choice: bool = False
@@ -144,8 +141,8 @@ def settled(
 
 def taken(exchange: Exchange) -> bool:
     """Whether the message was accepted, rather than refused or met with a close."""
-    found = _FIRST_FINAL.match(exchange.received)
-    return found is not None and found[1] == b"2"
+    found = reader.FIRST_FINAL.match(exchange.received)
+    return found is not None and found[1].startswith(b"2")
 
 
 def _hurried(exchange: Exchange) -> bool:

@@ -8,9 +8,9 @@ octets arrive is none.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterable
 
+from httpmark.harness import reader
 from httpmark.harness.model import Facts
 
 Ask = Callable[[bytes], bytes | None]
@@ -18,7 +18,6 @@ Ask = Callable[[bytes], bytes | None]
 _LOW, _HIGH = 1024, 1 << 20
 _FIELDS_LOW, _FIELDS_HIGH = 16, 16384
 _RUNNING = 3
-_STATUS = re.compile(rb"(?:HTTP/1\.[01] 1[0-9]{2} (?s:.*?)\r\n\r\n)*HTTP/1\.[01] ([2-5][0-9]{2})")
 # Understood, and not refused for its size (cases.md 1.1 and 2.17)
 _TAKEN = frozenset(
     (*range(200, 400), *range(401, 407), *range(409, 413), 415, 416, 417, 421, 422, 426, 428, 429,
@@ -65,7 +64,7 @@ def _searched(taken: Callable[[int], bool], low: int, high: int) -> int | None:
 
 
 def _taken(ask: Ask, facts: Facts, message: Callable[[Facts, int], bytes], size: int) -> bool:
-    answer = _STATUS.match(ask(message(facts, size)) or b"")
+    answer = reader.FIRST_FINAL.match(ask(message(facts, size)) or b"")
     return answer is not None and int(answer[1]) in _TAKEN
 
 

@@ -16,6 +16,12 @@ from httpmark.harness import grammar
 
 _CHUNK_LINE_OCTETS_MAX = 16384
 
+# The status of the first final answer, behind any number of interim ones (RFC 9110 15.2).
+# Possessive: octets that come to no final answer must not be parted in every other way.
+FIRST_FINAL = re.compile(
+    rb"(?:HTTP/1\.[01] 1[0-9]{2} (?s:.*?)\r\n\r\n)*+HTTP/1\.[01] ([2-5][0-9]{2})"
+)
+
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
     """One response as read. Spans are (start, end) in the octets that were read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -103,3 +104,12 @@ def test_patterns_take_the_good_and_leave_the_bad(
 ) -> None:
     assert [sample for sample in good if not pattern.fullmatch(sample)] == []
     assert [sample for sample in bad if pattern.fullmatch(sample)] == []
+
+
+def test_blanks_without_end_do_not_keep_the_reader_busy() -> None:
+    began = time.process_time()
+    match = grammar.FIELD_LINE.fullmatch(b"a:" + b" " * 1000 + b"b" + b" " * 1000 + b"c \t")
+    assert match is not None
+    assert match[2] == b"b" + b" " * 1000 + b"c"
+    assert grammar.FIELD_LINE.fullmatch(b"a:" + b" " * 1000 + b"b\x00") is None
+    assert time.process_time() - began < 1

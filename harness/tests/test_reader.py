@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from httpmark.harness import reader
@@ -127,3 +129,13 @@ def test_a_final_answer_is_read_behind_interim_ones() -> None:
     assert reader.read_final(hints + hints + final, ended=False).status == 204
     with pytest.raises(reader.Incomplete):
         reader.read_final(hints, ended=False)
+
+
+def test_interim_answers_without_end_are_parted_in_one_way() -> None:
+    hints = b"HTTP/1.1 102 Processing\r\n\r\n" * 24
+    began = time.process_time()
+    assert reader.FIRST_FINAL.match(hints) is None
+    found = reader.FIRST_FINAL.match(hints + b"HTTP/1.1 404 Not Found\r\n\r\n")
+    assert found is not None
+    assert found[1] == b"404"
+    assert time.process_time() - began < 1

@@ -598,7 +598,7 @@ _GRAMMAR = (
     (b"etag", grammar.ENTITY_TAG),
     (b"last-modified", grammar.IMF_FIXDATE),
     (b"server", grammar.SERVER),
-    (b"vary", grammar.TOKEN_LIST),  # "*" is a token
+    (b"vary", re.compile(rb"(?:" + grammar.TOKEN_LIST.pattern + rb")?")),  # "*" is a token
 )
 
 

@@ -361,7 +361,8 @@ MODELS: dict[str, tuple[list[Talk], list[Talk]]] = {
             asked(
                 GET,
                 ok(b'Location: /a?b#c\r\nETag: W/"a"\r\nServer: a/1 (b (c)) d\r\nVary: *\r\n'),
-            )
+            ),
+            asked(GET, ok(b"Vary:\r\n")),
         ],
         [
             asked(GET, ok(b"Location: /a b\r\n")),

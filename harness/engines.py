@@ -87,6 +87,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     latency_us: dict[str, float] | None
     latency_reason: str | None
     histogram: str | None
+    cost_reason: str | None = None  # why the server's CPU time is not known
     client_run_delay_ratio: float | None = None
     rate_offered: float | None = None
     service_us: dict[str, float] | None = None
@@ -234,6 +235,7 @@ class Accounts(msgspec.Struct, frozen=True):
     switches: int | None = None
     client_on_cpu_ratio: float | None = None
     client_run_delay_ratio: float | None = None
+    reason: str | None = None  # why there are none
 
 
 _NO_ACCOUNTS = Accounts()
@@ -259,7 +261,7 @@ def _open_books(roots: Sequence[int]) -> Callable[[], Accounts]:
         waited_for = sum(b.waited_ns - before.get(pid, zero).waited_ns for pid, b in after.items())
         gone = sum(books.cpu_ns + books.waited_ns for books in ended)
         if gone > waited_for + _BOOKS_SLACK_NS:
-            return Accounts()  # nobody waited for it: its part is lost
+            return Accounts(reason="a process of the server has ended, and nobody waited for it")
         cpu = used + max(0, waited_for - gone)
         if max(gone, waited_for) > _ENDED_SHARE_MAX * cpu:
             return Accounts(cpu)
@@ -416,6 +418,8 @@ def read_native(report: dict[str, Any], plan: LoadPlan, *, has_server: bool) -> 
     is_served = is_open and not report["saturated"]
     requests = report["requests" if is_served else "requests_in_window"]
     threads = report["client_threads"]
+    # Where a cost is lost, the last word is why.
+    lost = has_server and cost["server"] is None and report["requests"]
     delays = [
         ratio
         for ratio in (
@@ -430,6 +434,7 @@ def read_native(report: dict[str, Any], plan: LoadPlan, *, has_server: bool) -> 
         errors={name: count for name, count in report["errors"].items() if count},
         established=report["established"],
         server_ns_per_request=cost["server"] if has_server else None,
+        cost_reason=next(reversed(report["complaints"]), None) if lost else None,
         client_ns_per_request=cost["client"],
         server_on_cpu_ratio=_each(report["server_on_cpu_ratio"], plan.workers)
         if has_server
@@ -708,6 +713,7 @@ def _counted(
         errors={name: count for name, count in errors.items() if count},
         established=established,
         server_ns_per_request=_per(server_cpu_ns, requests),
+        cost_reason=accounts.reason,
         client_ns_per_request=_per(client_cpu_ns, requests),
         server_on_cpu_ratio=None
         if server_cpu_ns is None

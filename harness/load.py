@@ -421,6 +421,7 @@ class Race:
             steal_ratio=machine.steal_ratio,
             retransmit_ratio=machine.retransmit_ratio,
             machine_dropped=machine.dropped,
+            cost_reason=measured.cost_reason,
         )
 
     def _demand(self, measured: Measured, rate: float) -> float | None:
@@ -552,7 +553,7 @@ def fold(
         ranked_reason=ranked_reason,
         littles_law_ratio=_median_of([sample.littles_law_ratio for sample in samples]),
         interval_95=interval,
-        interval_reason=None if interval else _no_interval(len(sound), len(costs)),
+        interval_reason=None if interval else _no_interval(sound, len(costs)),
         rounds=len(samples),
         redone=redone,
         errors=errors,
@@ -587,10 +588,11 @@ def fold(
     )
 
 
-def _no_interval(sound: int, costs: int) -> str:
+def _no_interval(sound: Sequence[LoadSample], costs: int) -> str:
     """Why there is no interval of the cost."""
     if sound and not costs:
-        return "no CPU time: the server's processes cannot be seen from here"
+        unseen = "the server's processes cannot be seen from here"
+        return f"no CPU time: {sound[0].cost_reason or unseen}"
     return f"{costs} sound samples; an interval needs {statistics.SAMPLES_FOR_INTERVAL_MIN}"
 
 

@@ -501,6 +501,7 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     steal_ratio: float | None = None  # of all CPUs' time, what the hypervisor took meanwhile
     retransmit_ratio: float | None = None  # of this machine's TCP segments, sent again meanwhile
     machine_dropped: dict[str, int] = {}  # what the kernel lost meanwhile, whoever's it was
+    cost_reason: str | None = None  # why the server's CPU time is not known
 
     @property
     def is_sound(self) -> bool:

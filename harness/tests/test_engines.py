@@ -106,7 +106,11 @@ def test_children_that_begin_and_end_meanwhile_are_in_the_books_of_a_foreign_eng
 
 def test_what_nobody_waited_for_leaves_a_foreign_engine_without_a_cost() -> None:
     before = "signal.signal(signal.SIGCHLD, signal.SIG_IGN); child()"
-    assert booked(before, "wait()").cpu_ns is None
+    lost = booked(before, "wait()")
+    assert lost.cpu_ns is None
+    assert lost.reason == "a process of the server has ended, and nobody waited for it"
+    measured = engines.parse_wrk(WRK, failure="", plan=PLAN, client_cpu_ns=1, accounts=lost)
+    assert measured.cost_reason == lost.reason
 
 
 def test_wrks_text_is_read() -> None:

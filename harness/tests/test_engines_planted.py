@@ -269,6 +269,10 @@ def test_of_several_threads_the_worst_one_counts() -> None:
     assert found.unanswered == 3
     assert found.server_instructions_per_request == 5.0
     assert found.client_instructions_per_request is None
+    lost = {**report, "cpu_ns_per_request": {"server": None, "client": 1.0},
+            "complaints": ["connection 1: late", "a process of the server has ended"]}  # fmt: skip
+    told = engines.read_native(lost, plan(), has_server=True)
+    assert told.cost_reason == "a process of the server has ended"
 
 
 @pytest.mark.needs("wrk")

@@ -388,6 +388,10 @@ def test_a_server_whose_processes_are_not_seen_has_a_reason_and_no_cost() -> Non
     result = fold_of({"a": [80.0] * 3, "null": [35.0] * 3}, a=unseen)["a"]
     assert result.cpu_ns_per_request.server is None
     assert result.interval_reason == "no CPU time: the server's processes cannot be seen from here"
+    lost = {"server_ns_per_request": None, "cost_reason": "a process of the server has ended"}
+    told = run(race({"a": [80.0] * 3}, a=lost)[0])["a"]
+    assert told.samples[0].cost_reason == "a process of the server has ended"
+    assert told.interval_reason == "no CPU time: a process of the server has ended"
 
 
 def test_requests_without_an_answer_are_in_the_sample_and_no_rate_of_the_server() -> None:

@@ -125,12 +125,15 @@ class _Machine(msgspec.Struct, frozen=True, kw_only=True):
 class _Clocks:
     """Read the machine's counters now, and what they grew by when called.
 
-    :param cpus: the processors that the server was given; None where it has all, or was not
-        started by us.
+    :param cpus: the processors that the server was given, or may run on; None where that is not
+        known.
+    :param is_shared: the generator may run on them, too, and is no stranger.
     """
 
-    def __init__(self, server: Started, cpus: frozenset[int] | None) -> None:
-        self._server, self._cpus = server, cpus
+    def __init__(
+        self, server: Started, cpus: frozenset[int] | None, *, is_shared: bool = False
+    ) -> None:
+        self._server, self._cpus, self._is_shared = server, cpus, is_shared
         self._began = time.monotonic_ns()
         self._before = self._not_strangers()
         self._cpu = resources.cpu_clock()
@@ -142,7 +145,9 @@ class _Clocks:
         if not self._cpus:
             return None
         idle, own = resources.idle_ns(self._cpus), resources.spent_ns(self._server.trees())
-        return None if idle is None or own is None else idle + own
+        if idle is None or own is None:
+            return None
+        return idle + own + (resources.own_children_ns() if self._is_shared else 0)
 
     def _strangers_ratio(self) -> float | None:
         now = self._not_strangers()
@@ -313,7 +318,11 @@ class Race:
             try:
                 with contestant.start(plan, place) as server:
                     trees = tuple(server.trees())
-                    clocks = _Clocks(server, None if contestant.standing else place.server)
+                    clocks = _Clocks(
+                        server,
+                        resources.affinity(server.pids()) if contestant.standing else place.server,
+                        is_shared=contestant.standing,
+                    )
                     target = Target(
                         server.address, server.port, trees, contestant.tls_port, contestant.path
                     )

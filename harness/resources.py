@@ -162,6 +162,21 @@ def cpu_clock() -> tuple[int, int]:
     return fields[7], sum(fields)
 
 
+def own_children_ns() -> int:
+    """The CPU time of this process's own children that ended and that it waited for, in ns."""
+    times = os.times()
+    return round((times.children_user + times.children_system) * 1e9)
+
+
+def affinity(pids: Iterable[int]) -> frozenset[int] | None:
+    """The processors that processes may run on; None where that of none is told."""
+    found: set[int] = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found |= os.sched_getaffinity(pid)
+    return frozenset(found) or None
+
+
 def idle_ns(cpus: Collection[int]) -> int | None:
     """The time that processors did nothing, or were stolen, since boot; None where it is not told.
 

@@ -143,7 +143,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             return resources.tree(resources.unix_listeners(self.unix))
         if not wire.is_here(self.address):
             return []  # who listens on that port here is another
-        return resources.tree(resources.listeners(self.port))
+        return resources.tree(resources.listeners(self.port, self.address))
 
     @property
     def place(self) -> str:

@@ -353,13 +353,11 @@ def descriptors(pids: Iterable[int]) -> int | None:
     return held if seen else None
 
 
-def listeners(port: int, address: str | None = None) -> list[int]:
-    """The processes of this machine that listen on a TCP port, as far as we may see them.
+def listeners(port: int, address: str) -> list[int]:
+    """The processes of this machine that a TCP connection to an address reaches, as far as we may
+    see them: who listens on that very address, else who listens on all.
 
-    :param address: only those that a connection to it reaches: who listens on that very address,
-        else who listens on all.
-
-    None where one is a forwarder: the server behind it lives elsewhere, in a container most often.
+    Empty where one is a forwarder: the server behind it lives elsewhere, most often in a container.
     """
     inodes: dict[str, set[str]] = {}
     for name in ("tcp", "tcp6"):
@@ -369,10 +367,7 @@ def listeners(port: int, address: str | None = None) -> list[int]:
                 local, _, number = words[1].partition(":")
                 if words[3] == "0A" and int(number, 16) == port:
                     inodes.setdefault(local, set()).add(f"socket:[{words[9]}]")
-    if address is None:
-        wanted = {inode for some in inodes.values() for inode in some}
-    else:
-        wanted = next((inodes[local] for local in _locals(address) if local in inodes), set())
+    wanted = next((inodes[local] for local in _locals(address) if local in inodes), set())
     found = _holders(wanted)
     return [] if any(_name(pid) in _FORWARDERS for pid in found) else found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 
 import msgspec
 from hypothesis import strategies as st
@@ -149,15 +150,17 @@ def mutated(draw: st.DrawFn, *, host: bytes, place: bytes) -> bytes:
             return octets[:at] + other[draw(st.integers(0, len(other) - 1)) :]
         case "length":
             digits = [i for i, octet in enumerate(octets) if octet in grammar.DIGIT]
-            spot = draw(st.sampled_from(digits))
-            return (
-                octets[:spot]
-                + draw(st.sampled_from((b"1", b"9", b"+", b"-", b"x", b"00")))
-                + (octets[spot + 1 :])
-            )
+            # Where a length begins, as often as anywhere: before a number that stays right for its
+            # content only what is put there can be wrong.
+            begins = [match.start() for match in _LENGTH.finditer(octets)] or digits
+            spot = draw(st.one_of(st.sampled_from(begins), st.sampled_from(digits)))
+            rest = octets[spot + draw(st.integers(0, 1)) :]
+            return octets[:spot] + draw(st.sampled_from(_IN_LENGTHS)) + rest
         case _:
             spot = draw(st.sampled_from(joints))
             return octets[:spot] + draw(st.sampled_from(_SPECIAL)) + octets[spot + 1 :]
 
 
+_LENGTH = re.compile(rb"(?<=\nContent-Length: )[0-9]|(?<=\r\n)[0-9a-f](?=[0-9a-f]*\r\n)")
+_IN_LENGTHS = (b"1", b"9", b"+", b"-", b"x", b"00", b"0x", b"_")
 _MUTATIONS = ("delete", "double", "swap", "insert", "splice", "length", "delimiter")

@@ -113,6 +113,19 @@ def test_silence_is_confirmed_alone_before_it_counts(tmp_path: Path) -> None:
     assert result.families["path_byte"].accepted == 174
 
 
+def test_a_suite_that_asks_for_nothing_forgets_nothing_of_another(tmp_path: Path) -> None:
+    """What was found out of a server is needed to judge it again."""
+    with peers.peer(peers.naive) as peer, Evidence(tmp_path / "e", create=True) as evidence:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        found = msgspec.structs.replace(target.facts(), limits={"fields": 100}, slowest_ms=7)
+        evidence.set_facts("peer", found)
+        conformance.fire(
+            KNOWN, "seed", target, evidence, scoring.Fired(),
+            progress=lambda _: None, selected=lambda _: False,
+        )  # fmt: skip
+        assert evidence.facts("peer") == found
+
+
 def test_a_target_that_goes_away_is_said(tmp_path: Path) -> None:
     with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
         with peers.peer(peers.answering(peers.OK)) as peer:

@@ -988,7 +988,8 @@ def main() -> None:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         hint = f"; see {context.command_path} --help" if context else ""
-        click.echo(f"httpmark: {' '.join(error.format_message().split())}{hint}", err=True)
+        said = " ".join(error.format_message().split()).removesuffix(".")
+        click.echo(f"httpmark: {said}{hint}", err=True)
         code = 2
     except click.Abort:
         code = 130

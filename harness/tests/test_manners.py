@@ -142,7 +142,7 @@ QUICK = ("run", "--runtime", "process", "--quick", "--suite", "seed")
         (("bench",), 2, "SERVER"),
         (("calibrate", "--seconds", "nan"), 2, "no number"),
         (("fuzz", "127.0.0.1:1", "--seconds", "nan"), 2, "no number"),
-        (("check",), 2, "TARGET"),
+        (("check",), 2, "argument 'TARGET'; see httpmark check --help"),
         (("check", "http://192.0.2.1:80/"), 2, "--allow-remote"),
         (("check", "ftp://127.0.0.1/"), 2, "only http://"),
         (("check", "http://127.0.0.1:99999/"), 2, "port"),

@@ -972,7 +972,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, _interrupted)
     signal.signal(signal.SIGTERM, _interrupted)
     try:
-        httpmark(standalone_mode=False)
+        httpmark(prog_name="httpmark", standalone_mode=False)
         code = 0
     except run.Interrupted as stop:
         click.echo("httpmark: interrupted; what was known by then is kept", err=True)

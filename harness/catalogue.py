@@ -630,13 +630,19 @@ def _decode(text: dict[str, Any], where: str, kind: type[_Text], **known: str) -
         raise HarnessError(f"{where}: {error}; scenarios/README.md lists the keys") from None
 
 
+@functools.cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    """The keys of a kind; a thousand entries ask, and reading annotations is slow."""
+    return {field.encode_name: field for field in msgspec.structs.fields(kind)}
+
+
 def _entry(text: dict[str, Any], where: str, kind: type[_Text]) -> _Text:
     """An entry as its kind; every key that is unknown, lacking or of a wrong type is told.
 
     :raises Mistakes: there are some.
     """
     told = _Told()
-    known = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    known = _fields(kind)
     for key, value in text.items():
         if key not in known:
             near = difflib.get_close_matches(key, list(known), 1)

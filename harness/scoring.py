@@ -41,7 +41,7 @@ _DOUBTED = (Word.FAIL, Word.VOID, Word.UNSTABLE)
 _QUICK_STEP = 31
 _QUICK_ABOVE = 50_000
 # From so many cases on, a second process judges a part of them: it has its own start to pay.
-_TWOFOLD_FROM = 30_000
+_TWOFOLD_FROM = 20_000
 _SECOND_SHARE = 0.42
 _SECOND = "from httpmark.harness import scoring; scoring.judge_for_another()"
 # The gate: who does not answer this is dead or misrouted, and would take hours to say no more.

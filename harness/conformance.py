@@ -160,12 +160,7 @@ def hello(target: Target, *, deadline_s: float = 2.0) -> bytes | None:
 
 def accepts(target: Target, *, deadline_s: float = 2.0) -> bool:
     """Whether one plain request draws a 2xx: silence and a refusal are no life."""
-    return _is_taken(hello(target, deadline_s=deadline_s))
-
-
-def _is_taken(octets: bytes | None) -> bool:
-    found = reader.FIRST_FINAL.match(octets or b"")
-    return found is not None and found[1].startswith(b"2")
+    return reader.final_status(hello(target, deadline_s=deadline_s)) // 100 == 2
 
 
 def fire(
@@ -332,7 +327,7 @@ def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
                 "latin-1"
             )
         )
-        if not _is_taken(octets):
+        if reader.final_status(octets) // 100 != 2:
             return False
     return True
 
@@ -345,7 +340,7 @@ def _answers_early(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
     octets = ask(
         f"POST /early HTTP/1.1\r\n{facts.host_lines}Content-Length: 10\r\n\r\n".encode("latin-1")
     )
-    return _is_taken(octets)
+    return reader.final_status(octets) // 100 == 2
 
 
 _FOUND_BY_ASKING: dict[str, Callable[[Callable[[bytes], bytes | None], Facts], bool]] = {

@@ -141,8 +141,7 @@ def settled(
 
 def taken(exchange: Exchange) -> bool:
     """Whether the message was accepted, rather than refused or met with a close."""
-    found = reader.FIRST_FINAL.match(exchange.received)
-    return found is not None and found[1].startswith(b"2")
+    return reader.final_status(exchange.received) // 100 == 2
 
 
 def _hurried(exchange: Exchange) -> bool:

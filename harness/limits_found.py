@@ -64,8 +64,7 @@ def _searched(taken: Callable[[int], bool], low: int, high: int) -> int | None:
 
 
 def _taken(ask: Ask, facts: Facts, message: Callable[[Facts, int], bytes], size: int) -> bool:
-    answer = reader.FIRST_FINAL.match(ask(message(facts, size)) or b"")
-    return answer is not None and int(answer[1]) in _TAKEN
+    return reader.final_status(ask(message(facts, size))) in _TAKEN
 
 
 def _head(facts: Facts, line: str, fields: bytes) -> bytes:

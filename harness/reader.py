@@ -18,7 +18,7 @@ _CHUNK_LINE_OCTETS_MAX = 16384
 
 # The status of the first final answer, behind any number of interim ones (RFC 9110 15.2).
 # Possessive: octets that come to no final answer must not be parted in every other way.
-FIRST_FINAL = re.compile(
+_FIRST_FINAL = re.compile(
     rb"(?:HTTP/1\.[01] 1[0-9]{2} (?s:.*?)\r\n\r\n)*+HTTP/1\.[01] ([2-5][0-9]{2})"
 )
 
@@ -98,6 +98,15 @@ def read(
     if head_only:
         return msgspec.structs.replace(response, complete=False)
     return _with_content(octets, response, method=method, ended=ended)
+
+
+def final_status(octets: bytes | None) -> int:
+    """The status of the first final answer, whatever else is wrong with it; 0 where there is none.
+
+    Enough to know whether a message was taken, and cheap.
+    """
+    found = _FIRST_FINAL.match(octets or b"")
+    return int(found[1]) if found else 0
 
 
 def read_final(octets: bytes, *, method: bytes = b"GET", ended: bool) -> Response:

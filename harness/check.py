@@ -345,6 +345,7 @@ class Checker:
             self.address = address.Address("127.0.0.1", port, f"127.0.0.1:{port}")
         _path(options, self.address)  # before anything is started
         self.last: Run | None = None
+        self.until = time.monotonic() + conformance.QUICK_S if options.hurry else None
         self.folder = run.folder(options.out)
 
     def check(self) -> Run:
@@ -368,6 +369,17 @@ class Checker:
             running.stop()
 
     def _check(self, death: Callable[[], str | None]) -> Run:
+        with scoring.Second() as second:
+            # It gets ready while the target is asked what it can do, which is mostly waiting.
+            second.start(
+                scoring.size(
+                    self.catalogue, self.suites, lambda family: family.id in self.selected,
+                    quick=self.options.quick,
+                )
+            )  # fmt: skip
+            return self._fire(death, second)
+
+    def _fire(self, death: Callable[[], str | None], second: scoring.Second) -> Run:
         target = _asked(self.options, self.address, self.manifest, death)
         advice = _advice(target)
         started = run.now()
@@ -396,7 +408,8 @@ class Checker:
                             progress=lambda by, task=task: self.events.advance(task, by),  # type: ignore[misc]
                             selected=lambda family: family.id in self.selected,
                             quick=self.options.quick,
-                            hurry=self.options.hurry,
+                            until=self.until,
+                            second=second,
                             deliveries=delivery.MODES if self.options.full else (),
                             cutting=cutting.begin,
                         )

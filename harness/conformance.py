@@ -5,6 +5,7 @@ Firing and scoring are apart: :func:`fire` needs a server, ``scoring`` only what
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import re
@@ -56,8 +57,9 @@ _AGAIN_IN_FLIGHT = 16
 # Where time ran out among many in flight, load may be why: all of it is asked again, in lots, until
 # most of a lot is silent with few in flight, too.
 _LATE_LOT = 256
-# A quick look at a slow server: what is not begun by then is not asked, and said to be void.
-_QUICK_S = 6.0
+# A quick look at a slow server: what is not begun by then is not asked, and said to be void. The
+# rest of ten seconds is for asking again, for judging, and for the report.
+QUICK_S = 4.5
 _NOT_ASKED = "not asked: the time of a quick look was up"
 
 Progress = Callable[[int], None]
@@ -173,13 +175,15 @@ def fire(
     progress: Progress,
     selected: Callable[[Family], bool] = lambda _: True,
     quick: bool = False,
-    hurry: bool = False,
+    until: float | None = None,
+    second: scoring.Second | None = None,
     deliveries: Iterable[str] = (),
     cutting: Callable[[int], Progress] = lambda total: lambda by: None,
 ) -> None:
     """Fire a suite; ``fired`` grows as it goes, so an interrupted call leaves what it knows.
 
-    :param hurry: begin nothing that can wait once ``_QUICK_S`` are over, and say so.
+    :param until: begin nothing after it (``time.monotonic``) that can wait, and say so.
+    :param second: helps with judging, started or not; without it one is at hand for this call.
     :param deliveries: modes of ``delivery.MODES`` that its delivery corpus goes out in, too.
     :param cutting: is told how many cuts these are, and gives what is told of each.
 
@@ -190,45 +194,83 @@ def fire(
     :raises Unusable: the probe itself could not go on.
     """
     started = time.monotonic()
-    until = started + _QUICK_S if hurry else None
-    if suite != "seed":
-        chosen = [family.id for family in catalogue.of_suite(suite) if selected(family)]
-        known = evidence.facts(target.name)
-        target = asked(catalogue, chosen, target, known)
-        at_once = known.at_once if known is not None else None
-        if at_once is None and sum(catalogue.families[f].count for f in chosen) > _CASES_IN_FLIGHT:
-            at_once = _crowd(target)
-        target = msgspec.structs.replace(target, at_once=at_once)
+    try:
+        if suite == "seed":
+            _fire_seed(catalogue, target, evidence, fired, progress=progress, selected=selected)
+            return
+        own = scoring.Second() if second is None else contextlib.nullcontext(second)
+        with own as helper:
+            helper.start(scoring.size(catalogue, (suite,), selected, quick=quick))
+            _fire_suite(
+                catalogue, suite, target, evidence, fired,
+                progress=progress, selected=selected, quick=quick, until=until, second=helper,
+                deliveries=deliveries, cutting=cutting,
+            )  # fmt: skip
+    finally:
+        fired.wall_seconds += time.monotonic() - started
+        evidence.flush()
+
+
+def _fire_suite(
+    catalogue: Catalogue,
+    suite: str,
+    target: Target,
+    evidence: Evidence,
+    fired: scoring.Fired,
+    *,
+    progress: Progress,
+    selected: Callable[[Family], bool],
+    quick: bool,
+    until: float | None,
+    second: scoring.Second,
+    deliveries: Iterable[str],
+    cutting: Callable[[int], Progress],
+) -> None:
+    """Ask what only asking can tell, then fire designed cases and generated families, programs, and
+    cuts."""
+    chosen = [family.id for family in catalogue.of_suite(suite) if selected(family)]
+    known = evidence.facts(target.name)
+    target = asked(catalogue, chosen, target, known)
+    at_once = known.at_once if known is not None else None
+    if at_once is None and sum(catalogue.families[f].count for f in chosen) > _CASES_IN_FLIGHT:
+        at_once = _crowd(target)
+    target = msgspec.structs.replace(target, at_once=at_once)
     facts = target.facts()
-    # The published corpus asks for nothing, and must not forget what another suite was told.
-    if suite != "seed" or evidence.facts(target.name) is None:
+    evidence.set_facts(target.name, facts)
+    _fire_cases(
+        catalogue, suite, target, evidence, fired,
+        progress=progress, selected=selected, quick=quick, until=until, second=second,
+    )  # fmt: skip
+    if _refused(catalogue, facts, evidence, target.name):
+        return  # what programs play would only say it again
+    is_short = target.at_once is not None and target.at_once < _CASES_IN_FLIGHT
+    _run(
+        catalogue, suite, target, evidence, fired,
+        selected=selected, until=until if is_short else None,
+    )  # fmt: skip
+    segmentation.fire(
+        catalogue, suite, facts, evidence, target.name,
+        modes=deliveries, chosen=selected, begin=cutting,
+        play=_Shooter(catalogue, target, evidence, fired, lambda _: None).play,
+    )  # fmt: skip
+
+
+def _fire_seed(
+    catalogue: Catalogue,
+    target: Target,
+    evidence: Evidence,
+    fired: scoring.Fired,
+    *,
+    progress: Progress,
+    selected: Callable[[Family], bool],
+) -> None:
+    """The published corpus: it asks for nothing, and keeps what another suite was told."""
+    facts = target.facts()
+    if evidence.facts(target.name) is None:
         evidence.set_facts(target.name, facts)
-    if suite != "seed":
-        try:
-            _fire_cases(
-                catalogue, suite, target, evidence, fired,
-                progress=progress, selected=selected, quick=quick, until=until,
-            )  # fmt: skip
-            if _refused(catalogue, facts, evidence, target.name):
-                return  # what programs play would only say it again
-            # What programs play is bursts: only a short listen queue makes seconds of them.
-            is_short = target.at_once is not None and target.at_once < _CASES_IN_FLIGHT
-            _run(
-                catalogue, suite, target, evidence, fired,
-                selected=selected, until=until if is_short else None,
-            )  # fmt: skip
-            segmentation.fire(
-                catalogue, suite, facts, evidence, target.name,
-                modes=deliveries, chosen=selected, begin=cutting,
-                play=_Shooter(catalogue, target, evidence, fired, lambda _: None).play,
-            )  # fmt: skip
-        finally:
-            fired.wall_seconds += time.monotonic() - started
-            evidence.flush()
-        return
     families = [
         family
-        for family in catalogue.of_suite(suite)
+        for family in catalogue.of_suite("seed")
         if catalogue.inapplicable(family.id, facts) is None and selected(family)
     ]
     # What is asked for is known from evidence alone, though it may be cut short.
@@ -238,18 +280,14 @@ def fire(
     first = [family for family in controls if "*" in family.gates]
     others = [family for family in controls if "*" not in family.gates]
     shooter = _Shooter(catalogue, target, evidence, fired, progress)
-    try:
-        for batch in (first, others):
-            shooter.shoot([family.id for family in batch])
-            if "*" in scoring.failed_gates(catalogue, batch, evidence, target.name):
-                return
-        blocked = score.gated(
-            families, scoring.failed_controls(catalogue, controls, evidence, target.name)
-        )
-        shooter.shoot([f.id for f in families if f.level is not Level.CTRL and f.id not in blocked])
-    finally:
-        fired.wall_seconds += time.monotonic() - started
-        evidence.flush()
+    for batch in (first, others):
+        shooter.shoot([family.id for family in batch])
+        if "*" in scoring.failed_gates(catalogue, batch, evidence, target.name):
+            return
+    blocked = score.gated(
+        families, scoring.failed_controls(catalogue, controls, evidence, target.name)
+    )
+    shooter.shoot([f.id for f in families if f.level is not Level.CTRL and f.id not in blocked])
 
 
 _LIMIT = re.compile(r"limit\.([a-z_]+)")
@@ -410,10 +448,12 @@ class _Shooter:
         *,
         in_flight: int,
         attempt: int,
+        soon: bool = False,
         keep: Callable[[Exchange], bool] = lambda exchange: True,
     ) -> Iterator[Exchange]:
         """Play cases into evidence; yields the silent exchanges.
 
+        :param soon: as of ``Probe.fire``.
         :param keep: whether an exchange goes into evidence.
         :raises ServerDied: connections are refused and the server is gone.
         """
@@ -421,7 +461,7 @@ class _Shooter:
         target = self._target
         with target.probe(in_flight=in_flight) as probe:
             try:
-                for batch in probe.fire(cases, attempt=attempt):
+                for batch in probe.fire(cases, attempt=attempt, soon=soon):
                     quiet = [exchange for exchange in batch if exchange.outcome in judge.SILENT]
                     if quiet:
                         self._check_alive(quiet)
@@ -463,13 +503,14 @@ def _fire_cases(
     selected: Callable[[Family], bool],
     quick: bool,
     until: float | None,
+    second: scoring.Second,
 ) -> None:
     """Fire a suite of designed cases and generated families; what fails is asked again: three times
     and once alone, or where ``quick`` only alone, and only what is a MUST or a control.
 
     Nothing is fired at a target that does not accept the plain request.
 
-    :param until: no generated family is begun after it.
+    :param until: no generated family is begun after it, and one that is under way is broken off.
     """
     facts = target.facts()
     families = []
@@ -507,22 +548,25 @@ def _fire_cases(
         return
     families = [name for name in families if name not in gate]
     if until is not None:
-        # Where time runs out, the many of a kind are what is left.
-        families.sort(key=lambda name: catalogue.families[name].generated)
-    begun: list[str] = []
+        # Where time runs out, the many of a kind are what is left, first those that bind nobody.
+        families.sort(key=lambda name: _what_can_wait(catalogue.families[name]))
+    whole: list[str] = []
 
-    def in_time() -> Iterator[str]:
+    def in_time() -> Iterator[Case]:
         for name in families:
-            if catalogue.families[name].generated and _over(until):
-                return
-            begun.append(name)
-            yield name
+            for case in cases([name]):
+                if catalogue.families[name].generated and _over(until):
+                    return
+                yield case
+            whole.append(name)
 
-    for _ in shooter.play(cases(in_time()), in_flight=_CASES_IN_FLIGHT, attempt=judge.FIRST):
+    for _ in shooter.play(
+        in_time(), in_flight=_CASES_IN_FLIGHT, attempt=judge.FIRST, soon=until is not None
+    ):
         pass
-    for name in families[len(begun) :]:
+    for name in families[len(whole) :]:
         _not_asked(catalogue.families[name], evidence, target.name)
-    families = begun
+    families = whole
     # What a server may do either way it does the same way twice.
     twice = [
         name
@@ -548,8 +592,9 @@ def _fire_cases(
             break
     evidence.flush()
     again, alone, silent, lingering = _doubtful(
-        catalogue, families, facts, evidence, target.name, quick=quick, folded=fired.folded
-    )
+        catalogue, families, facts, evidence, target.name,
+        quick=quick, folded=fired.folded, second=second,
+    )  # fmt: skip
     doubtful = {name: None for name, _ in again}
 
     for attempt in () if quick else judge.AGAIN:
@@ -566,6 +611,10 @@ def _fire_cases(
         patient = map(_patient, _only(cases(doubtful), wanted))
         for _ in shooter.play(patient, in_flight=in_flight, attempt=judge.ALONE):
             pass
+
+
+def _what_can_wait(family: Family) -> tuple[bool, bool, int]:
+    return family.generated, family.level not in score.BINDING, family.count
 
 
 def _over(until: float | None) -> bool:
@@ -637,7 +686,7 @@ def _run(
 ) -> None:
     """Let programs play what one exchange cannot show; what they saw is kept beside it.
 
-    :param until: nothing is begun after it.
+    :param until: no burst is begun after it.
     :raises ServerDied: the server went away meanwhile.
     """
     facts = target.facts()
@@ -648,7 +697,7 @@ def _run(
         case = next(catalogue.cases(family.id, facts), None)
         if case is None:
             continue
-        if _over(until):
+        if family.runner in runners.BURSTS and _over(until):
             _not_asked(family, evidence, target.name)
             continue
         stage = runners.Stage(
@@ -738,6 +787,7 @@ def _doubtful(
     *,
     quick: bool,
     folded: dict[str, scoring.Folded],
+    second: scoring.Second,
 ) -> tuple[set[_Which], set[_Which], set[_Which], list[_Which]]:
     """What to ask again, what of it alone, what of it was silent, and what drew an announced close
     that did not come.
@@ -748,7 +798,9 @@ def _doubtful(
     alone: set[_Which] = set()
     silent: set[_Which] = set()
     lingering: list[_Which] = []
-    judged = scoring.judged_twofold(catalogue, families, facts, evidence, server, quick=quick)
+    judged = scoring.judged_twofold(
+        catalogue, families, facts, evidence, server, quick=quick, second=second
+    )
     for name in families:
         found, doubted = judged[name]
         open_still = found.answers.lingering

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import itertools
 import re
 import sqlite3
@@ -122,7 +123,6 @@ class Evidence:
             raise self._trouble(error) from None
         self._octets: dict[bytes, int] = {}
         self._known_octets = 0
-        self._items: dict[str, int] = {}
         self._servers: dict[str, int] = {}
         self._rows: list[tuple[object, ...]] = []
         self._new_octets: list[tuple[int, bytes]] = []
@@ -130,7 +130,11 @@ class Evidence:
         self._next_octets = (
             self._base.execute("SELECT coalesce(max(id), 0) FROM octets").fetchone()[0] + 1
         )
-        self._items = dict(self._base.execute("SELECT slug, id FROM item"))
+
+    @functools.cached_property
+    def _items(self) -> dict[str, int]:
+        """The number of each case; who only reads families has no need of them."""
+        return dict(self._base.execute("SELECT slug, id FROM item"))
 
     @property
     def path(self) -> Path:

@@ -288,12 +288,13 @@ def _listed(families: Sequence[Family]) -> list[str]:
 
 def _of_requirement(known: catalogue.Catalogue, row: Requirement) -> str:
     """A row of the ledger, and the cases that show it."""
+    shows = score.showing(row)
     shown = [
         family
         for family in known.families.values()
-        if score.shows(row, family.refs or (family.ref,), family.group)
+        if shows(family.refs or (family.ref,), family.group)
     ]
-    checks = [check for check in response_checks.CHECKS if score.shows(row, (check,), check)]
+    checks = [check for check in response_checks.CHECKS if shows((check,), check)]
     by_cuts = [one for one in row.cases if one == segmentation.NOT_EARLY]
     return "\n".join(
         (
@@ -309,7 +310,7 @@ def _of_requirement(known: catalogue.Catalogue, row: Requirement) -> str:
 
 def _of_check(known: catalogue.Catalogue, check: response_checks.Check) -> str:
     """A check on every answer: it sends nothing of its own."""
-    rows = [row.id for row in known.requirements if score.shows(row, (check.id,), check.id)]
+    rows = [row.id for row in known.requirements if score.showing(row)((check.id,), check.id)]
     return "\n".join(
         (
             f"{check.id} (a check on every answer of every case)",

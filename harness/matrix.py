@@ -150,7 +150,7 @@ def matrix(run: Run, known: Catalogue) -> Matrix | None:
         words = tuple(merged[server.name].requirements.get(requirement.id) for server in servers)
         if not any(words):
             continue
-        own = [family for family in families if _is_of(family, requirement)]
+        own = _of(requirement, families)
         cases = []
         for family in own:
             first = drawn.get(family.id)
@@ -323,10 +323,14 @@ def _ledger(known: Catalogue, found: Iterable[SuiteResult]) -> list[Requirement]
     return rows
 
 
-def _is_of(family: Family, requirement: Requirement) -> bool:
-    if "/" in requirement.id and family.level is not requirement.level:
-        return False
-    return score.shows(requirement, family.refs or (family.ref,), family.group)
+def _of(requirement: Requirement, families: Iterable[Family]) -> list[Family]:
+    shows = score.showing(requirement)
+    return [
+        family
+        for family in families
+        if ("/" not in requirement.id or family.level is requirement.level)
+        and shows(family.refs or (family.ref,), family.group)
+    ]
 
 
 def _place(clause: str) -> tuple[int, tuple[int, ...]]:

@@ -6,6 +6,7 @@ The frame format stands at the head of ``native/probe`` sources; this is its oth
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import resource
 import struct
@@ -21,6 +22,7 @@ from httpmark.harness.model import Case, End, Exchange, Op, Outcome, Unusable
 
 IN_FLIGHT = 64
 _FEED_OCTETS = 1 << 16
+_FEED_OCTETS_SOON = 1 << 12
 _READ_OCTETS = 1 << 18
 _NO_TIME = 0xFFFFFFFF
 _HEAD_ONLY = 1
@@ -105,9 +107,13 @@ class Probe:
             self._process.kill()
             self._process.wait()
 
-    def fire(self, cases: Iterable[Case], *, attempt: int = 1) -> Iterator[list[Exchange]]:
+    def fire(
+        self, cases: Iterable[Case], *, attempt: int = 1, soon: bool = False
+    ) -> Iterator[list[Exchange]]:
         """Play cases; yields exchanges in batches, in the order in which they ended.
 
+        :param soon: a case is made shortly before it is played, and not hundreds ahead: for who
+            may end them early.
         :raises Unusable: the probe itself could not go on; what it said is in the message.
         """
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -117,11 +123,14 @@ class Probe:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
+        ahead = _FEED_OCTETS_SOON if soon else _FEED_OCTETS
+        if soon:
+            fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, ahead)
         waiting: dict[int, Case] = {}
         trouble: list[BaseException | None] = []
         feeder = threading.Thread(
             target=_feed,
-            args=(process.stdin, cases, waiting, trouble),
+            args=(process.stdin, cases, waiting, trouble, ahead),
             name="probe-feeder",
             daemon=True,
         )
@@ -150,22 +159,25 @@ def _feed(
     cases: Iterable[Case],
     waiting: dict[int, Case],
     trouble: list[BaseException | None],
+    ahead: int,
 ) -> None:
     """Write frames until the cases end or the probe goes; ``trouble`` gets what went wrong."""
     with contextlib.suppress(BaseException):  # it is raised again where the exchanges are read
         try:
-            _write_frames(pipe, cases, waiting)
+            _write_frames(pipe, cases, waiting, ahead)
         finally:
             trouble.append(sys.exc_info()[1])
 
 
-def _write_frames(pipe: IO[bytes], cases: Iterable[Case], waiting: dict[int, Case]) -> None:
+def _write_frames(
+    pipe: IO[bytes], cases: Iterable[Case], waiting: dict[int, Case], ahead: int
+) -> None:
     held = bytearray()
     with contextlib.suppress(BrokenPipeError), pipe:
         for number, case in enumerate(cases):
             waiting[number] = case
             held += encode(number, case)
-            if len(held) >= _FEED_OCTETS:
+            if len(held) >= ahead:
                 if not _written(pipe, held):
                     return
                 held.clear()

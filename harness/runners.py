@@ -567,6 +567,9 @@ def markup_in_every_place(stage: Stage) -> Found:
     return Found(Word.PASS, "nothing comes back as it was sent")
 
 
+# What opens hundreds of connections at once, which a short listen queue makes seconds of.
+BURSTS = frozenset({"resets", "resets_at_connect"})
+
 RUNNERS: dict[str, Runner] = {
     "alive_after_each_family": alive_after_each_family,
     "clean_neighbours": clean_neighbours,

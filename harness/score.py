@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import fnmatch
-import functools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from httpmark.harness import judge, ways
 from httpmark.harness.model import (
@@ -52,9 +51,8 @@ def tally(verdicts: Iterable[Verdict]) -> Tally:
     )
 
 
-@functools.lru_cache(maxsize=1024)
-def _selectors(requirement: Requirement) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The numbers and families a row names, ranges written out, and its patterns."""
+def showing(requirement: Requirement) -> Callable[[Iterable[str], str], bool]:
+    """Tells of a case's numbers and family whether it is among those of a requirement."""
     exact: set[str] = set()
     patterns = []
     for selector in requirement.cases:
@@ -65,16 +63,19 @@ def _selectors(requirement: Requirement) -> tuple[frozenset[str], tuple[str, ...
             patterns.append(selector)
         else:
             exact.add(selector)
-    return frozenset(exact), tuple(patterns)
 
+    def shows(refs: Iterable[str], group: str) -> bool:
+        return (
+            group in exact
+            or not exact.isdisjoint(refs)
+            or any(
+                fnmatch.fnmatchcase(word, pattern)
+                for pattern in patterns
+                for word in (*refs, group)
+            )
+        )
 
-def shows(requirement: Requirement, refs: Iterable[str], group: str) -> bool:
-    """Whether a case of these numbers and this family is among those of a requirement."""
-    exact, patterns = _selectors(requirement)
-    words = (*refs, group)
-    return not exact.isdisjoint(words) or any(
-        fnmatch.fnmatchcase(word, pattern) for pattern in patterns for word in words
-    )
+    return shows
 
 
 def worst(words: Iterable[Word]) -> Word:
@@ -98,11 +99,12 @@ def requirements(
     :param answers: the checks on every answer, by number.
     """
     rows: dict[str, tuple[Level, list[Tally]]] = {row.id: (row.level, []) for row in ledger}
-    known = list(ledger)
+    known = [(row, showing(row)) for row in ledger]
     for family in families:
-        named = [row for row in known if shows(row, family.refs or (family.ref,), family.group)]
         if family.id not in tallies:
             continue
+        refs = family.refs or (family.ref,)
+        named = [row for row, shows in known if shows(refs, family.group)]
         found = tallies[family.id]
         for row in named:
             rows[row.id][1].append(found)
@@ -110,8 +112,8 @@ def requirements(
             for level in found.words:
                 rows.setdefault(f"{family.group}/{level}".lower(), (level, []))[1].append(found)
     for number, found in answers.items():
-        for row in known:
-            if shows(row, (number,), number):
+        for row, shows in known:
+            if shows((number,), number):
                 rows[row.id][1].append(found)
     result = {}
     for id, (level, members) in rows.items():

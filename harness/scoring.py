@@ -6,13 +6,14 @@ what is stored of the target, judged with all attempts at them, and folded into 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
-import pickle
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
 import msgspec
@@ -40,9 +41,12 @@ _AGAIN_MAX = 32
 _DOUBTED = (Word.FAIL, Word.VOID, Word.UNSTABLE)
 _QUICK_STEP = 31
 _QUICK_ABOVE = 50_000
-# From so many cases on, a second process judges a part of them: it has its own start to pay.
-_TWOFOLD_FROM = 20_000
-_SECOND_SHARE = 0.42
+# From so many cases on a second process is started to judge a part of them, and where it is there
+# already, from so many.
+_SECOND_FROM = 20_000
+_TWOFOLD_FROM = 1_000
+_LOTS = 12
+_LOTS_AHEAD = 2
 _SECOND = "from httpmark.harness import scoring; scoring.judge_for_another()"
 # The gate: who does not answer this is dead or misrouted, and would take hours to say no more.
 PLAIN = "BASE-01"
@@ -67,6 +71,22 @@ class Fired(msgspec.Struct, kw_only=True):
     folded: dict[str, Folded] = {}
 
 
+def size(
+    catalogue: Catalogue,
+    suites: Iterable[str],
+    selected: Callable[[Family], bool],
+    *,
+    quick: bool,
+) -> int:
+    """How many cases there are at most to judge."""
+    return sum(
+        family.count // step_of(family, quick=quick)
+        for suite in suites
+        for family in catalogue.of_suite(suite)
+        if selected(family)
+    )
+
+
 def step_of(family: Family, *, quick: bool) -> int:
     """Of the largest families every 31st case where ``quick`` (contract.md)."""
     return _QUICK_STEP if quick and family.count > _QUICK_ABOVE else 1
@@ -89,6 +109,71 @@ def _with_doubts(
     return _fold(catalogue, family, facts, evidence, server, quick=quick, look=look), doubted
 
 
+class Second:
+    """Another process that judges, too: a help, no condition.
+
+    It is started before its time, and has read the catalogue by then.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection | None = None
+        self._owed = 0
+
+    def __enter__(self) -> Second:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def start(self, cases: int) -> None:
+        """Start it, where it does not run, so many cases are worth it, and it has a processor."""
+        if self._process is None and cases >= _SECOND_FROM and len(os.sched_getaffinity(0)) > 1:
+            self._pipe, theirs = Pipe()
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _SECOND, str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()], stderr=subprocess.DEVNULL,
+                )  # fmt: skip
+
+    @property
+    def free(self) -> bool:
+        """Whether it should have another order: one waits while it judges another."""
+        return self._pipe is not None and self._owed < _LOTS_AHEAD
+
+    def order(self, order: _Order) -> None:
+        """Have families judged."""
+        assert self._pipe is not None
+        self._owed += 1
+        try:
+            self._pipe.send(order)
+        except OSError:
+            self._stop()
+
+    def answers(self, *, wait: bool) -> dict[str, Doubts]:
+        """What it has found, of the orders that are done; of all of them where ``wait``."""
+        found: dict[str, Doubts] = {}
+        while self._pipe is not None and self._owed and (wait or self._pipe.poll()):
+            try:
+                found |= self._pipe.recv()
+                self._owed -= 1
+            except (EOFError, OSError):
+                self._stop()
+        return found
+
+    def _stop(self) -> None:
+        if self._pipe is not None:
+            self._pipe.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._process = self._pipe = None
+        self._owed = 0
+
+
+_Order = tuple[str, str, list[str], Facts, str, bool]
+
+
 def judged_twofold(
     catalogue: Catalogue,
     families: list[str],
@@ -97,63 +182,58 @@ def judged_twofold(
     server: str,
     *,
     quick: bool,
+    second: Second,
 ) -> dict[str, Doubts]:
-    """All families judged, on two processors where there is much to judge.
+    """All families judged, on two processors where ``second`` runs and there is much to judge.
 
-    What the second process does not bring is judged here: it is a help, no condition.
+    The largest are judged here, one by one, and the second process takes the others in lots as it
+    gets done: nobody knows beforehand which are dear. What it does not bring is judged here.
     """
     sizes = {
         name: catalogue.families[name].count // step_of(catalogue.families[name], quick=quick)
         for name in families
     }
-    theirs: list[str] = []
-    room = _SECOND_SHARE * sum(sizes.values())
-    if sum(sizes.values()) >= _TWOFOLD_FROM and len(os.sched_getaffinity(0)) > 1:
-        for name in sorted(families, key=lambda name: -sizes[name]):
-            if sizes[name] <= room:
-                theirs.append(name)
-                room -= sizes[name]
+    left = collections.deque(sorted(families, key=lambda name: -sizes[name]))
+    is_much = sum(sizes.values()) >= _TWOFOLD_FROM
     found: dict[str, Doubts] = {}
-    with contextlib.ExitStack() as stack:
-        if theirs:
-            evidence.flush()
-            order = (str(evidence.path), catalogue.version, theirs, facts, server, quick)
-            second = stack.enter_context(
-                subprocess.Popen(
-                    [sys.executable, "-c", _SECOND],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                )
-            )
-            stack.callback(second.kill)
-            assert second.stdin is not None
-            assert second.stdout is not None
-            with contextlib.suppress(BrokenPipeError), second.stdin:
-                second.stdin.write(pickle.dumps(order))
-        for name in families:
-            if name not in theirs:
-                found[name] = _with_doubts(catalogue, name, facts, evidence, server, quick=quick)
-        if theirs:
-            assert second.stdout is not None
-            with contextlib.suppress(EOFError, pickle.UnpicklingError):
-                found |= pickle.load(second.stdout)
+    evidence.flush()
+    while left:
+        while is_much and left and second.free:
+            lot = _lot(left, sizes)
+            second.order((str(evidence.path), catalogue.version, lot, facts, server, quick))
+        if left:
+            name = left.popleft()
+            found[name] = _with_doubts(catalogue, name, facts, evidence, server, quick=quick)
+        found |= second.answers(wait=not left)
     for name in families:
         if name not in found:
             found[name] = _with_doubts(catalogue, name, facts, evidence, server, quick=quick)
     return found
 
 
+def _lot(left: collections.deque[str], sizes: dict[str, int]) -> list[str]:
+    """The smallest families, taken off, of a small part of all that is left."""
+    room = sum(sizes[name] for name in left) / _LOTS
+    lot = [left.pop()]
+    while left and sum(sizes[name] for name in lot) + sizes[left[-1]] <= room:
+        lot.append(left.pop())
+    return lot
+
+
 def judge_for_another() -> None:
-    """The second process: an order on standard input, what was found on standard output."""
-    path, version, families, facts, server, quick = pickle.load(sys.stdin.buffer)
-    known = load_catalogue()
-    found: dict[str, Doubts] = {}
-    if known.version == version:
-        with Evidence(Path(path)) as evidence:
-            for name in families:
-                found[name] = _with_doubts(known, name, facts, evidence, server, quick=quick)
-    pickle.dump(found, sys.stdout.buffer)
+    """The second process: orders come by the pipe that it is given, and go answered."""
+    with Connection(int(sys.argv[1])) as pipe, contextlib.suppress(EOFError):
+        known = load_catalogue()
+        while True:
+            path, version, families, facts, server, quick = pipe.recv()
+            found: dict[str, Doubts] = {}
+            if known.version == version:
+                with Evidence(Path(path)) as evidence:
+                    for name in families:
+                        found[name] = _with_doubts(
+                            known, name, facts, evidence, server, quick=quick
+                        )
+            pipe.send(found)
 
 
 def _fold(

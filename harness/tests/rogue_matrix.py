@@ -278,13 +278,14 @@ def name(one: Planned | Exchange) -> str:
 def select(known: Catalogue, planned: list[Planned], selectors: Iterable[str]) -> list[Planned]:
     """The cases of these numbers, ranges and families."""
     row = Requirement(id="", clause="", level=Level.INFO, title="", cases=tuple(selectors))
+    shows = score.showing(row)
     found = []
     for one in planned:
         family = known.families[one.case.family]
         refs, group = family.refs or (family.ref,), family.group
         if one.case.delivery != "whole":
             refs, group = (f"SEG-{delivery.mode_of(one.case.delivery).upper()}",), ""
-        if score.shows(row, refs, group):
+        if shows(refs, group):
             found.append(one)
     return found
 

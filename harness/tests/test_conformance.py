@@ -325,13 +325,38 @@ def test_a_server_with_a_short_queue_is_asked_no_more_than_fit_into_it() -> None
     assert probe.command[-1] == str(at_once), "whatever is asked of it"
 
 
+def test_a_family_that_time_cuts_short_is_not_judged_by_a_part(tmp_path: Path) -> None:
+    def slow(connection: socket.socket) -> None:
+        time.sleep(0.02)
+        peers.naive(connection)
+
+    chosen = {"get-plain", "method_octet"}
+    with (
+        peers.peer(slow) as peer,
+        Evidence(tmp_path / "e.sqlite", create=True) as evidence,
+    ):
+        target = conformance.Target(
+            name="peer", address="127.0.0.1", port=peer.port, host="a", jobs=1
+        )
+        evidence.set_facts("peer", target.facts())
+        fired = scoring.Fired()
+        conformance.fire(
+            KNOWN, "rfc", target, evidence, fired, progress=lambda _: None,
+            until=time.monotonic() + 1, selected=lambda family: family.id in chosen,
+        )  # fmt: skip
+        assert 10 < fired.exchanges < KNOWN.families["method_octet"].count
+        for known in (fired, None):
+            said = scoring.score_suite(KNOWN, "rfc", "peer", evidence, known)
+            tally = said.generated["method_octet"]
+            assert tally.words == {Level.SHOULD: {Word.VOID: 1}}
+            assert [one.actual for one in tally.failures] == [conformance._NOT_ASKED]
+
+
 @pytest.mark.parametrize("at_once", [16, 256])
-def test_a_look_in_a_hurry_says_what_it_had_no_time_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
-    """Programs, whose bursts a short queue makes slow, are left out with that alone."""
-    monkeypatch.setattr(conformance, "_QUICK_S", 0.0)
-    chosen = {"get-plain", "method_octet", "reset-at-connect", "host-missing"}
+def test_a_look_in_a_hurry_says_what_it_had_no_time_for(tmp_path: Path, at_once: int) -> None:
+    """Bursts, which a short queue makes slow, are left out with that alone."""
+    chosen = {"get-plain", "method_octet", "reset-at-connect", "pipeline-split-everywhere"}
+    chosen.add("host-missing")
     said: dict[bool, SuiteResult] = {}
     for hurry in (True, False):
         with (
@@ -345,17 +370,19 @@ def test_a_look_in_a_hurry_says_what_it_had_no_time_for(
             fired = scoring.Fired()
             conformance.fire(
                 KNOWN, "rfc", target, evidence, fired, progress=lambda _: None, quick=True,
-                hurry=hurry, selected=lambda family: family.id in chosen,
+                until=time.monotonic() if hurry else None,
+                selected=lambda family: family.id in chosen,
             )  # fmt: skip
             said[hurry] = scoring.score_suite(KNOWN, "rfc", "peer", evidence, fired)
             again = scoring.score_suite(KNOWN, "rfc", "peer", evidence)
             assert again.generated == said[hurry].generated
     hurried, whole = said[True], said[False]
     assert hurried.cases["host-missing"].word is Word.FAIL, "designed cases are asked, all of them"
+    assert whole.cases["pipeline-split-everywhere"].word is not Word.NOT_APPLICABLE
     left_out = {"method_octet", *(["reset-at-connect"] if at_once == 16 else [])}
     run = made_findings.run_of("reference", hurried)
     told = {one.id: one for one in gates.findings(run, families=KNOWN.families)}
-    for id in ("method_octet", "reset-at-connect"):
+    for id in ("method_octet", "reset-at-connect", "pipeline-split-everywhere"):
         not_asked = told[id].message == conformance._NOT_ASKED
         assert not_asked is (id in left_out)
         assert not_asked is (told[id].said is gates.Said.UNDECIDED)

@@ -332,3 +332,21 @@ def test_trouble_in_making_cases_is_never_taken_for_their_end() -> None:
 
     with peers.peer(peers.closing(peers.BAD)) as peer, pytest.raises(LookupError):
         play(peer.port, broken())
+
+
+@pytest.mark.parametrize("soon", [True, False])
+def test_cases_that_may_be_ended_early_are_not_made_ahead(soon: bool) -> None:
+    made = 0
+
+    def cases() -> Iterator[Case]:
+        nonlocal made
+        for number in range(2000):
+            made += 1
+            yield case(f"c{number}")
+
+    with (
+        peers.peer(peers.mute) as peer,
+        Probe("127.0.0.1", peer.port, in_flight=4) as probe,
+    ):
+        next(probe.fire(cases(), soon=soon))
+        assert (made < 300) is soon

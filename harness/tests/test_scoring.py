@@ -19,9 +19,24 @@ from . import peers
 KNOWN = catalogue.load()
 
 
-@pytest.mark.parametrize("second", [sys.executable, "/bin/false"])
+_FORGETS = (
+    "import sys; from multiprocessing.connection import Connection;"
+    "pipe = Connection(int(sys.argv[1])); pipe.recv(); pipe.send({})"
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        (sys.executable, scoring._SECOND),
+        (sys.executable, _FORGETS),
+        (sys.executable, "raise SystemExit(1)"),
+        ("/bin/false", ""),
+    ],
+    ids=["whole", "forgets-and-ends", "ends", "is-none"],
+)
 def test_a_second_process_judges_as_the_first_would(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, code: str
 ) -> None:
     """What it does not bring, because it cannot, is judged here."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
@@ -39,10 +54,16 @@ def test_a_second_process_judges_as_the_first_would(
         facts = evidence.facts("peer")
         assert facts is not None
         found = []
-        monkeypatch.setattr(sys, "executable", second)
-        for limit in (1 << 30, 1):
-            monkeypatch.setattr(scoring, "_TWOFOLD_FROM", limit)
-            judged = scoring.judged_twofold(KNOWN, names, facts, evidence, "peer", quick=False)
+        monkeypatch.setattr(sys, "executable", program)
+        monkeypatch.setattr(scoring, "_SECOND", code)
+        monkeypatch.setattr(scoring, "_TWOFOLD_FROM", 1)
+        for is_worth_it in (False, True):
+            with scoring.Second() as second:
+                second.start(scoring._SECOND_FROM if is_worth_it else 0)
+                assert second.free is is_worth_it
+                judged = scoring.judged_twofold(
+                    KNOWN, names, facts, evidence, "peer", quick=False, second=second
+                )
             found.append(
                 {
                     name: (one.tally, one.first, one.exchanges, one.answers.tallies(), doubted)

@@ -21,6 +21,7 @@ name is known, else it is what it says, braces and all:
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 
@@ -74,27 +75,37 @@ def expand(text: str, values: Mapping[str, Value | None]) -> bytes:
 
 def _expand(text: bytes, values: Mapping[str, Value | None]) -> bytes:
     out = bytearray()
+    for literal, inner in _parts(text):
+        out += literal
+        if inner is None:
+            continue
+        if match := _ALIGN.fullmatch(inner):
+            out += match[3] * ((_literal_sum(match[2]) - len(out) - 1) % int(match[1]) + 1)
+            continue
+        made = _placeholder(inner, values)
+        out += b"{" + _expand(inner, values) + b"}" if made is None else made
+    return bytes(out)
+
+
+@functools.lru_cache(maxsize=8192)
+def _parts(text: bytes) -> tuple[tuple[bytes, bytes | None], ...]:
+    """What stands literally, and within the braces behind it, again and again."""
+    parts: list[tuple[bytes, bytes | None]] = []
+    literal = bytearray()
     at = 0
     while at < len(text):
         octet = text[at : at + 1]
         if octet == b"\\" and (match := _ESCAPE.match(text, at)):
-            out += _LETTERS[match[1]] if match[1] else bytes((int(match[2], 16),))
+            literal += _LETTERS[match[1]] if match[1] else bytes((int(match[2], 16),))
             at = match.end()
         elif octet == b"{" and (end := _closing(text, at)) is not None:
-            inner = text[at + 1 : end]
-            if match := _ALIGN.fullmatch(inner):
-                made = match[3] * ((_literal_sum(match[2]) - len(out) - 1) % int(match[1]) + 1)
-            else:
-                made = _placeholder(inner, values)
-            if made is None:
-                out += b"{" + _expand(inner, values) + b"}"
-            else:
-                out += made
+            parts.append((bytes(literal), text[at + 1 : end]))
+            literal.clear()
             at = end + 1
         else:
-            out += octet
+            literal += octet
             at += 1
-    return bytes(out)
+    return (*parts, (bytes(literal), None))
 
 
 def _closing(text: bytes, at: int) -> int | None:

@@ -360,12 +360,15 @@ def listeners(port: int, address: str) -> list[int]:
     Empty where one is a forwarder: the server behind it lives elsewhere, most often in a container.
     """
     inodes: dict[str, set[str]] = {}
+    number = f"{port:04X}"
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
             for row in (_PROC / "net" / name).read_text().splitlines()[1:]:
+                if number not in row:  # of those that wait to be forgotten there are thousands
+                    continue
                 words = row.split()
-                local, _, number = words[1].partition(":")
-                if words[3] == "0A" and int(number, 16) == port:
+                local, _, own = words[1].partition(":")
+                if words[3] == "0A" and own == number:
                     inodes.setdefault(local, set()).add(f"socket:[{words[9]}]")
     wanted = next((inodes[local] for local in _locals(address) if local in inodes), set())
     found = _holders(wanted)

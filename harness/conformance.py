@@ -547,9 +547,10 @@ def _fire_cases(
     else:
         return
     families = [name for name in families if name not in gate]
-    if until is not None:
-        # Where time runs out, the many of a kind are what is left, first those that bind nobody.
-        families.sort(key=lambda name: _what_can_wait(catalogue.families[name]))
+    # Designed cases first: some wait for seconds, and the many of a kind fill that time. Where time
+    # runs out, these are what is left, first those that bind nobody.
+    families.sort(key=lambda name: _what_can_wait(catalogue.families[name]))
+
     whole: list[str] = []
 
     def in_time() -> Iterator[Case]:

@@ -195,10 +195,13 @@ def _asked(
         header=options.header,
         death=death,
     )
-    if conformance.hello(target) is None:
+    answer = conformance.hello(target)
+    if answer is None:
         raise Unusable(f"{options.target}: nothing answers there: is the server running?")
+    # The first answer of all may take its time; who is silent twice has nothing to show.
+    is_mute = not answer and not conformance.hello(target)
     said = declared.capabilities if declared is not None else ()
-    capabilities = said or discovery.capabilities(target)
+    capabilities = said or (("hello",) if is_mute else discovery.capabilities(target))
     if declared is None:
         return msgspec.structs.replace(target, capabilities=capabilities)
     return msgspec.structs.replace(
@@ -345,7 +348,7 @@ class Checker:
             self.address = address.Address("127.0.0.1", port, f"127.0.0.1:{port}")
         _path(options, self.address)  # before anything is started
         self.last: Run | None = None
-        self.until = time.monotonic() + conformance.QUICK_S if options.hurry else None
+        self.hurry = conformance.Hurry.from_now() if options.hurry else None
         self.folder = run.folder(options.out)
 
     def check(self) -> Run:
@@ -387,28 +390,27 @@ class Checker:
         died: str | None = None
         interrupted = True
         try:
-            for suite in self.suites:
+            for group in self._groups():
                 fired = scoring.Fired()
-                task = f"{suite}: {self.options.target}"
+                task = f"{', '.join(group)}: {self.options.target}"
                 cutting = run.Cutting(self.events, task)
-                total = sum(
-                    family.count
-                    for family in self.catalogue.of_suite(suite)
-                    if family.id in self.selected
+                total = scoring.size(
+                    self.catalogue, group, lambda family: family.id in self.selected, quick=False
                 )
                 with Evidence(self.folder / run.EVIDENCE, create=not suites) as evidence:
                     self.events.task(task, total)
                     try:
                         conformance.fire(
                             self.catalogue,
-                            suite,
+                            group[0],
                             target,
                             evidence,
                             fired,
+                            along=group[1:],
                             progress=lambda by, task=task: self.events.advance(task, by),  # type: ignore[misc]
                             selected=lambda family: family.id in self.selected,
                             quick=self.options.quick,
-                            until=self.until,
+                            hurry=self.hurry,
                             second=second,
                             deliveries=delivery.MODES if self.options.full else (),
                             cutting=cutting.begin,
@@ -417,23 +419,30 @@ class Checker:
                         died = str(error)
                         raise Unusable(f"{self.options.target} {error}") from None
                     finally:
-                        scored = scoring.score_suite(
-                            self.catalogue, suite, target.name, evidence, fired,
-                            ruleset=self.options.ruleset,
-                        )  # fmt: skip
-                        suites[suite] = (
-                            msgspec.structs.replace(
-                                scored, score_percent=None, reason=f"not scored: {died}"
-                            )
-                            if died
-                            else scored
-                        )
-                        if advice and scored.reason and not died:
-                            suites[suite] = msgspec.structs.replace(
-                                scored, reason=f"{scored.reason}: {advice}"
-                            )
-                cutting.done(scored.deliveries)
-                self.events.done(task, suites[suite].reason or _score(scored))
+                        for suite in group:
+                            scored = scoring.score_suite(
+                                self.catalogue, suite, target.name, evidence, fired,
+                                ruleset=self.options.ruleset,
+                            )  # fmt: skip
+                            if died:
+                                scored = msgspec.structs.replace(
+                                    scored, score_percent=None, reason=f"not scored: {died}"
+                                )
+                            elif advice and scored.reason:
+                                scored = msgspec.structs.replace(
+                                    scored, reason=f"{scored.reason}: {advice}"
+                                )
+                            suites[suite] = scored
+                for suite in group:
+                    cutting.done(suites[suite].deliveries)
+                self.events.done(
+                    task,
+                    "; ".join(
+                        (f"{suite} " if len(group) > 1 else "")
+                        + (suites[suite].reason or _score(suites[suite]))
+                        for suite in group
+                    ),
+                )
             if not self.options.quick:
                 self._shrink(target, suites)
             interrupted = False
@@ -468,6 +477,13 @@ class Checker:
             )
             run.write(self.last, self.folder)
         return self.last
+
+    def _groups(self) -> list[tuple[str, ...]]:
+        """The suites, those together that are fired in one go: where somebody waits, all share the
+        waits there are."""
+        if self.hurry is not None and "seed" not in self.suites:
+            return [self.suites]
+        return [(suite,) for suite in self.suites]
 
     def _shrink(self, target: conformance.Target, suites: dict[str, SuiteResult]) -> None:
         """Make the failing requests smaller: when all is fired and judged, so that a target which

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -43,24 +42,28 @@ from httpmark.harness.model import (
     Verdict,
     Word,
 )
-from httpmark.harness.probe import IN_FLIGHT, Probe
+from httpmark.harness.probe import IN_FLIGHT, Play, Probe
 
 # Silence is believed only after a second try: alone, with twice the time.
 _CONFIRMED_MAX = 256
 _CONFIRM_IN_FLIGHT = 4
 _LAST_WORDS_S = 2.0
 _CASES_IN_FLIGHT = 256
-_TWICE_IN_FLIGHT = 64
 _LINGERING_MAX = 8
 # What fails is asked three times and once alone (cases.md).
 _AGAIN_IN_FLIGHT = 16
 # Where time ran out among many in flight, load may be why: all of it is asked again, in lots, until
 # most of a lot is silent with few in flight, too.
 _LATE_LOT = 256
-# A quick look at a slow server: what is not begun by then is not asked, and said to be void. The
-# rest of ten seconds is for asking again, for judging, and for the report.
-QUICK_S = 4.5
+# A target is prompt where so few of its answers took so long: then silence is its own.
+_PROMPT_FROM = 100
+_PROMPT_US = 300_000
+_PROMPT_BUT = 0.01
+# What a quick look leaves for programs, and for judging a case, on a slow machine.
+_PROGRAMS_S = 1.2
+_JUDGING_S = 75e-6
 _NOT_ASKED = "not asked: the time of a quick look was up"
+_NOT_AWAITED = "not waited for: the time of a quick look was up"
 
 Progress = Callable[[int], None]
 
@@ -153,6 +156,25 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return f"unix:{self.unix}" if self.unix else f"{self.address}:{self.port}"
 
 
+class Hurry(msgspec.Struct, frozen=True):
+    """The time of a look that somebody waits for, by ``time.monotonic``."""
+
+    begin: float  # what can wait is begun until then
+    wait: float  # what is under way for the first time is broken off then
+    end: float  # nothing that can wait is asked any more
+
+    @classmethod
+    def from_now(cls) -> Hurry:
+        """A look that begins now and takes a little less than ten seconds; what is left of them is
+        for judging and for the report."""
+        now = time.monotonic()
+        return cls(now + 4.7, now + 5.2, now + 6.7)
+
+    def is_up(self, asked: int) -> bool:
+        """Whether so many cases are all there is time for: each has to be judged, too."""
+        return time.monotonic() > min(self.begin, self.end - _PROGRAMS_S - asked * _JUDGING_S)
+
+
 def hello(target: Target, *, deadline_s: float = 2.0) -> bytes | None:
     """The answer to one plain request; None when no connection could be made."""
     lines = target.facts().host_lines
@@ -174,15 +196,17 @@ def fire(
     *,
     progress: Progress,
     selected: Callable[[Family], bool] = lambda _: True,
+    along: tuple[str, ...] = (),
     quick: bool = False,
-    until: float | None = None,
+    hurry: Hurry | None = None,
     second: scoring.Second | None = None,
     deliveries: Iterable[str] = (),
     cutting: Callable[[int], Progress] = lambda total: lambda by: None,
 ) -> None:
     """Fire a suite; ``fired`` grows as it goes, so an interrupted call leaves what it knows.
 
-    :param until: begin nothing after it (``time.monotonic``) that can wait, and say so.
+    :param along: suites that are fired in one go with it; ``seed`` is always fired by itself.
+    :param hurry: what there is no time for is left void, and says so.
     :param second: helps with judging, started or not; without it one is at hand for this call.
     :param deliveries: modes of ``delivery.MODES`` that its delivery corpus goes out in, too.
     :param cutting: is told how many cuts these are, and gives what is told of each.
@@ -200,10 +224,11 @@ def fire(
             return
         own = scoring.Second() if second is None else contextlib.nullcontext(second)
         with own as helper:
-            helper.start(scoring.size(catalogue, (suite,), selected, quick=quick))
-            _fire_suite(
-                catalogue, suite, target, evidence, fired,
-                progress=progress, selected=selected, quick=quick, until=until, second=helper,
+            suites = (suite, *along)
+            helper.start(scoring.size(catalogue, suites, selected, quick=quick))
+            _fire_suites(
+                catalogue, suites, target, evidence, fired,
+                progress=progress, selected=selected, quick=quick, hurry=hurry, second=helper,
                 deliveries=deliveries, cutting=cutting,
             )  # fmt: skip
     finally:
@@ -211,9 +236,9 @@ def fire(
         evidence.flush()
 
 
-def _fire_suite(
+def _fire_suites(
     catalogue: Catalogue,
-    suite: str,
+    suites: tuple[str, ...],
     target: Target,
     evidence: Evidence,
     fired: scoring.Fired,
@@ -221,38 +246,37 @@ def _fire_suite(
     progress: Progress,
     selected: Callable[[Family], bool],
     quick: bool,
-    until: float | None,
+    hurry: Hurry | None,
     second: scoring.Second,
     deliveries: Iterable[str],
     cutting: Callable[[int], Progress],
 ) -> None:
     """Ask what only asking can tell, then fire designed cases and generated families, programs, and
     cuts."""
-    chosen = [family.id for family in catalogue.of_suite(suite) if selected(family)]
+    chosen = [
+        family for suite in suites for family in catalogue.of_suite(suite) if selected(family)
+    ]
     known = evidence.facts(target.name)
-    target = asked(catalogue, chosen, target, known)
-    at_once = known.at_once if known is not None else None
-    if at_once is None and sum(catalogue.families[f].count for f in chosen) > _CASES_IN_FLIGHT:
+    target = asked(catalogue, (family.id for family in chosen), target, known)
+    at_once = known.at_once if known is not None else target.at_once
+    if at_once is None and sum(family.count for family in chosen) > _CASES_IN_FLIGHT:
         at_once = _crowd(target)
     target = msgspec.structs.replace(target, at_once=at_once)
     facts = target.facts()
     evidence.set_facts(target.name, facts)
     _fire_cases(
-        catalogue, suite, target, evidence, fired,
-        progress=progress, selected=selected, quick=quick, until=until, second=second,
+        catalogue, chosen, target, evidence, fired,
+        progress=progress, quick=quick, hurry=hurry, second=second,
     )  # fmt: skip
     if _refused(catalogue, facts, evidence, target.name):
         return  # what programs play would only say it again
-    is_short = target.at_once is not None and target.at_once < _CASES_IN_FLIGHT
-    _run(
-        catalogue, suite, target, evidence, fired,
-        selected=selected, until=until if is_short else None,
-    )  # fmt: skip
-    segmentation.fire(
-        catalogue, suite, facts, evidence, target.name,
-        modes=deliveries, chosen=selected, begin=cutting,
-        play=_Shooter(catalogue, target, evidence, fired, lambda _: None).play,
-    )  # fmt: skip
+    _run(catalogue, chosen, target, evidence, fired, hurry=hurry)
+    for suite in suites:
+        segmentation.fire(
+            catalogue, suite, facts, evidence, target.name,
+            modes=deliveries, chosen=selected, begin=cutting,
+            play=_Shooter(catalogue, target, evidence, fired, lambda _: None).play,
+        )  # fmt: skip
 
 
 def _fire_seed(
@@ -303,6 +327,8 @@ def asked(
     :param known: of an earlier suite; what was asked then is not asked again.
     """
     slowest_ms = known.slowest_ms if known is not None else _slowest_ms(target)
+    if slowest_ms is None:
+        return msgspec.structs.replace(target, at_once=_FEW_IN_FLIGHT)  # it has nothing to tell
     target = msgspec.structs.replace(target, slowest_ms=slowest_ms)
     facts = target.facts()
     deadline_s = corpus.patience_ms(round(_ASK_S * 1000), facts) / 1000
@@ -339,8 +365,8 @@ _PLAIN_S = 5.0
 _PLAIN_ASKED = 3
 
 
-def _slowest_ms(target: Target) -> int:
-    """How long a plain request takes, the longest of a few alone; 0 where one is not answered.
+def _slowest_ms(target: Target) -> int | None:
+    """How long a plain request takes, the longest of a few alone; None where one is not answered.
 
     What is silent until its deadline is judged by it, so no deadline may be shorter than a slow
     server's answer (cases.md 1.1: calibrated on the target's own controls, up, never down).
@@ -349,7 +375,7 @@ def _slowest_ms(target: Target) -> int:
     for _ in range(_PLAIN_ASKED):
         began = time.monotonic()
         if not hello(target, deadline_s=_PLAIN_S):
-            return 0
+            return None
         slowest = max(slowest, time.monotonic() - began)
     return round(slowest * 1000)
 
@@ -404,6 +430,13 @@ def _in_pieces(target: Target, octets: bytes) -> bytes | None:
     return None
 
 
+_Which = tuple[str, str]  # family and case
+_Cases = Callable[[Iterable[str]], Iterator[Case]]  # of families
+# What to ask again that answered and what was silent, and what drew an announced close that did not
+# come.
+_Doubtful = tuple[set[_Which], set[_Which], list[_Which]]
+
+
 class _Shooter:
     """Fires families in one stream through the probe and keeps what comes back."""
 
@@ -415,11 +448,14 @@ class _Shooter:
         fired: scoring.Fired,
         progress: Progress,
     ) -> None:
-        self._catalogue = catalogue
-        self._target = target
-        self._evidence = evidence
-        self._fired = fired
+        self.catalogue = catalogue
+        self.target = target
+        self.evidence = evidence
+        self.fired = fired
         self._progress = progress
+        self._answered = 0
+        self._slow = 0
+        self.unfinished: list[Play] = []
 
     def shoot(self, families: list[str]) -> None:
         """Fire whole families; silence is tried again before it counts."""
@@ -428,7 +464,7 @@ class _Shooter:
 
         def cases() -> Iterator[Case]:
             for family in families:
-                yield from self._catalogue.cases(family, self._target.facts())
+                yield from self.catalogue.cases(family, self.target.facts())
 
         silent = {
             exchange.case: exchange.machine_dropped
@@ -448,75 +484,92 @@ class _Shooter:
         *,
         in_flight: int,
         attempt: int,
-        soon: bool = False,
+        end: float | None = None,
         keep: Callable[[Exchange], bool] = lambda exchange: True,
     ) -> Iterator[Exchange]:
         """Play cases into evidence; yields the silent exchanges.
 
-        :param soon: as of ``Probe.fire``.
+        :param end: as of ``Probe.play``.
         :param keep: whether an exchange goes into evidence.
         :raises ServerDied: connections are refused and the server is gone.
         """
+        plays = ((case, attempt) for case in cases)
+        return self.play_all(plays, in_flight=in_flight, end=end, keep=keep)
+
+    def play_all(
+        self,
+        plays: Iterable[Play],
+        *,
+        in_flight: int,
+        end: float | None = None,
+        keep: Callable[[Exchange], bool] = lambda exchange: True,
+    ) -> Iterator[Exchange]:
+        """The same, where each case says which attempt at it this is."""
         before = resources.dropped_packets()
-        target = self._target
+        target = self.target
         with target.probe(in_flight=in_flight) as probe:
             try:
-                for batch in probe.fire(cases, attempt=attempt, soon=soon):
+                for batch in probe.play(plays, end=end):
                     quiet = [exchange for exchange in batch if exchange.outcome in judge.SILENT]
                     if quiet:
                         self._check_alive(quiet)
                         if resources.grown(before, resources.dropped_packets()):
                             batch = [_dropped(exchange) for exchange in batch]
                             quiet = [e for e in batch if e.outcome in judge.SILENT]
-                    self._evidence.add(target.name, filter(keep, batch))
-                    self._fired.exchanges += len(batch)
-                    if attempt == 1:
-                        self._progress(len(batch))
+                    self.evidence.add(target.name, filter(keep, batch))
+                    self.fired.exchanges += len(batch)
+                    self._answered += sum(e.first_us is not None for e in batch)
+                    self._slow += sum((e.first_us or 0) > _PROMPT_US for e in batch)
+                    self._progress(sum(exchange.attempt == judge.FIRST for exchange in batch))
                     yield from quiet
             finally:
                 probe.stop()
-        self._fired.probe_cpu_seconds += probe.cpu_seconds
+        self.fired.probe_cpu_seconds += probe.cpu_seconds
+        self.unfinished = probe.unfinished
+
+    def void(self, family: str, why: str) -> None:
+        """A family of which there is no word, and why."""
+        _void(self.catalogue.families[family], why, self.evidence, self.target.name)
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether the target answers so promptly that load cannot be why it is silent."""
+        return self._answered >= _PROMPT_FROM and self._slow <= _PROMPT_BUT * self._answered
 
     def _check_alive(self, quiet: list[Exchange]) -> None:
         refused = any(exchange.outcome is Outcome.REFUSED for exchange in quiet)
-        gone = refused and hello(self._target) is None
-        reason = self._target.death()
+        gone = refused and hello(self.target) is None
+        reason = self.target.death()
         deadline = time.monotonic() + _LAST_WORDS_S
         while gone and reason is None and time.monotonic() < deadline:
             # A listener closes a moment before its process has ended and can say why.
             time.sleep(0.05)
-            reason = self._target.death()
+            reason = self.target.death()
         if reason is not None:
             raise ServerDied(reason)
         if gone:
-            raise ServerDied(f"{self._target.place} refuses connections since case {quiet[0].case}")
+            raise ServerDied(f"{self.target.place} refuses connections since case {quiet[0].case}")
 
 
 def _fire_cases(
     catalogue: Catalogue,
-    suite: str,
+    chosen: list[Family],
     target: Target,
     evidence: Evidence,
     fired: scoring.Fired,
     *,
     progress: Progress,
-    selected: Callable[[Family], bool],
     quick: bool,
-    until: float | None,
+    hurry: Hurry | None,
     second: scoring.Second,
 ) -> None:
-    """Fire a suite of designed cases and generated families; what fails is asked again: three times
-    and once alone, or where ``quick`` only alone, and only what is a MUST or a control.
+    """Fire designed cases and generated families, and ask again what is doubtful.
 
     Nothing is fired at a target that does not accept the plain request.
-
-    :param until: no generated family is begun after it, and one that is under way is broken off.
     """
     facts = target.facts()
     families = []
-    for family in catalogue.of_suite(suite):
-        if not selected(family):
-            continue
+    for family in chosen:
         if why := catalogue.inapplicable(family.id, facts):
             shown = Verdict(family.id, Word.NOT_APPLICABLE, "", why, None, family.level)
             evidence.observe(target.name, shown)
@@ -546,84 +599,141 @@ def _fire_cases(
             break
     else:
         return
-    families = [name for name in families if name not in gate]
-    # Designed cases first: some wait for seconds, and the many of a kind fill that time. Where time
-    # runs out, these are what is left, first those that bind nobody.
-    families.sort(key=lambda name: _what_can_wait(catalogue.families[name]))
-
-    whole: list[str] = []
-
-    def in_time() -> Iterator[Case]:
-        for name in families:
-            for case in cases([name]):
-                if catalogue.families[name].generated and _over(until):
-                    return
-                yield case
-            whole.append(name)
-
-    for _ in shooter.play(
-        in_time(), in_flight=_CASES_IN_FLIGHT, attempt=judge.FIRST, soon=until is not None
-    ):
-        pass
-    for name in families[len(whole) :]:
-        _not_asked(catalogue.families[name], evidence, target.name)
-    families = whole
-    # What a server may do either way it does the same way twice.
-    twice = [
-        name
-        for name in families
-        if catalogue.offers_choice(name) and not (quick and catalogue.families[name].generated)
-    ]
-    for _ in shooter.play(cases(twice), in_flight=_TWICE_IN_FLIGHT, attempt=judge.REPEAT):
-        pass
-    evidence.flush()
-    chosen_ones = set(families)
+    families = _first(
+        shooter, cases, [name for name in families if name not in gate], quick=quick, hurry=hurry
+    )
+    doubts = functools.partial(
+        _doubtful, catalogue, families, facts, evidence, target.name,
+        quick=quick, folded=fired.folded, second=second,
+    )  # fmt: skip
+    whole = set(families)
     late = [
         which
         for which in evidence.last_with(target.name, judge.SILENT, judge.RAN_OUT)
-        if which[0] in chosen_ones
+        if which[0] in whole
     ]
+    if quick:
+        _once_more(shooter, cases, late, doubts, end=None if hurry is None else hurry.end)
+    else:
+        _again(shooter, cases, late, doubts)
+
+
+def _first(
+    shooter: _Shooter,
+    cases: _Cases,
+    families: list[str],
+    *,
+    quick: bool,
+    hurry: Hurry | None,
+) -> list[str]:
+    """Ask all there is, and twice what a server may do either way: it does so the same way twice.
+
+    Designed cases go first: some wait for seconds, and the many of a kind fill that time.
+
+    :returns: the families that were asked whole; the others are void, and say so.
+    """
+    catalogue = shooter.catalogue
+    entries = [catalogue.families[name] for name in families]
+    designed = [entry.id for entry in entries if not entry.generated]
+    # Where time runs out, those that bind nobody and have the most cases are left.
+    generated = sorted(
+        (entry for entry in entries if entry.generated),
+        key=lambda entry: (entry.level not in score.BINDING, entry.count),
+    )
+    whole: list[str] = []
+
+    def twice(names: Iterable[str]) -> Iterator[Play]:
+        chosen = (name for name in names if catalogue.offers_choice(name))
+        return ((case, judge.REPEAT) for case in cases(chosen))
+
+    def plays() -> Iterator[Play]:
+        number = 0
+        for case in cases(designed):
+            number += 1
+            yield case, judge.FIRST
+        whole.extend(designed)
+        yield from twice(designed)
+        for entry in generated:
+            for case in cases([entry.id]):
+                number += 1
+                if hurry is not None and hurry.is_up(number):
+                    return
+                yield case, judge.FIRST
+            whole.append(entry.id)
+        if not quick:
+            yield from twice(entry.id for entry in generated)
+
+    for _ in shooter.play_all(
+        plays(), in_flight=_CASES_IN_FLIGHT, end=None if hurry is None else hurry.wait
+    ):
+        pass
+    shooter.evidence.flush()
+    cut = {case.family for case, attempt in shooter.unfinished if attempt == judge.FIRST}
+    for name in families:
+        if name not in whole:
+            shooter.void(name, _NOT_ASKED)
+        elif name in cut:
+            shooter.void(name, _NOT_AWAITED)
+    return [name for name in whole if name not in cut]
+
+
+def _again(
+    shooter: _Shooter, cases: _Cases, late: list[_Which], doubts: Callable[[], _Doubtful]
+) -> None:
+    """Ask again, where time ran out, with few in flight; what fails three times and once alone."""
     for begin in range(0, len(late), _LATE_LOT):
         lot = late[begin : begin + _LATE_LOT]
-        once_more = _only(cases({name: None for name, _ in lot}), set(lot))
+        once_more = _only(cases, lot)
         quiet = sum(
             1 for _ in shooter.play(once_more, in_flight=_AGAIN_IN_FLIGHT, attempt=judge.LATE)
         )
         if 2 * quiet > len(lot):
             break
-    evidence.flush()
-    again, alone, silent, lingering = _doubtful(
-        catalogue, families, facts, evidence, target.name,
-        quick=quick, folded=fired.folded, second=second,
-    )  # fmt: skip
-    doubtful = {name: None for name, _ in again}
-
-    for attempt in () if quick else judge.AGAIN:
-        chosen = _only(cases(doubtful), again)
+    alone, silent, lingering = doubts()
+    for attempt in judge.AGAIN:
+        chosen = _only(cases, alone | silent)
         for _ in shooter.play(chosen, in_flight=_AGAIN_IN_FLIGHT, attempt=attempt):
             pass
     # Whether a close that is announced comes at all is known after ten seconds (RESP-33).
-    open_still = set(itertools.islice(lingering, _LINGERING_MAX))
-    chosen = map(_to_the_end, _only(cases({name: None for name, _ in open_still}), open_still))
+    open_still = lingering[:_LINGERING_MAX]
+    chosen = map(_to_the_end, _only(cases, open_still))
     for _ in shooter.play(chosen, in_flight=_AGAIN_IN_FLIGHT, attempt=judge.TO_THE_END):
         pass
     # Alone: nothing else is on the server, so load cannot be why. Silent cases share the wait.
     for wanted, in_flight in ((alone, 1), (silent, _AGAIN_IN_FLIGHT)):
-        patient = map(_patient, _only(cases(doubtful), wanted))
+        patient = map(_patient, _only(cases, wanted))
         for _ in shooter.play(patient, in_flight=in_flight, attempt=judge.ALONE):
             pass
 
 
-def _what_can_wait(family: Family) -> tuple[bool, bool, int]:
-    return family.generated, family.level not in score.BINDING, family.count
+def _once_more(
+    shooter: _Shooter,
+    cases: _Cases,
+    late: list[_Which],
+    doubts: Callable[[], _Doubtful],
+    *,
+    end: float | None,
+) -> None:
+    """In a quick look, ask once more with few in flight: what fails and decides, and where time ran
+    out, unless the target is prompt. The rest is taken by its first word."""
+    answered, silent, _ = doubts()
+    waited = set() if shooter.is_prompt else silent.union(late)
+    for name, _ in answered | waited:
+        shooter.fired.folded.pop(name, None)
+
+    def chosen() -> Iterator[Case]:
+        yield from _only(cases, answered - waited)
+        yield from _only(cases, waited)
+
+    for _ in shooter.play(chosen(), in_flight=_AGAIN_IN_FLIGHT, attempt=judge.AGAIN[0], end=end):
+        pass
+    unheard = {(case.family, case.id) for case, _ in shooter.unfinished}
+    for name in {name for name, _ in unheard & waited}:
+        shooter.void(name, _NOT_AWAITED)
 
 
-def _over(until: float | None) -> bool:
-    return until is not None and time.monotonic() > until
-
-
-def _not_asked(family: Family, evidence: Evidence, server: str) -> None:
-    evidence.observe(server, Verdict(family.id, Word.VOID, "", _NOT_ASKED, None, family.level))
+def _void(family: Family, why: str, evidence: Evidence, server: str) -> None:
+    evidence.observe(server, Verdict(family.id, Word.VOID, "", why, None, family.level))
 
 
 _CROWD_MS = 1000
@@ -670,36 +780,43 @@ def _refused(catalogue: Catalogue, facts: Facts, evidence: Evidence, server: str
     )
 
 
-def _only(cases: Iterator[Case], wanted: set[tuple[str, str]]) -> Iterator[Case]:
+def _only(cases: _Cases, wanted: Iterable[_Which]) -> Iterator[Case]:
     """Those cases that are wanted, by family and id."""
-    return (case for case in cases if (case.family, case.id) in wanted)
+    chosen = set(wanted)
+    return (
+        case
+        for case in cases({name: None for name, _ in sorted(chosen)})
+        if (case.family, case.id) in chosen
+    )
 
 
 def _run(
     catalogue: Catalogue,
-    suite: str,
+    chosen: list[Family],
     target: Target,
     evidence: Evidence,
     fired: scoring.Fired,
     *,
-    selected: Callable[[Family], bool],
-    until: float | None,
+    hurry: Hurry | None,
 ) -> None:
     """Let programs play what one exchange cannot show; what they saw is kept beside it.
 
-    :param until: no burst is begun after it.
     :raises ServerDied: the server went away meanwhile.
     """
     facts = target.facts()
-    for family in catalogue.of_suite(suite):
+    # Many connections at once: a short listen queue makes seconds of them.
+    is_short = target.at_once is not None and target.at_once < _CASES_IN_FLIGHT
+    for family in chosen:
         play = runners.RUNNERS.get(family.runner or "")
-        if play is None or not selected(family) or catalogue.inapplicable(family.id, facts):
+        if play is None or catalogue.inapplicable(family.id, facts):
             continue
         case = next(catalogue.cases(family.id, facts), None)
         if case is None:
             continue
-        if family.runner in runners.BURSTS and _over(until):
-            _not_asked(family, evidence, target.name)
+        can_wait = family.level not in score.BINDING
+        is_slow = is_short and family.runner in runners.BURSTS
+        if hurry and can_wait and time.monotonic() > (hurry.begin if is_slow else hurry.end):
+            _void(family, _NOT_ASKED, evidence, target.name)
             continue
         stage = runners.Stage(
             case=case,
@@ -776,9 +893,6 @@ def has_octets(catalogue: Catalogue, family: str) -> bool:
     return bool(rule.sends or rule.steps)
 
 
-_Which = tuple[str, str]  # family and case
-
-
 def _doubtful(
     catalogue: Catalogue,
     families: list[str],
@@ -789,13 +903,11 @@ def _doubtful(
     quick: bool,
     folded: dict[str, scoring.Folded],
     second: scoring.Second,
-) -> tuple[set[_Which], set[_Which], set[_Which], list[_Which]]:
-    """What to ask again, what of it alone, what of it was silent, and what drew an announced close
-    that did not come.
+) -> _Doubtful:
+    """Judge what came, and say what of it is to be asked again.
 
     :param folded: gets what the families say in which nothing is doubtful.
     """
-    again: set[_Which] = set()
     alone: set[_Which] = set()
     silent: set[_Which] = set()
     lingering: list[_Which] = []
@@ -806,12 +918,11 @@ def _doubtful(
         found, doubted = judged[name]
         open_still = found.answers.lingering
         lingering += [(name, case) for case in open_still]
-        if not doubted and not open_still:
+        if not doubted and (quick or not open_still):
             folded[name] = found
         for case, late in doubted:
-            again.add((name, case))
             (silent if late else alone).add((name, case))
-    return again, alone, silent, lingering
+    return alone, silent, lingering
 
 
 def _to_the_end(case: Case) -> Case:

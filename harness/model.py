@@ -734,7 +734,7 @@ class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):
     published: str | None = None  # "exact", "differs", None when nothing was published
     differences: tuple[Difference, ...] = ()
     requests: int = 0
-    wall_seconds: float = 0.0
+    wall_seconds: float = 0.0  # suites that go out in one stream share it
     probe_cpu_seconds: float | None = None
     server_cpu_seconds: float | None = None
 

@@ -9,12 +9,13 @@ import contextlib
 import fcntl
 import os
 import resource
+import select
 import struct
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import IO
 
 from httpmark.harness import binaries
@@ -22,7 +23,7 @@ from httpmark.harness.model import Case, End, Exchange, Op, Outcome, Unusable
 
 IN_FLIGHT = 64
 _FEED_OCTETS = 1 << 16
-_FEED_OCTETS_SOON = 1 << 12
+_FEED_OCTETS_IN_TIME = 1 << 12
 _READ_OCTETS = 1 << 18
 _NO_TIME = 0xFFFFFFFF
 _HEAD_ONLY = 1
@@ -33,6 +34,8 @@ _CASE = struct.Struct("<IIIIIBBH")  # length, number, deadline, settle, close, f
 _STEP = struct.Struct("<BI")
 _EXCHANGE = struct.Struct("<IBBBBIIIIIHH")
 _EVENT_OCTETS = 9
+
+Play = tuple[Case, int]  # and which attempt at it this is
 
 _OUTCOMES = (Outcome.ANSWERED, Outcome.CLOSED, Outcome.RESET, Outcome.HUNG, Outcome.REFUSED)
 _ENDS = (End.OPEN, End.CLOSED, End.RESET)
@@ -94,6 +97,7 @@ class Probe:
                 self.command += ["--tls-host", tls_name or address]
         self._process: subprocess.Popen[bytes] | None = None
         self.cpu_seconds = 0.0
+        self.unfinished: list[Play] = []
 
     def __enter__(self) -> Probe:
         return self
@@ -107,14 +111,19 @@ class Probe:
             self._process.kill()
             self._process.wait()
 
-    def fire(
-        self, cases: Iterable[Case], *, attempt: int = 1, soon: bool = False
-    ) -> Iterator[list[Exchange]]:
+    def fire(self, cases: Iterable[Case], *, attempt: int = 1) -> Iterator[list[Exchange]]:
         """Play cases; yields exchanges in batches, in the order in which they ended.
 
-        :param soon: a case is made shortly before it is played, and not hundreds ahead: for who
-            may end them early.
         :raises Unusable: the probe itself could not go on; what it said is in the message.
+        """
+        return self.play((case, attempt) for case in cases)
+
+    def play(self, plays: Iterable[Play], *, end: float | None = None) -> Iterator[list[Exchange]]:
+        """The same, where each case says which attempt at it this is.
+
+        :param end: when to break off (``time.monotonic``); ``unfinished`` is what was under way
+            then. No case is made long before it is played, so that the plays can end in time.
+        :raises Unusable: as ``fire``.
         """
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         process = self._process = subprocess.Popen(
@@ -123,20 +132,24 @@ class Probe:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        ahead = _FEED_OCTETS_SOON if soon else _FEED_OCTETS
-        if soon:
+        ahead = _FEED_OCTETS if end is None else _FEED_OCTETS_IN_TIME
+        if end is not None:
             fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, ahead)
-        waiting: dict[int, Case] = {}
+        waiting: dict[int, Play] = {}
         trouble: list[BaseException | None] = []
         feeder = threading.Thread(
             target=_feed,
-            args=(process.stdin, cases, waiting, trouble, ahead),
+            args=(process.stdin, plays, waiting, trouble, ahead),
             name="probe-feeder",
             daemon=True,
         )
         feeder.start()
         try:
-            yield from _exchanges(process.stdout, waiting, attempt)
+            if not (yield from _exchanges(process.stdout, waiting, end)):
+                self.stop()
+                feeder.join()
+                self.unfinished = list(waiting.values())
+                return
             said = process.stderr.read().decode("utf-8", "replace").strip()
             code = process.wait()
             if code != 0:
@@ -156,27 +169,27 @@ class Probe:
 
 def _feed(
     pipe: IO[bytes],
-    cases: Iterable[Case],
-    waiting: dict[int, Case],
+    plays: Iterable[Play],
+    waiting: dict[int, Play],
     trouble: list[BaseException | None],
     ahead: int,
 ) -> None:
     """Write frames until the cases end or the probe goes; ``trouble`` gets what went wrong."""
     with contextlib.suppress(BaseException):  # it is raised again where the exchanges are read
         try:
-            _write_frames(pipe, cases, waiting, ahead)
+            _write_frames(pipe, plays, waiting, ahead)
         finally:
             trouble.append(sys.exc_info()[1])
 
 
 def _write_frames(
-    pipe: IO[bytes], cases: Iterable[Case], waiting: dict[int, Case], ahead: int
+    pipe: IO[bytes], plays: Iterable[Play], waiting: dict[int, Play], ahead: int
 ) -> None:
     held = bytearray()
     with contextlib.suppress(BrokenPipeError), pipe:
-        for number, case in enumerate(cases):
-            waiting[number] = case
-            held += encode(number, case)
+        for number, play in enumerate(plays):
+            waiting[number] = play
+            held += encode(number, play[0])
             if len(held) >= ahead:
                 if not _written(pipe, held):
                     return
@@ -194,19 +207,30 @@ def _written(pipe: IO[bytes], octets: bytearray) -> bool:
     return False
 
 
-def _exchanges(pipe: IO[bytes], waiting: dict[int, Case], attempt: int) -> Iterator[list[Exchange]]:
+def _exchanges(
+    pipe: IO[bytes], waiting: dict[int, Play], end: float | None
+) -> Generator[list[Exchange], None, bool]:
+    """What the probe tells; whether it told all before the end."""
     held = b""
     descriptor = pipe.fileno()
-    while piece := os.read(descriptor, _READ_OCTETS):
+    while True:
+        if (
+            end is not None
+            and not select.select([descriptor], [], [], max(0.0, end - time.monotonic()))[0]
+        ):
+            return False
+        piece = os.read(descriptor, _READ_OCTETS)
+        if not piece:
+            assert not held, "the probe's last frame is cut"
+            return True
         held = held + piece if held else piece
-        batch, used = _decoded(held, waiting, attempt)
+        batch, used = _decoded(held, waiting)
         held = held[used:]
         if batch:
             yield batch
-    assert not held, "the probe's last frame is cut"
 
 
-def _decoded(held: bytes, waiting: dict[int, Case], attempt: int) -> tuple[list[Exchange], int]:
+def _decoded(held: bytes, waiting: dict[int, Play]) -> tuple[list[Exchange], int]:
     """The whole frames at the front of what is held, and how many octets they take."""
     unpack, size = _EXCHANGE.unpack_from, _EXCHANGE.size
     now_s = time.time()
@@ -220,7 +244,7 @@ def _decoded(held: bytes, waiting: dict[int, Case], attempt: int) -> tuple[list[
             held, at + 4
         )
         start = at + 4 + size
-        case = waiting.pop(number)
+        case, attempt = waiting.pop(number)
         received = held[start : start + count]
         assert length == size + count + events * _EVENT_OCTETS, "a torn frame"
         batch.append(
@@ -269,14 +293,14 @@ class Talker:
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        waiting = {0: case}
+        waiting = {0: (case, 1)}
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(encode(0, case))
             self._process.stdin.flush()
         held = b""
         while piece := os.read(self._process.stdout.fileno(), _READ_OCTETS):
             held += piece
-            batch, used = _decoded(held, waiting, 1)
+            batch, used = _decoded(held, waiting)
             if batch:
                 assert used == len(held), "an exchange nobody asked for"
                 return batch[0]

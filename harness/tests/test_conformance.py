@@ -276,9 +276,9 @@ def test_a_quick_look_asks_again_once_and_only_what_decides(tmp_path: Path, quic
                         levels.setdefault(verdict.level, set()).update(
                             exchange.attempt for exchange in attempts
                         )
-    assert judge.ALONE in levels[Level.MUST]
-    assert (set(judge.AGAIN) <= levels[Level.MUST]) is not quick
-    assert (judge.ALONE in levels[Level.SHOULD]) is not quick
+    again = {judge.AGAIN[0]} if quick else {*judge.AGAIN, judge.ALONE}
+    assert levels[Level.MUST] - {judge.FIRST, judge.REPEAT} == again
+    assert levels[Level.SHOULD] - {judge.FIRST, judge.REPEAT} == (set() if quick else again)
 
 
 def test_a_server_that_cannot_take_many_at_once_is_asked_fewer() -> None:
@@ -325,6 +325,11 @@ def test_a_server_with_a_short_queue_is_asked_no_more_than_fit_into_it() -> None
     assert probe.command[-1] == str(at_once), "whatever is asked of it"
 
 
+def in_a_hurry(begin_s: float, wait_s: float = 60, end_s: float = 90) -> conformance.Hurry:
+    now = time.monotonic()
+    return conformance.Hurry(begin=now + begin_s, wait=now + wait_s, end=now + end_s)
+
+
 def test_a_family_that_time_cuts_short_is_not_judged_by_a_part(tmp_path: Path) -> None:
     def slow(connection: socket.socket) -> None:
         time.sleep(0.02)
@@ -342,7 +347,8 @@ def test_a_family_that_time_cuts_short_is_not_judged_by_a_part(tmp_path: Path) -
         fired = scoring.Fired()
         conformance.fire(
             KNOWN, "rfc", target, evidence, fired, progress=lambda _: None,
-            until=time.monotonic() + 1, selected=lambda family: family.id in chosen,
+            hurry=in_a_hurry(1),
+            selected=lambda family: family.id in chosen,
         )  # fmt: skip
         assert 10 < fired.exchanges < KNOWN.families["method_octet"].count
         for known in (fired, None):
@@ -350,6 +356,99 @@ def test_a_family_that_time_cuts_short_is_not_judged_by_a_part(tmp_path: Path) -
             tally = said.generated["method_octet"]
             assert tally.words == {Level.SHOULD: {Word.VOID: 1}}
             assert [one.actual for one in tally.failures] == [conformance._NOT_ASKED]
+
+
+def without_host(answer_s: float) -> peers.Handler:
+    """Says nothing to a request without Host, and OK to others after a while."""
+
+    def handler(connection: socket.socket) -> None:
+        head = peers.head(connection)
+        time.sleep(answer_s)
+        if b"Host:" in head:
+            connection.sendall(peers.OK)
+        else:
+            time.sleep(10)
+
+    return handler
+
+
+def test_what_a_look_in_a_hurry_would_wait_for_is_void(tmp_path: Path) -> None:
+    chosen = {"get-plain", "host-missing", "host-empty"}
+    with (
+        peers.peer(without_host(0)) as peer,
+        Evidence(tmp_path / "e.sqlite", create=True) as evidence,
+    ):
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        began = time.monotonic()
+        conformance.fire(
+            KNOWN, "rfc", target, evidence, scoring.Fired(), progress=lambda _: None, quick=True,
+            hurry=in_a_hurry(60, 0.5), selected=lambda family: family.id in chosen,
+        )  # fmt: skip
+        assert time.monotonic() < began + 2, "the case waits for longer than that"
+        said = scoring.score_suite(KNOWN, "rfc", "peer", evidence).cases
+    assert said["host-missing"].word is Word.VOID
+    assert said["host-missing"].actual == conformance._NOT_AWAITED
+    assert said["host-empty"].word is not Word.VOID
+
+
+@pytest.mark.parametrize(
+    ("answer_s", "end_s", "attempts", "word"),
+    [
+        (0.0, 90, [judge.FIRST], Word.FAIL),
+        (0.35, 90, [judge.FIRST, judge.AGAIN[0]], Word.FAIL),
+        (0.35, 0, [judge.FIRST], Word.VOID),
+    ],
+    ids=["prompt", "slow", "slow-and-no-time"],
+)
+def test_a_quick_look_believes_in_the_silence_of_a_prompt_target_only(
+    tmp_path: Path, answer_s: float, end_s: float, attempts: list[int], word: Word
+) -> None:
+    chosen = {"get-plain", "method_octet", "host-missing"}
+    with (
+        peers.peer(without_host(answer_s)) as peer,
+        Evidence(tmp_path / "e.sqlite", create=True) as evidence,
+    ):
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        evidence.set_facts("peer", target.facts())
+        conformance.fire(
+            KNOWN, "rfc", target, evidence, scoring.Fired(), progress=lambda _: None, quick=True,
+            hurry=in_a_hurry(60, 60, end_s), selected=lambda family: family.id in chosen,
+        )  # fmt: skip
+        [made] = evidence.attempts("peer", family="host-missing")
+        said = scoring.score_suite(KNOWN, "rfc", "peer", evidence).cases["host-missing"]
+    assert [one.attempt for one in made] == attempts
+    assert said.word is word
+
+
+def test_suites_that_are_fired_in_one_go_say_what_they_say_apart(tmp_path: Path) -> None:
+    chosen = {"get-plain", "host-missing", "smuggle-chunk-size-lf", "post-chunked"}
+    chosen |= {family.id for family in KNOWN.of_suite("smuggling") if family.group == "CLTE"}
+    said: list[dict[str, dict[str, Word]]] = []
+    for groups in ([("rfc", "smuggling")], [("rfc",), ("smuggling",)]):
+        with (
+            peers.peer(peers.naive) as peer,
+            Evidence(tmp_path / f"{len(groups)}.sqlite", create=True) as evidence,
+        ):
+            target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+            for suite, *along in groups:
+                conformance.fire(
+                    KNOWN, suite, target, evidence, scoring.Fired(), along=tuple(along),
+                    progress=lambda _: None, quick=True,
+                    selected=lambda family: family.id in chosen,
+                )  # fmt: skip
+            said.append(
+                {
+                    suite: {
+                        id: verdict.word
+                        for id, verdict in scoring.score_suite(
+                            KNOWN, suite, "peer", evidence
+                        ).cases.items()
+                    }
+                    for suite in ("rfc", "smuggling")
+                }
+            )
+    assert said[0] == said[1]
+    assert all(said[0].values())
 
 
 @pytest.mark.parametrize("at_once", [16, 256])
@@ -370,7 +469,7 @@ def test_a_look_in_a_hurry_says_what_it_had_no_time_for(tmp_path: Path, at_once:
             fired = scoring.Fired()
             conformance.fire(
                 KNOWN, "rfc", target, evidence, fired, progress=lambda _: None, quick=True,
-                until=time.monotonic() if hurry else None,
+                hurry=in_a_hurry(0) if hurry else None,
                 selected=lambda family: family.id in chosen,
             )  # fmt: skip
             said[hurry] = scoring.score_suite(KNOWN, "rfc", "peer", evidence, fired)

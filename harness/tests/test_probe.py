@@ -16,7 +16,7 @@ import pytest
 from httpmark.harness import certificates
 from httpmark.harness.model import Await, Case, End, Exchange, Op, Outcome, Step
 from httpmark.harness.observation import CLOSE_NOTIFY
-from httpmark.harness.probe import Probe
+from httpmark.harness.probe import Play, Probe
 
 from . import peers
 
@@ -334,19 +334,40 @@ def test_trouble_in_making_cases_is_never_taken_for_their_end() -> None:
         play(peer.port, broken())
 
 
-@pytest.mark.parametrize("soon", [True, False])
-def test_cases_that_may_be_ended_early_are_not_made_ahead(soon: bool) -> None:
+@pytest.mark.parametrize("end_s", [0.3, None])
+def test_plays_that_end_in_time_are_not_made_long_before(end_s: float | None) -> None:
     made = 0
 
-    def cases() -> Iterator[Case]:
+    def plays() -> Iterator[Play]:
         nonlocal made
         for number in range(2000):
             made += 1
-            yield case(f"c{number}")
+            yield case(f"c{number}"), number % 2 + 1
 
+    began = time.monotonic()
     with (
         peers.peer(peers.mute) as peer,
         Probe("127.0.0.1", peer.port, in_flight=4) as probe,
     ):
-        next(probe.fire(cases(), soon=soon))
-        assert (made < 300) is soon
+        found = probe.play(plays(), end=None if end_s is None else began + end_s)
+        if end_s is None:
+            assert next(found)[0].attempt in (1, 2)
+            assert made > 300
+        else:
+            assert list(found) == []
+            assert time.monotonic() < began + 3
+            assert made < 300
+            assert [attempt for _, attempt in probe.unfinished[:4]] == [1, 2, 1, 2]
+            assert [one.id for one, _ in probe.unfinished] == [f"c{n}" for n in range(made)]
+
+
+def test_what_came_before_the_end_is_told() -> None:
+    with (
+        peers.peer(peers.answering(peers.OK)) as peer,
+        Probe("127.0.0.1", peer.port, in_flight=4) as probe,
+    ):
+        slow = case("slow", Step(Op.PAUSE, wait_ms=60_000), deadline_ms=90_000)
+        plays = [(case("quick"), 1), (slow, 1)]
+        found = [one for batch in probe.play(plays, end=time.monotonic() + 1) for one in batch]
+    assert [one.case for one in found] == ["quick"]
+    assert probe.unfinished == [(slow, 1)]

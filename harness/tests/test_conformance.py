@@ -11,7 +11,9 @@ import re
 import socket
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,12 +21,14 @@ import pytest
 from httpmark.harness import catalogue, conformance, corpus, gates, judge, response_checks, scoring
 from httpmark.harness.evidence import Evidence
 from httpmark.harness.model import (
+    Exchange,
     Family,
     Level,
     SuiteResult,
     Unusable,
     Word,
 )
+from httpmark.harness.probe import Play
 
 from . import made_findings, peers
 
@@ -395,8 +399,8 @@ def test_what_a_look_in_a_hurry_would_wait_for_is_void(tmp_path: Path) -> None:
     ("answer_s", "end_s", "attempts", "word"),
     [
         (0.0, 90, [judge.FIRST], Word.FAIL),
-        (0.35, 90, [judge.FIRST, judge.AGAIN[0]], Word.FAIL),
-        (0.35, 0, [judge.FIRST], Word.VOID),
+        (0.55, 90, [judge.FIRST, judge.AGAIN[0]], Word.FAIL),
+        (0.55, 0, [judge.FIRST], Word.VOID),
     ],
     ids=["prompt", "slow", "slow-and-no-time"],
 )
@@ -418,6 +422,39 @@ def test_a_quick_look_believes_in_the_silence_of_a_prompt_target_only(
         said = scoring.score_suite(KNOWN, "rfc", "peer", evidence).cases["host-missing"]
     assert [one.attempt for one in made] == attempts
     assert said.word is word
+
+
+def test_what_keeps_a_server_busy_goes_behind_the_other_designed_cases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[list[str]] = []
+    play_all = conformance._Shooter.play_all
+
+    def noting(
+        shooter: conformance._Shooter, plays: Iterable[Play], **options: Any
+    ) -> Iterator[Exchange]:
+        made = list(plays)
+        played.append([case.id for case, _ in made])
+        return play_all(shooter, made, **options)
+
+    monkeypatch.setattr(conformance._Shooter, "play_all", noting)
+    chosen = ["get-plain", "host-missing", "chunk-hundred-thousand-of-one", "end-in-fields"]
+    assert [family.id for family in KNOWN.of_suite("rfc") if family.id in chosen] == chosen
+    with (
+        peers.peer(peers.naive) as peer,
+        Evidence(tmp_path / "e.sqlite", create=True) as evidence,
+    ):
+        target = conformance.Target(
+            name="peer", address="127.0.0.1", port=peer.port, host="a",
+            capabilities=("hello", "body"),
+        )  # fmt: skip
+        conformance.fire(
+            KNOWN, "rfc", target, evidence, scoring.Fired(), progress=lambda _: None, quick=True,
+            selected=lambda family: family.id in chosen,
+        )  # fmt: skip
+    assert played[0] == ["get-plain"]
+    assert [case for case in played[1] if case in chosen][-1] == "chunk-hundred-thousand-of-one"
+    assert set(played[1]) == set(chosen) - {"get-plain"}
 
 
 def test_suites_that_are_fired_in_one_go_say_what_they_say_apart(tmp_path: Path) -> None:

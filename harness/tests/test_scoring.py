@@ -19,10 +19,28 @@ from . import peers
 KNOWN = catalogue.load()
 
 
+_NAMES = [
+    family.id
+    for family in KNOWN.of_suite("rfc")
+    if family.group == "CL" and conformance.has_octets(KNOWN, family.id)
+]
 _FORGETS = (
     "import sys; from multiprocessing.connection import Connection;"
     "pipe = Connection(int(sys.argv[1])); pipe.recv(); pipe.send({})"
 )
+
+
+@pytest.fixture(scope="module")
+def fired(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What Content-Length drew from a naive server."""
+    path = tmp_path_factory.mktemp("fired") / "evidence.sqlite"
+    with peers.peer(peers.naive) as peer, Evidence(path, create=True) as evidence:
+        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        conformance.fire(
+            KNOWN, "rfc", target, evidence, scoring.Fired(),
+            progress=lambda _: None, selected=lambda one: one.id in _NAMES,
+        )  # fmt: skip
+    return path
 
 
 @pytest.mark.parametrize(
@@ -36,33 +54,23 @@ _FORGETS = (
     ids=["whole", "forgets-and-ends", "ends", "is-none"],
 )
 def test_a_second_process_judges_as_the_first_would(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, code: str
+    fired: Path, monkeypatch: pytest.MonkeyPatch, program: str, code: str
 ) -> None:
     """What it does not bring, because it cannot, is judged here."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    names = [
-        family.id
-        for family in KNOWN.of_suite("rfc")
-        if family.group == "CL" and conformance.has_octets(KNOWN, family.id)
-    ]
-    with peers.peer(peers.naive) as peer, Evidence(tmp_path / "e", create=True) as evidence:
-        target = conformance.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        conformance.fire(
-            KNOWN, "rfc", target, evidence, scoring.Fired(),
-            progress=lambda _: None, selected=lambda one: one.id in names,
-        )  # fmt: skip
+    monkeypatch.setattr(sys, "executable", program)
+    monkeypatch.setattr(scoring, "_SECOND", code)
+    monkeypatch.setattr(scoring, "_TWOFOLD_FROM", 1)
+    found = []
+    with Evidence(fired) as evidence:
         facts = evidence.facts("peer")
         assert facts is not None
-        found = []
-        monkeypatch.setattr(sys, "executable", program)
-        monkeypatch.setattr(scoring, "_SECOND", code)
-        monkeypatch.setattr(scoring, "_TWOFOLD_FROM", 1)
         for is_worth_it in (False, True):
             with scoring.Second() as second:
                 second.start(scoring._SECOND_FROM if is_worth_it else 0)
                 assert second.free is is_worth_it
                 judged = scoring.judged_twofold(
-                    KNOWN, names, facts, evidence, "peer", quick=False, second=second
+                    KNOWN, _NAMES, facts, evidence, "peer", quick=False, second=second
                 )
             found.append(
                 {
@@ -70,7 +78,7 @@ def test_a_second_process_judges_as_the_first_would(
                     for name, (one, doubted) in judged.items()
                 }
             )
-    assert found[0].keys() == set(names)
+    assert found[0].keys() == set(_NAMES)
     assert any(doubted for *_, doubted in found[0].values())
     assert found[0] == found[1]
 

@@ -33,6 +33,7 @@ from httpmark.harness.model import (
     SCHEMA_VERSION,
     Compliance,
     Conclusion,
+    Family,
     HarnessError,
     NothingSelected,
     ProcessRecipe,
@@ -374,12 +375,7 @@ class Checker:
     def _check(self, death: Callable[[], str | None]) -> Run:
         with scoring.Second() as second:
             # It gets ready while the target is asked what it can do, which is mostly waiting.
-            second.start(
-                scoring.size(
-                    self.catalogue, self.suites, lambda family: family.id in self.selected,
-                    quick=self.options.quick,
-                )
-            )  # fmt: skip
+            second.start(self._size(self.suites))
             return self._fire(death, second)
 
     def _fire(self, death: Callable[[], str | None], second: scoring.Second) -> Run:
@@ -394,11 +390,8 @@ class Checker:
                 fired = scoring.Fired()
                 task = f"{', '.join(group)}: {self.options.target}"
                 cutting = run.Cutting(self.events, task)
-                total = scoring.size(
-                    self.catalogue, group, lambda family: family.id in self.selected, quick=False
-                )
                 with Evidence(self.folder / run.EVIDENCE, create=not suites) as evidence:
-                    self.events.task(task, total)
+                    self.events.task(task, self._size(group))
                     try:
                         conformance.fire(
                             self.catalogue,
@@ -408,7 +401,7 @@ class Checker:
                             fired,
                             along=group[1:],
                             progress=lambda by, task=task: self.events.advance(task, by),  # type: ignore[misc]
-                            selected=lambda family: family.id in self.selected,
+                            selected=self._is_selected,
                             quick=self.options.quick,
                             hurry=self.hurry,
                             second=second,
@@ -477,6 +470,13 @@ class Checker:
             )
             run.write(self.last, self.folder)
         return self.last
+
+    def _is_selected(self, family: Family) -> bool:
+        return family.id in self.selected
+
+    def _size(self, suites: tuple[str, ...]) -> int:
+        """How many cases of these suites go out."""
+        return scoring.size(self.catalogue, suites, self._is_selected, quick=self.options.quick)
 
     def _groups(self) -> list[tuple[str, ...]]:
         """The suites, those together that are fired in one go: where somebody waits, all share the

@@ -822,7 +822,7 @@ def _run(
         if case is None:
             continue
         can_wait = family.level not in score.BINDING
-        is_slow = is_short and family.runner in runners.BURSTS
+        is_slow = is_short and play in runners.BURSTS
         if hurry and can_wait and time.monotonic() > (hurry.begin if is_slow else hurry.end):
             _void(family, _NOT_ASKED, evidence, target.name)
             continue

@@ -507,7 +507,7 @@ class Runner:
         name = entry.server.name
         task = f"{suite}: {name}"
         fired, cutting = scoring.Fired(), Cutting(self.events, task)
-        total = sum(family.count for family in self.catalogue.of_suite(suite))
+        total = scoring.size(self.catalogue, (suite,), lambda _: True, quick=self.options.quick)
         self.events.task(task, total)
         cpu: int | None = None
         result: SuiteResult | None = None

@@ -568,7 +568,7 @@ def markup_in_every_place(stage: Stage) -> Found:
 
 
 # What opens hundreds of connections at once, which a short listen queue makes seconds of.
-BURSTS = frozenset({"resets", "resets_at_connect"})
+BURSTS = (resets, resets_at_connect)
 
 RUNNERS: dict[str, Runner] = {
     "alive_after_each_family": alive_after_each_family,

@@ -80,16 +80,21 @@ def size(
 ) -> int:
     """How many cases there are at most to judge."""
     return sum(
-        family.count // step_of(family, quick=quick)
+        _asked_of(family, quick=quick)
         for suite in suites
         for family in catalogue.of_suite(suite)
         if selected(family)
     )
 
 
+def _asked_of(family: Family, *, quick: bool) -> int:
+    return -(-family.count // step_of(family, quick=quick))
+
+
 def step_of(family: Family, *, quick: bool) -> int:
-    """Of the largest families every 31st case where ``quick`` (contract.md)."""
-    return _QUICK_STEP if quick and family.count > _QUICK_ABOVE else 1
+    """Of the largest families every 31st case where ``quick``, but ``seed`` whole (contract.md)."""
+    is_thinned = quick and family.suite != "seed" and family.count > _QUICK_ABOVE
+    return _QUICK_STEP if is_thinned else 1
 
 
 Doubts = tuple[Folded, list[tuple[str, bool]]]  # the first doubted cases, and which ran out
@@ -189,10 +194,7 @@ def judged_twofold(
     The largest are judged here, one by one, and the second process takes the others in lots as it
     gets done: nobody knows beforehand which are dear. What it does not bring is judged here.
     """
-    sizes = {
-        name: catalogue.families[name].count // step_of(catalogue.families[name], quick=quick)
-        for name in families
-    }
+    sizes = {name: _asked_of(catalogue.families[name], quick=quick) for name in families}
     left = collections.deque(sorted(families, key=lambda name: -sizes[name]))
     is_much = sum(sizes.values()) >= _TWOFOLD_FROM
     found: dict[str, Doubts] = {}
@@ -215,8 +217,10 @@ def _lot(left: collections.deque[str], sizes: dict[str, int]) -> list[str]:
     """The smallest families, taken off, of a small part of all that is left."""
     room = sum(sizes[name] for name in left) / _LOTS
     lot = [left.pop()]
-    while left and sum(sizes[name] for name in lot) + sizes[left[-1]] <= room:
+    room -= sizes[lot[0]]
+    while left and sizes[left[-1]] <= room:
         lot.append(left.pop())
+        room -= sizes[lot[-1]]
     return lot
 
 

@@ -458,7 +458,7 @@ def test_what_keeps_a_server_busy_goes_behind_the_other_designed_cases(
 
 
 def test_suites_that_are_fired_in_one_go_say_what_they_say_apart(tmp_path: Path) -> None:
-    chosen = {"get-plain", "host-missing", "smuggle-chunk-size-lf", "post-chunked"}
+    chosen = {"get-plain", "host-missing", "post-chunked"}
     chosen |= {family.id for family in KNOWN.of_suite("smuggling") if family.group == "CLTE"}
     said: list[dict[str, dict[str, Word]]] = []
     for groups in ([("rfc", "smuggling")], [("rfc",), ("smuggling",)]):

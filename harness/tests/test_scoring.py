@@ -128,3 +128,15 @@ def test_refusing_all_content_is_no_merit_where_content_is_refused_wrongly(
     assert found.word is Word.NOT_APPLICABLE
     assert found.actual.startswith("needs BASE-03, which is not accepted (400")
     assert cases["field-name-space-before-colon"].word is not Word.NOT_APPLICABLE
+
+
+def test_a_quick_look_thins_the_two_largest_families_and_keeps_the_published_corpus() -> None:
+    thinned = {one.id for one in KNOWN.families.values() if scoring.step_of(one, quick=True) > 1}
+    assert thinned == {"path_pair", "query_pair"}
+    assert not any(scoring.step_of(one, quick=False) > 1 for one in KNOWN.families.values())
+    for quick in (False, True):
+        assert scoring.size(KNOWN, ("seed",), lambda _: True, quick=quick) == 123_942 + 587
+    chosen = {"path_pair": 2001, "host-missing": 1}
+    assert scoring.size(KNOWN, ("rfc",), lambda one: one.id in chosen, quick=True) == sum(
+        chosen.values()
+    )

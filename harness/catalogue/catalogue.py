@@ -1,0 +1,247 @@
+"""scenarios/**/*.toml to families and load plans; every complaint names file, entry and key."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from httpmark.harness.catalogue import expectation, generators, vocabulary
+from httpmark.harness.catalogue.expectation import AnyValue, Expectation
+from httpmark.harness.catalogue.generators import expectation_texts
+from httpmark.harness.catalogue.vocabulary import DECLARED, HARDENED, SUITES
+from httpmark.harness.model.cases import Case, Facts, Family, Level, Requirement
+from httpmark.harness.model.errors import HarnessError, NothingSelected
+from httpmark.harness.model.load import LoadPlan
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """A case with what it is judged by."""
+
+    case: Case
+    expectation: Expectation | None  # None: a word of checks.WORDS
+    level: Level
+
+
+class Catalogue(msgspec.Struct, frozen=True):
+    """All families and plans, and the version that changes with any verdict-changing edit."""
+
+    families: dict[str, Family]
+    rules: dict[str, generators.Rule]
+    plans: dict[str, LoadPlan]
+    default_plans: tuple[str, ...]
+    version: str
+    published: dict[str, dict[str, str]] = {}  # server, family: run lengths of detections
+    requirements: tuple[Requirement, ...] = ()
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """Those with families, and ``found``, which is there before anything is found."""
+        filled = {family.suite for family in self.families.values()} | {"found"}
+        return tuple(sorted(filled, key=SUITES.index))
+
+    def default_suites(self, *, quick: bool, full: bool, only_one: bool) -> tuple[str, ...]:
+        """The suites that are fired where none is named.
+
+        :param only_one: one server is checked, rather than several compared: then a quick look is
+            at what the RFCs ask for, else at the published families alone.
+        """
+        if full:
+            chosen: tuple[str, ...] = SUITES
+        elif quick:
+            chosen = ("rfc", "smuggling") if only_one else ("seed",)
+        else:
+            chosen = ("seed", "rfc", "smuggling", "found")
+        filled = {family.suite for family in self.families.values()}
+        return tuple(suite for suite in self.suites if suite in chosen and suite in filled)
+
+    def of_suite(self, suite: str) -> list[Family]:
+        """The families of a suite, controls first: nothing counts before they have passed."""
+        chosen = [family for family in self.families.values() if family.suite == suite]
+        return sorted(chosen, key=lambda family: family.level is not Level.CTRL)
+
+    def cases(self, family: str, facts: Facts, *, step: int = 1) -> Iterator[Case]:
+        """The cases of one family, addressed to a target; with ``step`` every so manieth.
+
+        :raises notation.Unknown: the family needs what the target does not declare.
+        """
+        return generators.cases(family, self.rules[family], facts, step=step)
+
+    def slugs(self, family: str, *, step: int = 1) -> Iterator[str]:
+        """The ids of the cases of one family, without making them."""
+        return (family + one.slug for one in generators.variations(self.rules[family], step))
+
+    def planned(self, family: str, facts: Facts, *, step: int = 1) -> Iterator[Planned]:
+        """The same, each with its expectation and level.
+
+        :raises notation.Unknown: the family needs what the target does not declare.
+        """
+        entry, rule = self.families[family], self.rules[family]
+        by_words = entry.judged_by in vocabulary.PUBLISHED_WORDS
+        shared: dict[int, tuple[Expectation | None, Level]] = {}
+        for case, variation in generators.varied(family, rule, facts, step=step):
+            if case.variant not in shared:
+                given = rule.classes[case.variant] if case.variant >= 0 else None
+                level = given.level if given is not None and given.level else entry.level
+                if level is Level.INFO and _is_declared(rule, facts):
+                    # Within its limits a server does what it says; how it refuses more is no
+                    # control.
+                    level = Level.SHOULD if _is_beyond(rule, facts) else Level.CTRL
+                texts = expectation_texts(rule, case.variant)
+                own = by_words or any("{" in text for text in texts)
+                shared[case.variant] = None if own else _expected(rule, case, {}), level
+            expected, level = shared[case.variant]
+            if expected is None and not by_words:
+                known = generators.case_values(rule, facts, case.id, variation.values)
+                expected = _expected(rule, case, known)
+            yield Planned(case, expected, level)
+
+    def offers_choice(self, family: str) -> bool:
+        """Whether some case of a family may be accepted as well as refused."""
+        rule = self.rules[family]
+        passes = [rule.passes, *(one.passes for one in rule.classes)]
+        return any(
+            expectation.expectation(words, values=AnyValue()).offers_choice
+            for words in passes
+            if words
+        )
+
+    def inapplicable(self, family: str, facts: Facts) -> str | None:
+        """Why a family cannot be played against a target; None where it can."""
+        entry = self.families[family]
+        lacking = [need for need in entry.needs if not _has(need, facts)]
+        if lacking:
+            return f"needs {', '.join(lacking)}"
+        if entry.transport is not None and (entry.transport == "tls") != (facts.scheme == "https"):
+            return f"only over {entry.transport}"
+        return generators.inapplicable(self.rules[family], facts)
+
+    def plan(self, name: str) -> LoadPlan:
+        """A load profile by name.
+
+        :raises HarnessError: there is none of that name.
+        """
+        return self.plans[_known(name, self.plans, "profile")]
+
+    def suite(self, name: str) -> str:
+        """A suite by name.
+
+        :raises HarnessError: there is none of that name.
+        """
+        return _known(name, self.suites, "suite")
+
+    def select(self, selectors: Iterable[str], exclude: Iterable[str] = ()) -> frozenset[str]:
+        """The families that selectors name: by id, number, family, clause (``9112/6.3``), level,
+        ruleset (``realistic``, ``hardened``) or advisory; a ``*`` stands for anything.
+
+        :raises HarnessError: a selector names nothing.
+        """
+        chosen = frozenset(self.families) if not (wanted := list(selectors)) else frozenset()
+        for selector in wanted:
+            chosen |= self._named(selector)
+        for selector in exclude:
+            chosen -= self._named(selector)
+        if not chosen:
+            raise NothingSelected("nothing selected: every case is excluded")
+        return chosen
+
+    def with_controls(self, chosen: frozenset[str]) -> frozenset[str]:
+        """The same families, and the controls without which their figures mean nothing."""
+        entries = [self.families[name] for name in chosen]
+        suites = {family.suite for family in entries}
+        gated = {"*", *chosen, *(family.group for family in entries)}
+        return chosen | {
+            family.id
+            for family in self.families.values()
+            if family.suite in suites and gated.intersection(family.gates)
+        }
+
+    def _named(self, selector: str) -> frozenset[str]:
+        found = {
+            family.id
+            for family in self.families.values()
+            if any(fnmatch.fnmatchcase(word, selector) for word in self._handles(family))
+            or (family.generated and selector.startswith(family.id + "-"))
+        }
+        if not found:
+            words = sorted({word for f in self.families.values() for word in self._handles(f)})
+            near = difflib.get_close_matches(selector, words, 1)
+            hint = f"did you mean {near[0]}?" if near else "`httpmark list cases` shows all"
+            raise HarnessError(f"no case {selector!r}: {hint}")
+        return frozenset(found)
+
+    def _handles(self, family: Family) -> tuple[str, ...]:
+        """All words a family can be selected by; a section stands for all below it."""
+        clauses = re.findall(r"RFC ([0-9]+) ([0-9][0-9.]*|[A-Z]\.[0-9.]+)", family.clause)
+        sections = {
+            f"{rfc}/{'.'.join(numbers[: depth + 1])}"
+            for rfc, section in clauses
+            for numbers in (section.rstrip(".").split("."),)
+            for depth in range(len(numbers))
+        }
+        return (
+            family.id,
+            *family.refs,
+            family.group,
+            *sorted(sections),
+            str(family.level),
+            family.suite,
+            *(("realistic",) if family.realistic else ()),
+            *(("hardened",) if self.hardens(family) else ()),
+            *family.advisories,
+        )
+
+    def hardens(self, family: Family) -> bool:
+        """Whether the ruleset ``hardened`` judges a family otherwise than ``rfc``."""
+        return family.framing or family.group in HARDENED or bool(self.rules[family.id].hardened)
+
+
+def _has(need: str, facts: Facts) -> bool:
+    if need.startswith("timeout."):
+        return bool(facts.timeouts.get(need[8:]))  # 0 waits for ever: there is nothing to wait for
+    if need == "tls":
+        return facts.scheme == "https"
+    return any(word in facts.capabilities for word in need.split("|"))
+
+
+def _is_declared(rule: generators.Rule, facts: Facts) -> bool:
+    """Whether a limit that the expectations of a rule name is known of a target."""
+    words = " ".join((*rule.passes, *rule.allows, *rule.noteds))
+    return any(
+        match[1] == "limit" and facts.limits.get(match[2]) is not None
+        for match in DECLARED.finditer(words)
+    )
+
+
+_BEYOND = re.compile(r"(?<!no )beyond \{limit\.([a-z_]+)\} ([0-9]+)")
+
+
+def _is_beyond(rule: generators.Rule, facts: Facts) -> bool:
+    """Whether a case of a rule is larger than a limit of the target that its expectations name."""
+    return any(
+        (limit := facts.limits.get(name)) is not None and int(number) > limit
+        for name, number in _BEYOND.findall(" ".join((*rule.passes, *rule.allows)))
+    )
+
+
+def _expected(rule: generators.Rule, case: Case, known: expectation.Values) -> Expectation:
+    given = rule.classes[case.variant] if case.variant >= 0 else None
+    if given is not None and (given.passes or given.allows or given.noteds):
+        return expectation.expectation(
+            given.passes or rule.passes, given.allows, given.noteds, values=known
+        )
+    return expectation.expectation(
+        rule.passes, rule.allows, rule.noteds, rule.hardened, values=known
+    )
+
+
+def _known(name: str, known: Any, kind: str) -> str:
+    if name in known:
+        return name
+    near = difflib.get_close_matches(name, list(known), 1)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
+    raise HarnessError(f"unknown {kind} {name!r}: {hint}")

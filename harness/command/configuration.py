@@ -1,0 +1,225 @@
+"""The project's own words for the command: ``[tool.httpmark]`` of pyproject.toml, or httpmark.toml.
+
+A table per command, and in it the command's long options without their dashes::
+
+    [tool.httpmark.check]
+    suite = ["seed"]
+    fail-under = 90
+    baseline = "conformance-baseline.toml"
+
+The options themselves are the schema, so a new option can be configured from its first day. The
+command line beats the file; a path in the file is meant from the file's folder. The search goes
+from the working folder upwards and ends at the top of the repository.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from httpmark.harness.model.errors import HarnessError
+
+NAME = "httpmark.toml"
+PYPROJECT = "pyproject.toml"
+
+# Said for one call, and never for all calls to come.
+_ONCE = {"config", "help", "update", "allow-growth"}
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A file's configuration: what it says for each command."""
+
+    path: Path
+    where: str  # the table's name, for messages
+    tables: dict[str, Any]
+
+
+def find(folder: Path) -> Source | None:
+    """The configuration that governs a folder: the nearest above it, or None.
+
+    In one folder ``httpmark.toml`` comes before ``pyproject.toml``; a pyproject without our table
+    is none.
+
+    :raises HarnessError: it is no TOML.
+    """
+    for place in (folder, *folder.parents):
+        for name in (NAME, PYPROJECT):
+            if (place / name).is_file() and (found := read(place / name)) is not None:
+                return found
+        if (place / ".git").exists():
+            break
+    return None
+
+
+def read(path: Path) -> Source | None:
+    """The configuration in one file; None in a pyproject.toml that says nothing to us.
+
+    :raises HarnessError: it cannot be read, or is no TOML.
+    """
+    try:
+        value = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise HarnessError(f"{path}: {error.strerror}: name a file that exists") from None
+    except UnicodeDecodeError:
+        raise HarnessError(f"{path}: not UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise HarnessError(f"{path}: no TOML: {error}") from None
+    if path.name != PYPROJECT:
+        return Source(path, "", value)
+    tool = value.get("tool", {})
+    if "httpmark" not in tool:
+        return None
+    tables = tool["httpmark"]
+    if not isinstance(tables, dict):
+        raise HarnessError(f"{path}: [tool.httpmark] must be a table")
+    return Source(path, "tool.httpmark.", tables)
+
+
+def defaults(source: Source, command: str, commands: Mapping[str, click.Command]) -> dict[str, Any]:
+    """What a file says for one command, as click's ``default_map``: by parameter name.
+
+    The whole file is looked at, so that a mistake beside the table that is used is told as well.
+
+    :raises HarnessError: an unknown table or key, or a value of another kind; names the nearest.
+    """
+    read_now: dict[str, Any] = {}
+    for name, table in source.tables.items():
+        where = f"{source.path}: [{source.where}{name}]"
+        if name not in commands:
+            if name == "$schema" or name == "schema":
+                continue
+            raise HarnessError(f"{where}: {_nearest('table', name, commands)}")
+        if not isinstance(table, dict):
+            raise HarnessError(f"{where} must be a table")
+        options = _options(commands[name])
+        values = {}
+        for key, value in table.items():
+            if key not in options:
+                raise HarnessError(f"{where}: {_nearest('key', key, options)}")
+            option = options[key]
+            values[str(option.name)] = _value(f"{where} {key}", option, value, source.path.parent)
+        if name == command:
+            read_now = values
+    return read_now
+
+
+def schema(commands: Mapping[str, click.Command]) -> dict[str, Any]:
+    """The JSON Schema of httpmark.toml (and of the table in pyproject.toml)."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "httpmark configuration",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "schema": {"type": "string", "description": "Where this schema is, for editors."},
+            **{
+                name: {
+                    "type": "object",
+                    "description": (command.help or "").partition("\n")[0],
+                    "additionalProperties": False,
+                    "properties": {
+                        key: _schema(option) for key, option in _options(command).items()
+                    },
+                }
+                for name, command in commands.items()
+            },
+        },
+    }
+
+
+def _nearest(kind: str, name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    near = difflib.get_close_matches(name.replace("_", "-"), names, 1)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
+    return f"unknown {kind} {name!r}: {hint}"
+
+
+def _options(command: click.Command) -> dict[str, click.Parameter]:
+    """A command's parameters by the key that configures them."""
+    found: dict[str, click.Parameter] = {}
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            longest = max(parameter.opts, key=len).removeprefix("--")
+            if longest not in _ONCE:
+                found[longest] = parameter
+        else:
+            # As help shows it: TARGET|SERVER... is configured as server.
+            shown = (parameter.metavar or parameter.name or "").lower()
+            found[re.findall("[a-z]+", shown)[-1]] = parameter
+    return found
+
+
+def _many(parameter: click.Parameter) -> bool:
+    return parameter.multiple if isinstance(parameter, click.Option) else parameter.nargs != 1
+
+
+def _value(where: str, parameter: click.Parameter, value: Any, folder: Path) -> Any:
+    """One value as click would have read it.
+
+    :raises HarnessError: it is of another kind, or out of bounds.
+    """
+    if _many(parameter):
+        listed = value if isinstance(value, list) else [value]
+        return tuple(_one(where, parameter, item, folder) for item in listed)
+    return _one(where, parameter, value, folder)
+
+
+def _one(where: str, parameter: click.Parameter, value: Any, folder: Path) -> Any:
+    kind, wanted = parameter.type, _kind(parameter)
+    if not _is(value, wanted):
+        raise HarnessError(f"{where}: must be {_ARTICLES[wanted]}, not {value!r}")
+    if isinstance(kind, click.Path):
+        return folder / value
+    try:
+        return kind.convert(value, parameter, None)
+    except click.BadParameter as error:
+        raise HarnessError(f"{where}: {error.message}") from None
+
+
+_ARTICLES = {
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "a text",
+}
+
+
+def _kind(parameter: click.Parameter) -> str:
+    """JSON's word for what a parameter takes."""
+    if isinstance(parameter, click.Option) and parameter.is_flag:
+        return "boolean"
+    kind = parameter.type
+    if isinstance(kind, click.types.IntParamType):
+        return "integer"
+    if isinstance(kind, click.types.FloatParamType):
+        return "number"
+    return "string"
+
+
+def _is(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    types: dict[str, Any] = {"integer": int, "number": (int, float), "string": str}
+    return kind in types and isinstance(value, types[kind])
+
+
+def _schema(parameter: click.Parameter) -> dict[str, Any]:
+    kind = parameter.type
+    one: dict[str, Any] = {"type": _kind(parameter)}
+    if isinstance(kind, click.Choice):
+        one = {"enum": [str(choice) for choice in kind.choices]}
+    for word, bound in (("minimum", "min"), ("maximum", "max")):
+        if getattr(kind, bound, None) is not None:
+            one[word] = getattr(kind, bound)
+    found: dict[str, Any] = (
+        {"anyOf": [one, {"type": "array", "items": one}]} if _many(parameter) else one
+    )
+    help_text = getattr(parameter, "help", None)
+    return {**found, **({"description": help_text} if help_text else {})}

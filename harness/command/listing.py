@@ -1,0 +1,67 @@
+"""`httpmark list`: servers, suites, cases and profiles, for people and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from httpmark.harness.catalogue import (
+    loading,
+)
+from httpmark.harness.servers import manifests, starting
+
+
+def listing(what: str) -> tuple[list[str], dict[str, Any]]:
+    """Rows for people and the value for ``--json``: servers, suites, cases or profiles."""
+    known = loading.load()
+    if what == "servers":
+        found = [starting.listed(server) for server in manifests.servers()]
+        rows = []
+        for server in found:
+            rows.append(f"{server['name']:14} {server['version']}")
+            rows += [
+                f"{'':14} {name}: {'available' if state is True else state}"
+                for name, state in server["available"].items()
+            ]
+        return rows, {"servers": found}
+    if what == "suites":
+        value = [
+            {
+                "name": suite,
+                "families": len(known.of_suite(suite)),
+                "cases": sum(family.count for family in known.of_suite(suite)),
+            }
+            for suite in known.suites
+        ]
+        return (
+            [f"{v['name']:14} {v['cases']} cases in {v['families']} families" for v in value],
+            {"suites": value},
+        )
+    if what == "profiles":
+        plans = list(known.plans.values())
+        return (
+            [
+                f"{p.name:14} {p.connections} connections x depth {p.depth}: {p.title}"
+                for p in plans
+            ],
+            {"profiles": plans},
+        )
+    families = list(known.families.values())
+    return (
+        [f"{f.id:42} {f.ref:9} {f.level:6} {f.count:6} {f.title}" for f in families],
+        {
+            "cases": [
+                {
+                    "id": family.id,
+                    "ref": family.ref,
+                    "refs": family.refs,
+                    "family": family.group,
+                    "level": family.level,
+                    "clause": family.clause,
+                    "suite": family.suite,
+                    "generated": family.generated,
+                    "count": family.count,
+                }
+                for family in families
+            ]
+        },
+    )

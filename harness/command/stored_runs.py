@@ -1,0 +1,110 @@
+"""What is done with a stored run: draw its report, judge it again, rank its costs."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import msgspec
+
+from httpmark.harness.catalogue import catalogue, loading
+from httpmark.harness.judging import suite_results
+from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.load import races
+from httpmark.harness.model.errors import Unusable
+from httpmark.harness.model.load import LoadResult
+from httpmark.harness.model.run import Run, ServerResult
+from httpmark.harness.model.run_folder import EVIDENCE, REPORT, read
+from httpmark.harness.model.verdicts import Compliance, SuiteResult
+from httpmark.harness.report import html_page
+
+
+def draw(path: Path, run: Run, *, out: Path | None = None) -> Path:
+    """Draw the report of a run folder from what is stored in it.
+
+    :raises Unusable: the page could not be written.
+    """
+    target = out or path / REPORT
+    stored = path / EVIDENCE
+    with contextlib.ExitStack() as stack:
+        evidence = stack.enter_context(Evidence(stored, masked=True)) if stored.is_file() else None
+        page = html_page.render(run, evidence)
+    try:
+        target.write_text(page, "utf-8")
+    except OSError as error:
+        raise Unusable(f"{target}: {error.strerror}") from None
+    return target
+
+
+def rejudge(path: Path) -> Run:
+    """Judge a stored run again, with the catalogue as it is now.
+
+    :raises HarnessError: the folder holds no run or no evidence.
+    """
+    run = read(path)
+    known = loading.load()
+    with Evidence(path / EVIDENCE) as evidence:
+        judged = []
+        for entry in run.servers:
+            suites = {
+                suite: _rejudged(known, suite, entry, evidence) for suite in entry.compliance.suites
+            }
+            judged.append(msgspec.structs.replace(entry, compliance=Compliance(suites)))
+    return ranked(
+        msgspec.structs.replace(
+            run, servers=tuple(judged), catalogue_version=known.version, conclusion=None
+        )
+    )
+
+
+def _rejudged(
+    known: catalogue.Catalogue, suite: str, entry: ServerResult, evidence: Evidence
+) -> SuiteResult:
+    """One suite again, by the ruleset it was judged by; who died in it still has no score."""
+    before = entry.compliance.suites[suite]
+    scored = msgspec.structs.replace(
+        suite_results.score_suite(
+            known, suite, entry.name, evidence, ruleset=before.ruleset or "rfc"
+        ),
+        wall_seconds=before.wall_seconds,
+        probe_cpu_seconds=before.probe_cpu_seconds,
+        server_cpu_seconds=before.server_cpu_seconds,
+    )
+    if entry.died and before.reason == f"not scored: {entry.died}":
+        return msgspec.structs.replace(scored, score_percent=None, reason=before.reason)
+    return scored
+
+
+def ranked(run: Run) -> Run:
+    """Rank cost per profile: only servers that kept what is mandatory, by disjoint intervals."""
+    excluded = {}
+    for entry in run.servers:
+        if entry.control:
+            excluded[entry.name] = "a control: measured, not ranked"
+        suites = entry.compliance.suites
+        if failed := sum((scored.must or {}).get("failed", 0) for scored in suites.values()):
+            excluded[entry.name] = f"not ranked: {failed} MUSTs not kept"
+        for suite, scored in suites.items():
+            controls = scored.controls
+            # Of the published corpus nothing but its controls says that a server works; other
+            # suites may have none of their own.
+            wanted = scored.must is None
+            if controls is None or controls.failed or (wanted and not controls.passed):
+                excluded[entry.name] = f"not ranked: positive controls of {suite} not passed"
+        if entry.died:
+            excluded[entry.name] = "not ranked: it died"
+    by_key: dict[tuple[str, str], dict[str, LoadResult]] = {}
+    for entry in run.servers:
+        for result in entry.load:
+            by_key.setdefault((result.profile, result.engine), {})[entry.name] = result
+    ranked = {key: races.with_ranks(results, excluded=excluded) for key, results in by_key.items()}
+    return msgspec.structs.replace(
+        run,
+        servers=tuple(
+            msgspec.structs.replace(
+                entry,
+                load=tuple(ranked[r.profile, r.engine][entry.name] for r in entry.load),
+            )
+            for entry in run.servers
+        ),
+    )

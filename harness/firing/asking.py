@@ -1,0 +1,139 @@
+"""What only asking can tell of a target before cases are sent: limits, static files, patience."""
+
+from __future__ import annotations
+
+import functools
+import re
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from httpmark.harness.catalogue import generators
+from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.firing import limit_search
+from httpmark.harness.firing.targets import Target, hello
+from httpmark.harness.http import response_reader
+from httpmark.harness.model.cases import Case, Facts, Op, Step
+from httpmark.harness.model.exchanges import Outcome
+from httpmark.harness.servers import static_files
+
+_LIMIT = re.compile(r"limit\.([a-z_]+)")
+_ASK_S = 2.0
+
+
+def asked(
+    catalogue: Catalogue, families: Iterable[str], target: Target, known: Facts | None
+) -> Target:
+    """The target with what only asking can tell: limits that cases name, planted files, whether
+    it answers 2xx to any path, and before the content.
+
+    :param known: of an earlier suite; what was asked then is not asked again.
+    """
+    slowest_ms = known.slowest_ms if known is not None else _slowest_ms(target)
+    if slowest_ms is None:
+        return msgspec.structs.replace(target, at_once=FEW_IN_FLIGHT)  # it has nothing to tell
+    target = msgspec.structs.replace(target, slowest_ms=slowest_ms)
+    facts = target.facts()
+    deadline_s = generators.patience_ms(round(_ASK_S * 1000), facts) / 1000
+
+    def ask(octets: bytes) -> bytes | None:
+        return target.ask(octets, deadline_s=deadline_s)
+
+    named: set[str] = set()
+    asked: set[str] = set()
+    for family in families:
+        asked.update(catalogue.families[family].needs)
+        rule = catalogue.rules[family]
+        named |= set(
+            _LIMIT.findall(" ".join((*rule.sends, *rule.steps, *rule.passes, *rule.allows)))
+        )
+    limits = dict(known.limits) if known is not None else {}
+    limits |= {name: limit for name, limit in target.limits.items() if limit is not None}
+    limits |= limit_search.found(
+        ask, facts, sorted(named - limits.keys()), in_pieces=functools.partial(_in_pieces, target)
+    )
+    values = (
+        known.values if known is not None and known.values else static_files.learned(ask, facts)
+    )
+    capabilities = target.capabilities
+    for name, shows in _FOUND_BY_ASKING.items():
+        if (known is not None and name in known.capabilities) or (
+            name in asked and shows(ask, facts)
+        ):
+            capabilities = (*capabilities, name)
+    return msgspec.structs.replace(
+        target, limits=limits, values=target.values | values, capabilities=capabilities
+    )
+
+
+PLAIN_S = 5.0
+_PLAIN_ASKED = 3
+
+
+def _slowest_ms(target: Target) -> int | None:
+    """How long a plain request takes, the longest of a few alone; None where one is not answered.
+
+    What is silent until its deadline is judged by it, so no deadline may be shorter than a slow
+    server's answer (cases.md 1.1: calibrated on the target's own controls, up, never down).
+    """
+    slowest = 0.0
+    for _ in range(_PLAIN_ASKED):
+        began = time.monotonic()
+        if not hello(target, deadline_s=PLAIN_S):
+            return None
+        slowest = max(slowest, time.monotonic() - began)
+    return round(slowest * 1000)
+
+
+def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
+    """Whether a GET of any path and query draws a 2xx.
+
+    A server that answers 404 to what it does not know refuses a malformed target for that alone.
+    """
+    for target in (f"{facts.path}-any?of=them", "/any/of/them"):
+        octets = ask(
+            f"GET {target} HTTP/1.1\r\n{facts.host_lines}Connection: close\r\n\r\n".encode(
+                "latin-1"
+            )
+        )
+        if response_reader.final_status(octets) // 100 != 2:
+            return False
+    return True
+
+
+def _answers_early(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
+    """Whether ``/early`` is answered before the content, which a server that reads the content
+    before it calls a handler cannot do."""
+    if "behave" not in facts.capabilities:
+        return False
+    octets = ask(
+        f"POST /early HTTP/1.1\r\n{facts.host_lines}Content-Length: 10\r\n\r\n".encode("latin-1")
+    )
+    return response_reader.final_status(octets) // 100 == 2
+
+
+_FOUND_BY_ASKING: dict[str, Callable[[Callable[[bytes], bytes | None], Facts], bool]] = {
+    "catch_all": _catches_all,
+    "early": _answers_early,
+}
+
+_PIECE_MS = 15
+
+
+def _in_pieces(target: Target, octets: bytes) -> bytes | None:
+    """What one request draws that arrives in three pieces."""
+    third = len(octets) // 3
+    wait_ms = generators.patience_ms(round(_ASK_S * 1000), target.facts())
+    steps = [Step(Op.SEND, octets[:third])]
+    for piece in (octets[third:-1], octets[-1:]):
+        steps += [Step(Op.PAUSE, wait_ms=_PIECE_MS), Step(Op.SEND, piece, if_open=True)]
+    steps.append(Step(Op.AWAIT, wait_ms=wait_ms))
+    case = Case("pieces", "pieces", tuple(steps), deadline_ms=2 * wait_ms)
+    with target.probe(in_flight=1) as probe:
+        for batch in probe.fire([case]):
+            return batch[0].received if batch[0].outcome is not Outcome.REFUSED else None
+    return None
+
+
+FEW_IN_FLIGHT = 6  # a listen queue of five, the shortest there is, takes one more

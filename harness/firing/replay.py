@@ -1,0 +1,199 @@
+"""One case sent again: both sides of the wire, the outcome, the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from httpmark.harness.catalogue import (
+    delivery_modes,
+    expectation_words,
+    loading,
+)
+from httpmark.harness.catalogue.catalogue import Planned
+from httpmark.harness.catalogue.expectation_words import with_words
+from httpmark.harness.catalogue.lookup import find
+from httpmark.harness.catalogue.step_words import own_steps, played_in_words
+from httpmark.harness.firing import asking, shrinking, targets
+from httpmark.harness.firing.probe import Talker
+from httpmark.harness.http import printable
+from httpmark.harness.http.printable import escaped_lines
+from httpmark.harness.judging import (
+    answer_difference,
+    delivery_comparison,
+    judge,
+    response_rules,
+    suite_results,
+)
+from httpmark.harness.judging.evidence import Mask
+from httpmark.harness.model.cases import (
+    Case,
+    Facts,
+    Family,
+    Op,
+    Step,
+)
+from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.model.exchanges import Exchange
+from httpmark.harness.model.verdicts import Word
+
+
+def replay(name: str, target: targets.Target, *, hardened: bool = False) -> str:
+    """Send one case and show both sides of the wire, the outcome and the verdict.
+
+    :param hardened: judge by the ruleset of that name.
+    :raises HarnessError: there is no such case.
+    """
+    family, planned = _addressed(name, target)
+    if family.runner is not None:
+        raise HarnessError(
+            f"{planned.case.id} is played by a program: "
+            f"httpmark check TARGET --suite {family.suite} --case {planned.case.id}"
+        )
+    exchange = _sent(planned.case, target)
+    if planned.expectation is None:
+        verdict = judge.judge(family, exchange)
+    else:
+        verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
+    verdict = suite_results.strict(verdict, family) if hardened else verdict
+    return "\n".join(
+        (
+            f"{planned.case.id} to {target.place}",
+            "sent:",
+            escaped_lines(Mask(target.header).sent(exchange.sent[: exchange.sent_octets])),
+            *_came("received", exchange, target),
+            f"expected: {with_words(verdict.expected)}",
+            f"actual:   {expectation_words.came(verdict.actual)}",
+            f"verdict:  {verdict.word}",
+            *_of_every_answer(planned.case, exchange, target.facts()),
+        )
+    )
+
+
+def replay_cut(name: str, target: targets.Target, cut: str) -> str:
+    """Send a case in one write, and in the cut that is named, and show how the answers differ.
+
+    :param cut: a word of ``delivery``, as a finding on deliveries names it: ``two@17``.
+    :raises HarnessError: there is no such case, it is not cut, or not so.
+    """
+    family, planned = _addressed(name, target)
+    case = planned.case
+    if not delivery_modes.is_delivered(family, case.id):
+        raise HarnessError(f"{case.id}: this message is not sent in cuts")
+    whole = delivery_modes.one(case)
+    exchanges = [_sent(whole, target), _sent(whole, target)]
+    alone = tuple(answer_difference.drawn(whole, exchange) for exchange in exchanges)
+    known = delivery_comparison.depends(case, target.facts(), alone, delivery_modes.BUFFERS)
+    shown = [
+        f"{case.id} to {target.place}",
+        "sent:",
+        escaped_lines(Mask(target.header).sent(delivery_modes.message(case))),
+        *_came("received, in one write", exchanges[0], target),
+    ]
+    if known is None:
+        return "\n".join((*shown, "in one write it does not draw the same twice"))
+    mode = delivery_modes.mode_of(cut)
+    made = delivery_modes.deliveries(case, mode, known) if mode in delivery_modes.MODES else ()
+    chosen = next((one for one in made if one.delivery == cut), None)
+    if chosen is None:
+        raise HarnessError(f"{case.id}: no delivery {cut!r} of it; name one as two@17")
+    drawn = [_sent(chosen, target) for _ in range(_TIMES)]
+    told = [delivery_comparison.unlike(family, alone[0], chosen, exchange) for exchange in drawn]
+    differing = [one for one in told if one]
+    own = [step for step in own_steps(chosen) if step.op in (Op.SEND, Op.PAUSE)]
+    writes = sum(step.op is Op.SEND for step in own)
+    if writes <= _WRITES_SHOWN:
+        shown += played_in_words(_masked(own, Mask(target.header)))
+    differs = (
+        f"differs: {differing[-1]} ({len(differing)}" if differing else f"is the same ({_TIMES}"
+    )
+    return "\n".join(
+        (
+            *shown,
+            *_came(f"received, cut as {cut} in {writes} writes", drawn[-1], target),
+            f"the answer {differs} of {_TIMES} times)",
+        )
+    )
+
+
+def _masked(steps: Sequence[Step], mask: Mask) -> Iterator[Step]:
+    """The same steps without the user's own values, which a cut may go through."""
+    rest = mask.sent(b"".join(step.data for step in steps))
+    for step in steps:
+        data, rest = rest[: len(step.data)], rest[len(step.data) :]
+        yield msgspec.structs.replace(step, data=data)
+
+
+_TIMES = 3  # a cut counts that differs every time it is asked
+_WRITES_SHOWN = 6
+
+
+def _came(what: str, exchange: Exchange, target: targets.Target) -> list[str]:
+    """What came back, under a heading."""
+    return [
+        f"{what} ({exchange.outcome}, connection {exchange.end}, {exchange.end_us} us):",
+        escaped_lines(Mask(target.header).received(exchange.received)) or "(nothing)",
+    ]
+
+
+def _sent(case: Case, target: targets.Target) -> Exchange:
+    """What a case draws, alone."""
+    with Talker(target.probe(in_flight=1)) as talker:
+        return talker.play(case)
+
+
+def _addressed(name: str, target: targets.Target) -> tuple[Family, Planned]:
+    """A case for a target that is asked first for what the case needs to know, as ``check`` does.
+
+    :raises HarnessError: there is no such case.
+    """
+    known = loading.load()
+    family, _ = find(name)
+    return find(name, asking.asked(known, [family.id], target, None).facts())
+
+
+def _of_every_answer(case: Case, exchange: Exchange, facts: Facts) -> list[str]:
+    """What the checks on every answer find wrong with this one."""
+    answers = response_rules.Collected(facts)
+    answers.add(case, exchange)
+    return [
+        f"{number}:  {failed.actual}"
+        for number, tally in answers.tallies().items()
+        for failed in tally.failures
+    ]
+
+
+def minimised(name: str, target: targets.Target, *, hardened: bool = False) -> str:
+    """The fewest octets that break the same rule and draw the same verdict as a case, with a
+    reproducer; of several writes the first gets smaller.
+
+    :param hardened: judge by the ruleset of that name.
+    :raises HarnessError: there is no such case, or it begins with no write.
+    """
+    family, planned = _addressed(name, target)
+    case = planned.case
+    if planned.expectation is None or not shrinking.begins_with_a_write(planned):
+        raise HarnessError(f"{case.id}: only what begins with a write can be made smaller")
+    exchange = _sent(case, target)
+    verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
+    word = (suite_results.strict(verdict, family) if hardened else verdict).word
+    if word not in (Word.FAIL, Word.WARN):
+        return f"{case.id}: {word}; nothing to make smaller"
+    whole = len(delivery_modes.message(case))
+    one = shrinking.subject(family, planned, exchange, hardened=hardened)
+    if one is None:
+        return f"{case.id}: {word}; only the whole request shows it, all {whole} octets"
+    found = [small for _, small in shrinking.smallest([one], target)]
+    if not found:
+        return f"{case.id}: {word}, with all {whole} octets: fewer do not show it"
+    small = msgspec.structs.replace(found[0], sent=Mask(target.header).sent(found[0].sent))
+    left = printable.own(small)
+    line = printable.by_hand(small, target.facts(), with_canary=False)
+    return "\n".join(
+        (
+            f"{case.id}: {word}, with {len(left)} of {whole} octets:",
+            escaped_lines(left),
+            line or printable.piped(left, printable.place(target.facts())),
+        )
+    )

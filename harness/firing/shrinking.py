@@ -1,0 +1,299 @@
+"""Failing requests made smaller: what failed is asked again with ever fewer octets.
+
+Of each finding that fails one request, the one it is shown by. Fewer octets count where the case's
+own judge says the same of them and they still break the same rule (``minimise``), and the last ones
+are asked once more by themselves. They go into evidence beside the finding, as a delivery that no
+verdict looks at; nothing here can change one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from httpmark.harness.catalogue import delivery_modes
+from httpmark.harness.catalogue.catalogue import Catalogue, Planned
+from httpmark.harness.catalogue.generators import patience_ms
+from httpmark.harness.firing import delta_debugging
+from httpmark.harness.firing.targets import Target
+from httpmark.harness.judging import failure_modes, judge, matching, observation, response_rules
+from httpmark.harness.judging.evidence import Evidence, kept_as
+from httpmark.harness.judging.scoring import BINDING
+from httpmark.harness.judging.suite_results import strict
+from httpmark.harness.model.cases import Case, Facts, Family, Op
+from httpmark.harness.model.errors import Unusable
+from httpmark.harness.model.exchanges import Exchange
+from httpmark.harness.model.verdicts import SuiteResult, Verdict, Word
+
+BUDGET_S = 4.0  # of all findings of a check together
+_IN_FLIGHT = 16
+_AT_ONCE = 8  # findings
+_CONFIRM_IN_FLIGHT = 4
+_OCTETS_MAX = 1024  # larger ones have their size for a reason
+_CASES_MAX = 4096  # looked through for the one of a generated family
+_FINDINGS_MAX = 64
+_WORTH = 0.1  # of all its octets
+_WAIT_MS = 300
+_SLOW_US = 1_000_000  # what took so long the first time is left alone
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """A failing request: its case, and whether what fewer octets drew fails alike."""
+
+    finding: str
+    family: Family
+    planned: Planned
+    holds: Callable[[Case, Exchange], bool]
+
+    @property
+    def octets(self) -> bytes:
+        """The write that gets smaller, the first; what comes behind it stays."""
+        return self.planned.case.steps[0].data
+
+
+def subject(
+    family: Family, planned: Planned, exchange: Exchange, *, hardened: bool = False
+) -> Subject | None:
+    """A case by what it drew; None where fewer octets could not be told from another matter.
+
+    That is where it does not begin with a write, did not fail, where only its own expectation says
+    that it is a failure and the grammar does not, or where the failure is silence: of fewer octets
+    the rest may be waited for.
+    """
+    judging = judge.Judge(hardened=hardened)
+
+    def said(case: Case, seen: Exchange) -> tuple[Word, str]:
+        shown = msgspec.structs.replace(planned, case=case)
+        verdict = judging.judge(shown, seen)
+        verdict = strict(verdict, family) if hardened else verdict
+        return verdict.word, failure_modes.way(verdict.actual)
+
+    def holds(case: Case, seen: Exchange) -> bool:
+        return said(case, seen) == wanted and _by_grammar(case, seen) is own
+
+    if not _can_shrink(planned) or planned.expectation is None or judge.ran_out(exchange):
+        return None
+    wanted, own = said(planned.case, exchange), _by_grammar(planned.case, exchange)
+    failing = (Word.FAIL, Word.WARN)
+    if wanted[0] not in failing or own not in failing:
+        return None
+    return Subject(family.id, family, planned, holds)
+
+
+def of_answer(
+    check: str, family: Family, planned: Planned, exchange: Exchange, facts: Facts
+) -> Subject | None:
+    """The same for a check on every answer, which asks nothing of the request."""
+
+    def found(case: Case, seen: Exchange) -> str | None:
+        answers = response_rules.Collected(facts)
+        answers.add(case, seen)
+        tally = answers.tallies().get(check)
+        ways_ = tally.ways if tally is not None else {}
+        return next(iter(ways_), None)
+
+    wanted = found(planned.case, exchange)
+    if wanted is None or not _can_shrink(planned) or judge.ran_out(exchange):
+        return None
+    return Subject(check, family, planned, lambda case, seen: found(case, seen) == wanted)
+
+
+def begins_with_a_write(planned: Planned) -> bool:
+    """Whether a case begins with octets of its own."""
+    return planned.case.steps[0].op is Op.SEND and not planned.case.joined
+
+
+def _can_shrink(planned: Planned) -> bool:
+    octets = delivery_modes.message(planned.case)
+    small = len(octets) <= _OCTETS_MAX
+    return begins_with_a_write(planned) and small and delta_debugging.sort(octets) is not None
+
+
+def _by_grammar(case: Case, exchange: Exchange) -> Word:
+    """What the grammar alone makes of the answer to a message."""
+    seen = observation.sight(case, exchange)
+    return matching.judge(
+        case, exchange, seen, delta_debugging.asks(delivery_modes.message(case))
+    ).word
+
+
+def with_octets(case: Case, octets: bytes) -> Case:
+    """The case with another first write."""
+    first = msgspec.structs.replace(case.steps[0], data=octets)
+    return msgspec.structs.replace(case, steps=(first, *case.steps[1:]))
+
+
+class _Quest:
+    """The search for the fewest octets of one subject."""
+
+    def __init__(self, one: Subject) -> None:
+        self.subject = one
+        self.search = delta_debugging.Search(one.octets)
+        self._is_alike = delta_debugging.alike(delivery_modes.message(one.planned.case))
+        self._rest = delivery_modes.message(one.planned.case)[len(one.octets) :]
+
+    def lot(self) -> list[bytes]:
+        """What is to be asked next, each once; lots of which nothing is alike need no asking."""
+        while self.search.lot:
+            alike = (one for one in self.search.lot if self._is_alike(one + self._rest))
+            if lot := list(dict.fromkeys(alike)):  # without either of two CRs it is the same
+                return lot
+            self.told({})
+        return []
+
+    def told(self, held: Mapping[bytes, bool]) -> None:
+        self.search.told([held.get(tried, False) for tried in self.search.lot])
+
+    @property
+    def is_smaller(self) -> bool:
+        """Whether it is so by enough to be worth a reader's look."""
+        whole = len(delivery_modes.message(self.subject.planned.case))
+        fewer = len(self.subject.octets) - len(self.search.octets)
+        return fewer >= _WORTH * whole
+
+
+def smallest(
+    subjects: Iterable[Subject],
+    target: Target,
+    *,
+    seconds: float | None = None,
+) -> Iterator[tuple[Subject, Exchange]]:
+    """What the fewest octets of each drew, where they are fewer than the case's own.
+
+    A target that stops answering, or answers otherwise when asked once more, leaves a subject out.
+
+    :param seconds: no longer than about so; None as long as it takes.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    # For what takes longer nobody waits: it counts as another matter.
+    wait_ms = patience_ms(_WAIT_MS, target.facts())
+    rest = iter(subjects)
+    # The first ones first: where time runs out, they are done.
+    while not _over(end) and (group := [_Quest(one) for one in itertools.islice(rest, _AT_ONCE)]):
+        while lots := [(quest, lot) for quest in group if (lot := quest.lot())]:
+            made = {
+                (number, tried): _tried(quest.subject.planned.case, tried, wait_ms)
+                for number, (quest, lot) in enumerate(lots)
+                for tried in lot
+            }
+            held: list[dict[bytes, bool]] = [{} for _ in lots]
+            for (number, tried), case, exchange in _played(target, made, _IN_FLIGHT, end):
+                one = lots[number][0].subject
+                held[number][tried] = not judge.ran_out(exchange) and one.holds(case, exchange)
+            for (quest, lot), answers in zip(lots, held, strict=True):
+                if len(answers) == len(lot):
+                    quest.told(answers)
+            if _over(end) or sum(map(len, held)) < len(made):
+                break  # no more time, or no more target
+        smaller = [quest for quest in group if quest.is_smaller]
+        # By themselves, and with the patience of their case.
+        last = {
+            number: with_octets(quest.subject.planned.case, quest.search.octets)
+            for number, quest in enumerate(smaller)
+        }
+        for number, case, exchange in _played(target, last, _CONFIRM_IN_FLIGHT, None):
+            one = smaller[number].subject
+            if one.holds(case, exchange):
+                yield one, msgspec.structs.replace(exchange, delivery=kept_as(one.finding))
+
+
+def _over(end: float | None) -> bool:
+    return end is not None and time.monotonic() >= end
+
+
+def _tried(case: Case, octets: bytes, wait_ms: int) -> Case:
+    """The case with another first write, and no more patience than so."""
+    made = with_octets(case, octets)
+    steps = tuple(
+        msgspec.structs.replace(step, wait_ms=min(step.wait_ms, wait_ms))
+        if step.op is Op.AWAIT
+        else step
+        for step in made.steps
+    )
+    most = sum(step.wait_ms for step in steps) + case.settle_ms + wait_ms
+    return msgspec.structs.replace(made, steps=steps, deadline_ms=min(case.deadline_ms, most))
+
+
+def _played(
+    target: Target, cases: Mapping[Key, Case], in_flight: int, end: float | None
+) -> Iterator[tuple[Key, Case, Exchange]]:
+    """What each case drew, as far as there is time, and a target."""
+    keys = list(cases)
+    numbered = (
+        msgspec.structs.replace(cases[key], delivery=str(number)) for number, key in enumerate(keys)
+    )
+    with contextlib.suppress(Unusable), target.probe(in_flight=in_flight) as probe:
+        for batch in probe.fire(numbered):
+            for exchange in batch:
+                key = keys[int(exchange.delivery)]
+                yield key, cases[key], exchange
+            if _over(end):
+                return
+
+
+def of_suite(
+    catalogue: Catalogue,
+    suite: SuiteResult,
+    target: Target,
+    evidence: Evidence,
+    *,
+    seconds: float,
+) -> None:
+    """Make the failing requests of a suite smaller, what binds first; they go into evidence.
+
+    :param target: as it was when the suite was fired; what was asked of it is taken from evidence.
+    :param seconds: no longer than about so.
+    """
+    if (facts := evidence.facts(target.name)) is None:
+        return
+    subjects = itertools.islice(
+        _subjects(catalogue, suite, facts, evidence, target.name), _FINDINGS_MAX
+    )
+    asked = msgspec.structs.replace(target, slowest_ms=facts.slowest_ms, at_once=facts.at_once)
+    found = [exchange for _, exchange in smallest(subjects, asked, seconds=seconds)]
+    evidence.add(target.name, found)
+    evidence.flush()
+
+
+def _subjects(
+    catalogue: Catalogue, suite: SuiteResult, facts: Facts, evidence: Evidence, server: str
+) -> Iterator[Subject]:
+    """What fails, each by the request that shows it: what binds first, then by kind."""
+    shown: list[tuple[str, Verdict]] = [
+        (id, verdict) for id, verdict in suite.cases.items() if verdict.word is Word.FAIL
+    ]
+    for id, tally in (*suite.generated.items(), *suite.answers.items()):
+        failed = (verdict for verdict in tally.failures if verdict.word is Word.FAIL)
+        shown += [(id, verdict) for verdict in itertools.islice(failed, 1)]
+    for finding, verdict in sorted(shown, key=lambda one: one[1].level not in BINDING):
+        exchange = next(evidence.exchanges(server, case=verdict.case), None)
+        if exchange is None or exchange.end_us > _SLOW_US:
+            continue
+        planned = planned_of(catalogue, exchange, facts)
+        if planned is None:
+            continue
+        family = catalogue.families[exchange.family]
+        one = (
+            of_answer(finding, family, planned, exchange, facts)
+            if finding in suite.answers
+            else subject(family, planned, exchange, hardened=suite.ruleset == "hardened")
+        )
+        if one is not None:
+            yield msgspec.structs.replace(one, finding=finding)
+
+
+def planned_of(catalogue: Catalogue, exchange: Exchange, facts: Facts) -> Planned | None:
+    """The case that an exchange is of; None of one far down a generated family, or of none."""
+    family = catalogue.families.get(exchange.family)
+    if family is None or family.runner is not None:
+        return None
+    made = itertools.islice(catalogue.planned(family.id, facts), _CASES_MAX)
+    return next((one for one in made if one.case.id == exchange.case), None)

@@ -1,0 +1,112 @@
+"""Whom cases are sent to, and how to tell that it still answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from httpmark.harness.firing.probe import IN_FLIGHT, Probe
+from httpmark.harness.http import response_reader
+from httpmark.harness.model.cases import Facts
+from httpmark.harness.servers import resources, sockets
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom the cases are addressed to, and how to tell that it still lives."""
+
+    name: str
+    address: str
+    port: int
+    host: str  # the Host value
+    path: str = "/hello"
+    capabilities: tuple[str, ...] = ("hello",)
+    death: Callable[[], str | None] = lambda: None  # why it is dead; None while it lives
+
+    unix: str | None = None  # the path of a Unix socket, instead of address and port
+    jobs: int | None = None  # at most so many connections at once
+    tls: bool = False
+    ca_file: str | None = None  # what the certificate is verified against
+    tls_name: str | None = None  # whose certificate it is, where that is not the address
+    limits: dict[str, int | None] = {}
+    timeouts: dict[str, float | None] = {}
+    answers_1_0_as_1_0: bool = False
+    values: dict[str, str] = {}  # names of planted files and the like
+    header: tuple[str, ...] = ()  # field lines that go behind every Host line
+    slowest_ms: int = 0  # of a few plain requests one after the other
+    at_once: int | None = None  # plain requests that it answers at once; None: not asked
+
+    def facts(self) -> Facts:
+        """What scenario texts and verdicts need to know of it."""
+        return Facts(
+            host=self.host,
+            port=self.port,
+            address=self.address,
+            unix=self.unix,
+            path=self.path,
+            capabilities=self.capabilities,
+            scheme="https" if self.tls else "http",
+            limits=self.limits,
+            timeouts=self.timeouts,
+            answers_1_0_as_1_0=self.answers_1_0_as_1_0,
+            values=self.values,
+            header=self.header,
+            slowest_ms=self.slowest_ms,
+            at_once=self.at_once,
+        )
+
+    def ask(self, octets: bytes, *, deadline_s: float) -> bytes | None:
+        """What one request draws (``wire.ask``)."""
+        return sockets.ask(
+            self.address, self.port, octets, deadline_s=deadline_s,
+            unix=self.unix, tls=self.tls, ca_file=self.ca_file, tls_name=self.tls_name,
+        )  # fmt: skip
+
+    def probe(self, *, in_flight: int = IN_FLIGHT) -> Probe:
+        """A probe that plays cases against it."""
+        return Probe(
+            self.address, self.port,
+            in_flight=min(in_flight, self.jobs or in_flight, self.at_once or in_flight),
+            unix=self.unix, tls=self.tls, ca_file=self.ca_file, tls_name=self.tls_name,
+        )  # fmt: skip
+
+    def flood(
+        self, octets: bytes, total: int, stall_s: float, look: Callable[[], None]
+    ) -> tuple[int, str]:
+        """What it takes from a client that reads nothing (``wire.flood``)."""
+        return sockets.flood(
+            self.address, self.port, octets, total=total, stall_s=stall_s, look=look,
+            unix=self.unix,
+        )  # fmt: skip
+
+    def trickle(self, octets: bytes, clients: int, seconds: float, look: Callable[[], None]) -> int:
+        """How many clients that read an octet a second it keeps (``wire.trickle``)."""
+        return sockets.trickle(
+            self.address, self.port, octets, clients=clients, seconds=seconds, look=look,
+            unix=self.unix,
+        )  # fmt: skip
+
+    def pids(self) -> list[int]:
+        """Its processes, as far as it is on this machine and we may see them."""
+        if self.unix:
+            return resources.tree(resources.unix_listeners(self.unix))
+        if not sockets.is_here(self.address):
+            return []  # who listens on that port here is another
+        return resources.tree(resources.listeners(self.port, self.address))
+
+    @property
+    def place(self) -> str:
+        """Where it listens, for messages."""
+        return f"unix:{self.unix}" if self.unix else f"{self.address}:{self.port}"
+
+
+def hello(target: Target, *, deadline_s: float = 2.0) -> bytes | None:
+    """The answer to one plain request; None when no connection could be made."""
+    lines = target.facts().host_lines
+    request = f"GET {target.path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n"
+    return target.ask(request.encode("latin-1"), deadline_s=deadline_s)
+
+
+def accepts(target: Target, *, deadline_s: float = 2.0) -> bool:
+    """Whether one plain request draws a 2xx: silence and a refusal are no life."""
+    return response_reader.final_status(hello(target, deadline_s=deadline_s)) // 100 == 2

@@ -1,0 +1,152 @@
+"""Findings to a conclusion: what a gate says of a run, in words and as an exit code."""
+
+from __future__ import annotations
+
+import collections
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from httpmark.harness.gate.findings import WORST_FIRST, Finding, Gate, Said, tally
+from httpmark.harness.model.run import Conclusion, Run
+
+_SPOKEN_MAX = 12  # findings of one kind on a terminal
+
+PASSED, FAILED, UNUSABLE, UNDECIDED, NOTHING = 0, 1, 3, 4, 5
+
+
+def worst_first(found: Iterable[Finding]) -> list[Finding]:
+    """Findings by how much they matter to somebody whose job went red."""
+    return sorted(found, key=lambda finding: WORST_FIRST.index(finding.said))
+
+
+def headline(found: Sequence[Finding], *, interrupted: bool) -> str:
+    """The verdict in a word or three."""
+    if interrupted:
+        return "interrupted, gates not evaluated"
+    said = tally(found)
+    for word, line in (
+        (Said.UNUSABLE, "could not be judged"),
+        (Said.FAILED, "failed"),
+        (Said.UNDECIDED, "inconclusive"),
+    ):
+        if word in said:
+            return line
+    return "passed" if set(said) - {Said.NOT_APPLICABLE} else "nothing selected"
+
+
+def not_kept(run: Run) -> tuple[int, int]:
+    """How many requirements that bind are not kept, of how many that were asked."""
+    counts = [
+        suite.must
+        for server in run.servers
+        if not server.control
+        for suite in server.compliance.suites.values()
+        if suite.must is not None
+    ]
+    asked = ("passed", "failed", "warned", "void", "unstable")
+    return (
+        sum(must.get("failed", 0) for must in counts),
+        sum(must.get(word, 0) for must in counts for word in asked),
+    )
+
+
+def conclusion(run: Run, found: Sequence[Finding], code: int) -> Conclusion:
+    """The verdict in words: requirements first, then the cases that show them."""
+    word = headline(found, interrupted=run.interrupted)
+    failed, asked = not_kept(run)
+    said = tally(found)
+    gating = said.get(Said.FAILED, 0)
+    why = ""
+    if failed:
+        why = f": {failed:,} of {asked:,} MUSTs and controls are not kept"
+    elif code == FAILED:
+        why = f": {gating:,} {'finding gates' if gating == 1 else 'findings gate'}"
+    elif asked and code == PASSED:
+        why = f": {asked:,} MUSTs and controls were asked for"
+    if Said.UNUSABLE in said:
+        why = f": {next(one.message for one in found if one.said is Said.UNUSABLE)}"
+    told = ", ".join(f"{number:,} {one.value}" for one, number in said.items())
+    return Conclusion(
+        exit_code=code,
+        headline=f"{word.upper() if code == FAILED else word.capitalize()}{why} (exit code {code})",
+        counts=f"cases and checks: {told}" if told else "nothing was judged",
+    )
+
+
+def spoken(
+    found: Sequence[Finding],
+    code: int,
+    *,
+    interrupted: bool,
+    requirements: tuple[int, int] = (0, 0),
+    width: int = 80,
+) -> list[str]:
+    """The verdict for a terminal: what it is, and the findings that have something to say.
+
+    :param requirements: :func:`not_kept` of the run.
+    """
+    counts = ", ".join(f"{number:,} {word.value}" for word, number in tally(found).items())
+    failed, asked = requirements
+    if asked and counts:
+        counts = f"{failed:,} of {asked:,} MUSTs and controls not kept; cases and checks: {counts}"
+    head = f"GATE {headline(found, interrupted=interrupted)}, exit code {code}"
+    lines = textwrap.wrap(
+        _plain(f"{head}: {counts}" if counts else head), width, subsequent_indent="  "
+    )
+    told: collections.Counter[Said] = collections.Counter()
+    for finding in worst_first(found):
+        said = finding.said
+        if said in (Said.PASSED, Said.NOT_APPLICABLE) and not _surprises(finding):
+            continue
+        told[said] += 1
+        if told[said] > _SPOKEN_MAX:
+            continue
+        level = f"{finding.level.value}{f', {finding.clause}' if finding.clause else ''}"
+        title = f": {finding.title}" if finding.title != finding.id else ""
+        for text, indent, most in (
+            (f"{said.value}: {finding.id} ({level}){title}", "  ", 2),
+            (finding.message, "    ", 3),
+        ):
+            lines += textwrap.wrap(
+                _plain(text), width, initial_indent=indent, subsequent_indent="    ", max_lines=most
+            )
+        if said is Said.FAILED and finding.reproducers:
+            # Not wrapped: they are there to be copied.
+            lines.append(f"    {finding.reproducers[0]}")
+            lines += [f"    {line}" for line in finding.fewest.splitlines()]
+    for said, number in told.items():
+        if number > _SPOKEN_MAX:
+            lines.append(f"  and {number - _SPOKEN_MAX:,} more {said.value}: see the report")
+    return lines
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
+
+
+def _surprises(finding: Finding) -> bool:
+    return finding.excuse is not None and finding.excuse.state == "absent"
+
+
+def exit_code(
+    run: Run, found: Sequence[Finding], *, gate: Gate | None = None, signal: int = 2
+) -> int:
+    """The contract's exit code of a run and its findings.
+
+    130 or 143 where it was interrupted (``signal`` 2 or 15): partial results gate nothing. Then 5
+    where nothing was judged, 3 where a server or its controls made judging impossible, 1 for a
+    failed gate, 4 for an undecided one where ``inconclusive`` is ``fail``, else 0.
+    """
+    gate = gate or Gate()
+    if run.interrupted:
+        return 128 + signal
+    said = set(tally(found)) - {Said.NOT_APPLICABLE}
+    if not said:
+        return NOTHING
+    if Said.UNUSABLE in said:
+        return UNUSABLE
+    if Said.FAILED in said:
+        return FAILED
+    if Said.UNDECIDED in said and gate.inconclusive == "fail":
+        return UNDECIDED
+    return PASSED

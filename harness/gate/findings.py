@@ -1,0 +1,492 @@
+"""What a gate looks at: a run to findings, findings to an exit code.
+
+Every output for a CI job (junit, sarif, github, gitlab, metrics, badge, charts) is drawn from the
+same findings, so that no two can disagree. A finding is one case, or one generated family: a run
+holds its counts, and each of its requests stands in ``evidence.sqlite``.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypedDict
+
+import msgspec
+
+from httpmark.harness.catalogue import expectation_words
+from httpmark.harness.judging import failure_modes
+from httpmark.harness.judging.response_rules import CHECKS
+from httpmark.harness.model.cases import Family, Level
+from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.model.run import Run, ServerResult
+from httpmark.harness.model.verdicts import (
+    Deliveries,
+    SeedFamily,
+    SuiteResult,
+    Tally,
+    Verdict,
+    Word,
+)
+
+RULESETS = ("rfc", "hardened", "seed", "realistic")
+INCONCLUSIVE = ("warn", "fail", "pass")
+
+CUT = "-delivery"  # what the id of a case is followed by in the finding on its deliveries
+
+_BINDING = (Level.MUST, Level.CTRL)
+
+
+class Said(enum.StrEnum):
+    """What a finding says of its subject."""
+
+    PASSED = "passed"
+    WARNED = "warned"  # a SHOULD not met: reported, gates nothing
+    EXPECTED = "expected"  # fails as the baseline lists it
+    FAILED = "failed"
+    UNDECIDED = "undecided"  # the run cannot tell: void, or not the same twice
+    NOT_APPLICABLE = "not applicable"  # the server does not offer what it needs
+    UNUSABLE = "unusable"  # nothing could be judged at all
+
+
+class Excuse(msgspec.Struct, frozen=True, kw_only=True):
+    """What the baseline says of a finding (see baseline)."""
+
+    state: str  # SARIF's words: new, unchanged, updated, absent
+    reason: str = ""
+    issue: str = ""
+    file: str = ""
+    line: int = 1
+
+    @property
+    def words(self) -> str:
+        """The reason, and where it is dealt with."""
+        return f"{self.reason} ({self.issue})" if self.issue else self.reason
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing a gate looks at, and what the run says of it."""
+
+    server: str
+    suite: str
+    id: str  # a case's slug, a family's id, or "controls", "must", "score", "server"
+    title: str
+    level: Level
+    clause: str
+    said: Said
+    message: str
+    details: tuple[str, ...] = ()
+    ref: str = ""  # the catalogue's number
+    family: str = ""
+    outcome: str = ""  # how it fails, in one word or few: what a baseline lists
+    failures: int = 0  # of its requests; one case is one request
+    requests: int = 0
+    contested: bool = False  # the text can be read otherwise; both readings are shown
+    reproducers: tuple[str, ...] = ()  # shell lines
+    wire: str = ""  # both sides of the wire, escaped
+    fewest: str = ""  # how few octets do the same, and how to send them, or themselves
+    witness: str = ""  # the case whose exchange shows the failure, where it is known
+    delivery: str = ""  # how its octets were cut, where that is the matter
+    excuse: Excuse | None = None  # None where no baseline was asked
+
+    @property
+    def key(self) -> str:
+        """What stays the same from run to run."""
+        return f"{self.server}/{self.suite}/{self.id}"
+
+    @property
+    def fails(self) -> bool:
+        """Whether its subject does not do what is asked, gated or not."""
+        return self.said in (Said.FAILED, Said.WARNED, Said.EXPECTED)
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    """What the gate asks for; the words are those of ``httpmark check``."""
+
+    ruleset: str = "rfc"
+    fail_under: float | None = None
+    inconclusive: str = "warn"
+
+    def __post_init__(self) -> None:
+        if self.ruleset not in RULESETS:
+            raise HarnessError(
+                f"--ruleset {self.ruleset}: this version judges by {' or '.join(RULESETS)}"
+            )
+        if self.inconclusive not in INCONCLUSIVE:
+            raise HarnessError(f"--inconclusive {self.inconclusive}: {', '.join(INCONCLUSIVE)}")
+
+
+# --- findings -----------------------------------------------------------------------------------
+
+
+def findings(
+    run: Run,
+    *,
+    gate: Gate | None = None,
+    families: Mapping[str, Family] | None = None,
+) -> tuple[Finding, ...]:
+    """Everything the run lets a gate say, in the run's order.
+
+    :param families: titles, levels and clauses by entry id, from the catalogue; a family it does
+        not know is a SHOULD without a clause.
+    """
+    gate = gate or Gate()
+    known = families or {}
+    found: list[Finding] = []
+    for server in run.servers:
+        if server.control:
+            continue  # a control is there to be measured against, not to be judged
+        trouble = server.unavailable or server.died
+        if trouble is not None:
+            found.append(_of_server(server, trouble))
+        for name, suite in server.compliance.suites.items():
+            found += _of_suite(server, name, suite, gate, known)
+    return tuple(found)
+
+
+def _of_case(server: str, suite: str, id: str, verdict: Verdict, family: Family | None) -> Finding:
+    """The finding of one designed case: a failed MUST or control fails the gate.
+
+    A failure at any other level is reported only; what is void, or not the same twice, is
+    undecided.
+    """
+    said = {
+        Word.PASS: Said.PASSED,
+        Word.WARN: Said.WARNED,
+        Word.FAIL: Said.FAILED if verdict.level in _BINDING else Said.WARNED,
+        Word.VOID: Said.UNDECIDED,
+        Word.UNSTABLE: Said.UNDECIDED,
+        Word.NOT_APPLICABLE: Said.NOT_APPLICABLE,
+    }[verdict.word]
+    fails = verdict.word in (Word.FAIL, Word.WARN)
+    return Finding(
+        server=server,
+        suite=suite,
+        id=id,
+        **_about(id, family),
+        level=verdict.level,
+        said=said,
+        message=_wanted_and_got(verdict),
+        details=(
+            *((f"in the catalogue's words: {verdict.expected}",) if fails else ()),
+            *((family.why,) if family and family.why else ()),
+            *((f"contested: {family.contested}",) if family and family.contested else ()),
+            *(("it only closes, and answers nothing",) if verdict.closed_unanswered else ()),
+        ),
+        outcome=failure_modes.way(verdict.actual) if fails else "",
+        failures=int(fails),
+        requests=1,
+        witness=verdict.case if fails else "",
+    )
+
+
+def _wanted_and_got(verdict: Verdict) -> str:
+    """What was asked for and what came, in plain words."""
+    came = expectation_words.came(verdict.actual)
+    return (
+        f"wanted: {expectation_words.wanted(verdict.expected)}; got: {came}"
+        if verdict.expected
+        else came
+    )
+
+
+def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | None) -> Finding:
+    """The finding of a generated family, or of a check on every answer."""
+    counts: collections.Counter[Word] = collections.Counter()
+    binding = 0
+    for level, words in tally.words.items():
+        counts.update(words)
+        binding += words.get(Word.FAIL, 0) if level in _BINDING else 0
+    total, failed = counts.total(), counts[Word.FAIL]
+    applicable = total - counts[Word.NOT_APPLICABLE]
+    if not applicable:
+        said = Said.NOT_APPLICABLE if total else Said.UNDECIDED
+    elif binding:
+        said = Said.FAILED
+    elif counts[Word.VOID] or counts[Word.UNSTABLE]:
+        said = Said.UNDECIDED
+    else:
+        said = Said.WARNED if failed else Said.PASSED
+    level = min(tally.words, key=list(Level).index) if tally.words else Level.MUST
+    told = f"{failed} of {applicable} fail: " + ", ".join(
+        f"{counts[word]} {word.value.replace('_', ' ')}" for word in counts
+    )
+    if set(counts) == {Word.VOID} and tally.failures:
+        told = tally.failures[0].actual  # nothing was asked
+    return Finding(
+        server=server,
+        suite=suite,
+        id=id,
+        **_about(id, family),
+        level=family.level if family else level,
+        said=said,
+        message=told,
+        details=(
+            *((family.why,) if family and family.why else ()),
+            *((f"fails as {_ways(tally)}",) if tally.ways else ()),
+            *(f"{v.case}: {_wanted_and_got(v)}" for v in tally.failures),
+        ),
+        outcome=failure_modes.told(tally.ways) if failed else "",
+        failures=failed,
+        requests=total,
+        witness=tally.failures[0].case if tally.failures and failed else "",
+    )
+
+
+def _ways(tally: Tally) -> str:
+    return ", ".join(f"{way!r} {number} times" for way, number in tally.ways.items())
+
+
+def listable(families: Mapping[str, Family]) -> dict[str, str]:
+    """Every id that a case, a check or a delivery can have in a finding, with its number."""
+    return (
+        {family.id: family.ref for family in families.values()}
+        | {f"{family.id}{CUT}": "" for family in families.values() if family.deliver}
+        | dict.fromkeys(CHECKS, "")
+    )
+
+
+class _About(TypedDict):
+    title: str
+    clause: str
+    ref: str
+    family: str
+    contested: bool
+
+
+def _about(id: str, family: Family | None) -> _About:
+    """What the catalogue says of an entry."""
+    if family is None:
+        return _About(title=id, clause="", ref="", family=id, contested=False)
+    return _About(
+        title=family.title,
+        clause=family.clause,
+        ref=family.ref,
+        family=id,
+        contested=family.contested is not None,
+    )
+
+
+def _of_deliveries(
+    server: str, suite: str, told: Deliveries, known: Mapping[str, Family]
+) -> list[Finding]:
+    """That the answers depend on where the octets were cut: a finding for each message.
+
+    Where none does, one finding says so. A message whose clause is a MUST or control fails the
+    gate.
+    """
+    cuts = sum(told.fired.values())
+    if not told.disagreements and cuts:
+        return [
+            Finding(
+                server=server,
+                suite=suite,
+                id="deliveries",
+                title="the answer does not depend on where the octets are cut",
+                level=Level.MUST,
+                clause="",
+                said=Said.PASSED,
+                message=f"{told.messages} messages in {cuts} cuts"
+                + (f", {len(told.unstable)} not the same twice" if told.unstable else ""),
+                requests=cuts,
+            )
+        ]
+    return [
+        Finding(
+            server=server,
+            suite=suite,
+            id=f"{one.case}{CUT}",
+            title="the answer depends on where the octets are cut",
+            level=one.level,
+            clause=known[one.case].clause if one.case in known else "",
+            ref=known[one.case].ref if one.case in known else "",
+            family=one.case,
+            said=Said.FAILED if one.level in _BINDING else Said.WARNED,
+            message=f"{one.count} cuts of {one.case} draw something else than one write: "
+            f"{one.what}",
+            details=(f"cut as {', '.join(one.deliveries)}",),
+            outcome="delivery",
+            failures=one.count,
+            requests=cuts,
+            witness=one.case,
+            delivery=one.deliveries[0] if one.deliveries else "",
+        )
+        for one in told.disagreements
+    ]
+
+
+def _of_server(server: ServerResult, trouble: str) -> Finding:
+    what = "was not measured" if server.unavailable is not None else "died"
+    return Finding(
+        server=server.name,
+        suite="server",
+        id="server",
+        title="the server runs",
+        level=Level.CTRL,
+        clause="",
+        said=Said.UNUSABLE,
+        message=f"{server.title} {what}: {trouble}",
+    )
+
+
+def _of_suite(
+    server: ServerResult,
+    name: str,
+    suite: SuiteResult,
+    gate: Gate,
+    known: Mapping[str, Family],
+) -> list[Finding]:
+    found: list[Finding] = []
+
+    def add(
+        id: str, title: str, level: Level, said: Said, message: str, *details: str, shown: str = ""
+    ) -> None:  # fmt: skip
+        found.append(
+            Finding(
+                server=server.name,
+                suite=name,
+                id=id,
+                title=title,
+                level=level,
+                clause="",
+                said=said,
+                message=message,
+                details=details,
+                witness=shown,
+            )
+        )
+
+    controls = suite.controls
+    # Where cases have verdicts of their own, controls and MUSTs need no sum.
+    single = bool(suite.cases or suite.generated)
+    if controls is not None and controls.passed + controls.failed and not single:
+        total = controls.passed + controls.failed
+        add(
+            "controls",
+            "good requests are accepted",
+            Level.CTRL,
+            Said.FAILED if controls.failed else Said.PASSED,
+            f"{controls.passed} of {total} good requests were accepted",
+            *(f"{verdict.case}: {_wanted_and_got(verdict)}" for verdict in controls.failures),
+            shown=controls.failures[0].case if controls.failures else "",
+        )
+    if suite.must is not None and not single:
+        failed = suite.must.get("failed", 0)
+        add(
+            "must",
+            "every MUST of the suite",
+            Level.MUST,
+            Said.FAILED if failed else Said.PASSED,
+            ", ".join(f"{word.replace('_', ' ')} {count}" for word, count in suite.must.items()),
+        )
+    for id, counts in suite.families.items():
+        found.append(_of_family(server.name, name, id, counts, gate, known.get(id)))
+    for id, verdict in suite.cases.items():
+        found.append(_of_case(server.name, name, id, verdict, known.get(id)))
+    for id, tally in suite.generated.items():
+        found.append(_of_tally(server.name, name, id, tally, known.get(id)))
+    for number, tally in suite.answers.items():
+        one = _of_tally(server.name, name, number, tally, None)
+        if number in CHECKS:
+            check = CHECKS[number]
+            one = msgspec.structs.replace(
+                one, title=check.title, clause=check.clause, level=check.level, ref=number
+            )
+        found.append(msgspec.structs.replace(one, family=""))
+    if suite.deliveries is not None:
+        found += _of_deliveries(server.name, name, suite.deliveries, known)
+    only_good = controls is not None and not controls.failed and not suite.families
+    if suite.score_percent is None and (suite.reason or not (single or only_good)):
+        blocked = controls is not None and controls.failed
+        void = sum(counts.void for counts in suite.families.values())
+        add(
+            "score",
+            "the suite has a score",
+            Level.CTRL,
+            Said.UNDECIDED if void and not blocked and not server.died else Said.UNUSABLE,
+            suite.reason or "no score, and no reason was recorded",
+        )
+    elif gate.fail_under is not None and suite.score_percent is not None:
+        enough = suite.score_percent >= gate.fail_under
+        add(
+            "score",
+            f"a score of at least {gate.fail_under:g} %",
+            Level.MUST,
+            Said.PASSED if enough else Said.FAILED,
+            f"{floor(suite.score_percent)} % of the "
+            f"{'requirements are met' if single else 'requests were detected'}, "
+            f"{gate.fail_under:g} % asked for",
+        )
+    return found
+
+
+def _of_family(
+    server: str, suite: str, id: str, counts: SeedFamily, gate: Gate, family: Family | None
+) -> Finding:
+    """A family rests on SHOULDs: it warns, and fails only by the ruleset that is its own."""
+    message = f"{counts.undetected} of {counts.requests} malformed requests were let through"
+    said, outcome, failures = Said.PASSED, "", 0
+    if counts.undetected:
+        fails = gate.ruleset == "seed" and gate.fail_under is None
+        outcome, failures = "accepted", counts.undetected
+        said = Said.FAILED if fails else Said.WARNED
+    elif counts.void or not counts.requests:
+        said, message = Said.UNDECIDED, f"{message}; {counts.void} proved nothing"
+    elif counts.mute or counts.malformed:
+        said, failures = Said.WARNED, counts.mute + counts.malformed
+        outcome = "hung" if counts.mute else "malformed"
+        message += (
+            f", but {counts.mute} were met with silence and {counts.malformed} with octets "
+            "that are no HTTP response"
+        )
+    return Finding(
+        server=server,
+        suite=suite,
+        id=id,
+        **_about(id, family),
+        level=family.level if family else Level.SHOULD,
+        said=said,
+        message=message,
+        details=(
+            f"rejected {counts.rejected}, closed {counts.closed}, accepted {counts.accepted}, "
+            f"mute {counts.mute}, malformed {counts.malformed}, void {counts.void}",
+            *((family.why,) if family else ()),
+        ),
+        outcome=outcome,
+        failures=failures,
+        requests=counts.requests,
+    )
+
+
+def floor(score: float) -> str:
+    """A score with one decimal that never reaches 100 by rounding."""
+    return f"{math.floor(score * 10 + 1e-6) / 10:.1f}"
+
+
+WORST_FIRST = (
+    Said.UNUSABLE,
+    Said.FAILED,
+    Said.UNDECIDED,
+    Said.WARNED,
+    Said.EXPECTED,
+    Said.NOT_APPLICABLE,
+    Said.PASSED,
+)
+
+
+def tally(found: Iterable[Finding]) -> dict[Said, int]:
+    """How many findings say what, worst first; what none says is left out."""
+    said = [finding.said for finding in found]
+    return {word: said.count(word) for word in WORST_FIRST if word in said}
+
+
+def rfc_link(clause: str) -> str | None:
+    """The page of the first clause named: ``RFC 9112 3.2`` or ``9112/3.2`` to its section."""
+    named = re.search(r"\b(?:RFC (\d+)(?: (\d+(?:\.\d+)*))?|(\d{4})/(\d+(?:\.\d+)*))", clause)
+    if named is None:
+        return None
+    number, section = named[1] or named[3], named[2] or named[4]
+    anchor = f"#section-{section}" if section else ""
+    return f"https://www.rfc-editor.org/rfc/rfc{number}.html{anchor}"

@@ -1,0 +1,149 @@
+"""Findings to what GitHub shows: a step summary and annotations, each within its budget."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from httpmark.harness.gate.conclusion import headline, worst_first
+from httpmark.harness.gate.findings import Finding, Said, floor, rfc_link, tally
+from httpmark.harness.model.run import Run
+from httpmark.harness.model.verdicts import SuiteResult
+
+SUMMARY_OCTETS_MAX = 1024 * 1024  # GitHub aborts a larger step summary
+ANNOTATIONS_MAX = 10  # of each kind, per step
+FENCED_CHARACTERS_MAX = 4096
+# A summary is read by people: the rest is in the report.
+ROWS_MAX = 200
+REPRODUCED_MAX = 25
+
+
+def _markdown(text: str) -> str:
+    """Text as text: no markup, no table cell that ends early, no mention of anybody."""
+    plain = "".join(character if character.isprintable() else " " for character in text)
+    for character in "&<>":
+        plain = plain.replace(character, {"&": "&amp;", "<": "&lt;", ">": "&gt;"}[character])
+    return re.sub(r"([\\`*_{}\[\]()#+!|~@$])", r"\\\1", plain).replace("\\@", "&#64;")
+
+
+def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> str:
+    """A GitHub step summary in Markdown, worst first, within GitHub's budget."""
+    counts = ", ".join(f"{number:,} {word.value}" for word, number in tally(found).items())
+    lines = [
+        f"## httpmark: {headline(found, interrupted=run.interrupted)}",
+        "",
+        f"{counts or 'nothing was judged'}{f' · exit code {code}' if code is not None else ''} · "
+        f"catalogue `{_code(run.catalogue_version)}`{' · quick' if run.quick else ''}",
+        "",
+    ]
+    scores = [
+        (server, name, suite)
+        for server in run.servers
+        for name, suite in server.compliance.suites.items()
+    ]
+    if scores:
+        lines += ["| server | suite | score | |", "|---|---|--:|---|"]
+        for server, name, suite in scores:
+            score = "none" if suite.score_percent is None else f"{floor(suite.score_percent)} %"
+            lines.append(
+                f"| {_markdown(server.title)} | {_markdown(name)} | {score} | {_counted(suite)} |"
+            )
+        lines.append("")
+    if found:
+        lines += ["| | requirement | what was seen |", "|---|---|---|"]
+    rows = []
+    for finding in worst_first(found):
+        link = rfc_link(finding.clause)
+        clause = _markdown(finding.clause)
+        where = f" ([{clause}]({link}))" if link else f" ({clause})" if clause else ""
+        rows.append(
+            f"| {finding.said.value} | {finding.level.value}: {_markdown(finding.title)}{where} | "
+            f"{_markdown(finding.server)}: {_markdown(finding.message)} |"
+        )
+    text = _within("\n".join(lines) + "\n", rows, SUMMARY_OCTETS_MAX // 2)
+    return _with_reproducers(text, found, SUMMARY_OCTETS_MAX)
+
+
+def _counted(suite: SuiteResult) -> str:
+    """What a score is of: requirements, else requests."""
+    if suite.must is not None:
+        shown = {word: number for word, number in suite.must.items() if number}
+        told = ", ".join(f"{number:,} {word.replace('_', ' ')}" for word, number in shown.items())
+        return f"MUST and controls: {_markdown(told)}" if told else ""
+    words = ("rejected", "closed", "accepted", "mute") if suite.families else ()
+    return ", ".join(
+        f"{sum(int(getattr(family, word)) for family in suite.families.values()):,} {word}"
+        for word in words
+    )
+
+
+def _with_reproducers(text: str, found: Sequence[Finding], octets_max: int) -> str:
+    """The text, and below it how to send each failure by hand, as far as the budget goes."""
+    size = len(text.encode("utf-8"))
+    told = [
+        finding
+        for finding in worst_first(found)
+        if finding.said in (Said.FAILED, Said.WARNED) and finding.reproducers
+    ]
+    for finding in told[:REPRODUCED_MAX]:
+        title = f"{_markdown(finding.server)}: {_markdown(finding.title)}"
+        lines = "\n".join((*finding.reproducers, *((finding.wire,) if finding.wire else ())))
+        block = f"\n<details><summary>{title}</summary>\n\n{_fenced(lines)}\n\n</details>\n"
+        size += len(block.encode("utf-8"))
+        if size > octets_max:
+            break
+        text += block
+    return text
+
+
+def _fenced(text: str) -> str:
+    """A code block that its own content cannot end."""
+    plain = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+    plain = plain[:FENCED_CHARACTERS_MAX]
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", plain)), default=0))
+    return f"{fence}text\n{plain}\n{fence}"
+
+
+def _within(head: str, rows: Sequence[str], octets_max: int) -> str:
+    """Head and as many rows as fit, and how many more there are."""
+    text, size = [head], len(head.encode("utf-8"))
+    for at, row in enumerate(rows):
+        size += len(row.encode("utf-8")) + 1
+        if at == ROWS_MAX or size > octets_max - 100:
+            text.append(f"\nand {len(rows) - at} more\n")
+            break
+        text.append(row + "\n")
+    return "".join(text)
+
+
+def _code(text: str) -> str:
+    return "".join(character for character in text if character.isprintable()).replace("`", "'")
+
+
+def workflow_commands(found: Sequence[Finding]) -> tuple[str, ...]:
+    """GitHub workflow commands: at most ten errors and ten warnings, worst first, then how many."""
+    kinds = {
+        Said.UNUSABLE: "error",
+        Said.FAILED: "error",
+        Said.UNDECIDED: "warning",
+        Said.WARNED: "warning",
+    }
+    lines: list[str] = []
+    for kind in ("error", "warning"):
+        chosen = [finding for finding in worst_first(found) if kinds.get(finding.said) == kind]
+        shown = chosen if len(chosen) <= ANNOTATIONS_MAX else chosen[: ANNOTATIONS_MAX - 1]
+        for finding in shown:
+            title = f"{finding.level.value} {finding.clause}".strip()
+            message = f"{finding.server}: {finding.title}: {finding.message}"
+            lines.append(f"::{kind} title={_property(title)}::{_data(message)}")
+        if len(chosen) > len(shown):
+            lines.append(f"::{kind} title=httpmark::and {len(chosen) - len(shown)} more")
+    return tuple(lines)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

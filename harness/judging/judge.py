@@ -1,0 +1,162 @@
+"""Family + exchange to verdict: pure, so that stored evidence can be judged again for ever."""
+
+from __future__ import annotations
+
+import functools
+
+from httpmark.harness.catalogue.catalogue import Planned
+from httpmark.harness.catalogue.expectation import Expectation
+from httpmark.harness.http import response_reader
+from httpmark.harness.judging import matching, observation, published_rule
+from httpmark.harness.model import timeline
+from httpmark.harness.model.cases import Case, Family
+from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.verdicts import Verdict, Word
+
+
+@functools.lru_cache(maxsize=4096)
+def _judged(word: str, seen: published_rule.Seen) -> published_rule.Judgement:
+    """Equal sights have equal judgements; a suite of 124,000 exchanges has a few dozen of them."""
+    return published_rule.WORDS[word](seen)
+
+
+@functools.lru_cache(maxsize=4096)
+def _reading(seen: published_rule.Seen) -> tuple[bool, str]:
+    return published_rule.reading(seen)
+
+
+def _seen(exchange: Exchange) -> published_rule.Seen:
+    return published_rule.Seen(
+        exchange.outcome,
+        exchange.end,
+        exchange.received,
+        exchange.head_only,
+        exchange.machine_dropped,
+    )
+
+
+def judge(family: Family, exchange: Exchange) -> Verdict:
+    """The verdict on one exchange, by the word its family is judged by."""
+    found = _judged(family.judged_by, _seen(exchange))
+    return Verdict(exchange.case, found.word, found.expected, found.actual, found.span)
+
+
+def seed_reading(exchange: Exchange) -> tuple[bool, str]:
+    """Both readings of a ``seed`` exchange: detected, and our strict word (checks.reading)."""
+    return _reading(_seen(exchange))
+
+
+_Said = tuple[matching.Judgement, str, str]  # and what was expected, and what came, in words
+
+
+class Judge:
+    """Judges planned cases; equal refusals of one family are judged once.
+
+    :param hardened: by what the ruleset ``hardened`` asks for.
+    """
+
+    def __init__(self, *, hardened: bool = False) -> None:
+        self._hardened = hardened
+        self._known: dict[tuple[object, ...], _Said] = {}
+        self._alive: list[Expectation] = []
+
+    def judge(self, planned: Planned, exchange: Exchange) -> Verdict:
+        """The verdict on one exchange of a planned case."""
+        case, expectation = planned.case, planned.expectation
+        if expectation is None:
+            raise AssertionError(f"{case.id} is judged by a word of the published suite")
+        key = self._key(expectation, case, exchange)
+        said = self._known.get(key) if key is not None else None
+        if said is None:
+            sight = observation.sight(case, exchange)
+            found = matching.judge(case, exchange, sight, expectation, hardened=self._hardened)
+            actual = f"{found.actual} ({found.why})" if found.why else found.actual
+            said = found, _expected(expectation, self._hardened), actual
+            if key is not None:
+                self._known[key] = said
+                self._alive.append(expectation)  # the key holds its address
+        found, expected, actual = said
+        return Verdict(
+            case.id, found.word, expected, actual, found.span, planned.level,
+            found.closed_unanswered, found.late,
+        )  # fmt: skip
+
+    def _key(
+        self, expectation: Expectation, case: Case, exchange: Exchange
+    ) -> tuple[object, ...] | None:
+        """What a judgement rests on, where that is little: a refusal and a close, no canary sent.
+
+        The octets sent matter to what was understood and to redirects; a 4xx or 5xx on a
+        connection that ended in time is judged without them.
+        """
+        if exchange.outcome is Outcome.ANSWERED:
+            if not exchange.received.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5")):
+                return None
+        elif exchange.outcome not in (Outcome.CLOSED, Outcome.RESET):
+            return None
+        writes = exchange.timeline[::9].count(timeline.SENT)
+        if exchange.end is End.OPEN or writes != 1 or b"HEAD" in case.methods:
+            return None  # what follows the head of an answer to HEAD hangs on the octets sent, too
+        in_time = observation.closed_in_time(exchange)
+        return (
+            id(expectation), case.methods, case.place, bool(case.canary), case.joined,
+            exchange.received, exchange.outcome, exchange.end, in_time,
+        )  # fmt: skip
+
+
+def _expected(expectation: Expectation, hardened: bool) -> str:
+    if hardened and expectation.hardened is not None:
+        return expectation.text + " (hardened)"
+    if expectation.allowed_text:
+        return f"{expectation.text}; allowed: {expectation.allowed_text}"
+    return expectation.text
+
+
+# Attempts at one case, in order. The first two are made among many others in flight.
+FIRST, REPEAT, LATE, ALONE, TO_THE_END = 1, 2, 3, 6, 7
+AGAIN = (4, 5)
+
+
+def settled(
+    verdicts: list[Verdict], attempts: list[Exchange], *, has_choice: bool = False
+) -> Verdict:
+    """One verdict from all attempts at a case: *unstable* where they differ.
+
+    Silence among many others in flight is only believed where a later and more patient attempt was
+    silent too; so is an answer that was only late, and a reset, which a full accept queue makes.
+
+    :param has_choice: accepting and refusing are both right, and not one time this, then that.
+    """
+    if len(verdicts) == 1:
+        return verdicts[0]
+    counted = [
+        (verdict, exchange)
+        for verdict, exchange in zip(verdicts, attempts, strict=True)
+        if not (exchange.attempt <= REPEAT and (verdict.late or _hurried(exchange)))
+    ] or [(verdicts[-1], attempts[-1])]
+    last = counted[-1][0]
+    words = {verdict.word for verdict, _ in counted}
+    ways = {taken(exchange) for _, exchange in counted} if has_choice else set[bool]()
+    if Word.VOID in words or (len(words) == 1 and len(ways) < 2):
+        return last
+    told = ", ".join(f"{verdict.word}: {verdict.actual}" for verdict, _ in counted[:4])
+    return Verdict(last.case, Word.UNSTABLE, last.expected, told, last.span, last.level)
+
+
+def taken(exchange: Exchange) -> bool:
+    """Whether the message was accepted, rather than refused or met with a close."""
+    return response_reader.final_status(exchange.received) // 100 == 2
+
+
+def _hurried(exchange: Exchange) -> bool:
+    return ran_out(exchange) or exchange.outcome is Outcome.RESET
+
+
+def ran_out(exchange: Exchange) -> bool:
+    """Whether an answer did not come in time, or no connection did."""
+    return exchange.outcome in SILENT or bool(exchange.flags & RAN_OUT)
+
+
+SILENT = (Outcome.HUNG, Outcome.REFUSED)
+# The probe's deadline, or an AWAIT of its, ran out; a slow connect alone can make the first.
+RAN_OUT = 2 | 4

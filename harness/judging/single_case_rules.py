@@ -1,0 +1,276 @@
+"""Judgements of single cases that no word of the language can state: ``talk.NAME`` in scenarios.
+
+Each takes the case, its exchange and what was seen in it, and says whether it is as asked (None
+where this server cannot show it) and why not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from httpmark.harness.judging.observation import Sight
+from httpmark.harness.model.cases import Case
+from httpmark.harness.model.exchanges import Exchange
+from httpmark.harness.model.timeline import CLOSE_NOTIFY, FIN, RECEIVED, RST, SENT, events
+
+Talk = Callable[[Case, Exchange, Sight], tuple[bool | None, str]]
+
+# RFC 8446 5.1: an alert or a handshake record, legacy version 3.x
+_TLS_RECORD = (b"\x15\x03", b"\x16\x03")
+_H2_SETTINGS = 4  # RFC 9113 6.5, the frame that a server's connection preface is
+
+
+def tls_record(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """The port speaks TLS as well, and answered in it."""
+    return exchange.received.startswith(_TLS_RECORD), "no TLS record"
+
+
+def http2_settings(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """The port speaks HTTP/2 with prior knowledge, and answered with its SETTINGS."""
+    octets = exchange.received
+    return len(octets) >= 9 and octets[3] == _H2_SETTINGS and octets[5:9] == b"\0\0\0\0", (
+        "no HTTP/2 SETTINGS frame"
+    )
+
+
+def _ended_early(sight: Sight) -> bool:
+    """A good answer that says close, and the close: of two requests in turn the second never went
+    out. Persistence is asked for by other cases."""
+    if len(sight.answers) != 1 or sight.fault is not None or sight.cut or not sight.closed:
+        return False
+    response = sight.answers[0].response
+    return 200 <= response.status < 300 and response.announces_close
+
+
+_ONE_ONLY = "the connection was closed, as announced, after the first answer"
+_LINEAR_US = 1_000_000
+_LINEAR_RATIO = 20  # ten times the chunks, and noise
+
+
+def linear_cost(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """The second of two like messages, ten times as long, takes at most 1 s or 20 times as long."""
+    if _ended_early(sight):
+        return None, _ONE_ONLY
+    if len(sight.answers) != 2:
+        return False, f"{len(sight.answers)} answers instead of 2"
+    if any(not 200 <= final.response.status < 300 for final in sight.answers):
+        return False, "not accepted"
+    spans: list[int] = []
+    start: int | None = None
+    received = 0
+    ends = [final.response.end for final in sight.answers]
+    for event in events(exchange.timeline):
+        if event.kind == SENT and start is None:
+            start = event.at_us
+        elif event.kind == RECEIVED:
+            received += event.octets
+            while len(spans) < 2 and received >= ends[len(spans)]:
+                spans.append(event.at_us - (start or 0))
+                start = None
+    if len(spans) < 2:
+        return None, "the timeline is cut"
+    first, second = spans
+    return second <= max(_LINEAR_US, _LINEAR_RATIO * first), (
+        f"{second / 1e6:.2f} s after {first / 1e6:.2f} s for a tenth of it"
+    )
+
+
+def in_sync_after_refusal(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """One refusal, then a close or the canary answered as itself; nothing to say without one."""
+    if not sight.answers or sight.answers[0].response.status < 400:
+        return None, "no refusal came"
+    if len(sight.answers) > 1:
+        return False, f"{len(sight.answers)} answers instead of 1"
+    if sight.fault is not None:
+        return False, f"no HTTP response: {sight.fault}"
+    if not sight.after:
+        return sight.closed and not sight.cut, "the next request is not answered"
+    mark = b"canary-" + case.id.encode("latin-1")
+    shown = sight.after[0].mirror
+    named = shown is None or shown.target is None or mark in shown.target
+    fine = len(sight.after) == 1 and 200 <= sight.after[0].response.status < 300 and named
+    return fine, "the next request is not answered as itself"
+
+
+def bare_interim(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """Interim answers have neither framing fields nor content (RFC 9110 8.6, RFC 9112 6.1)."""
+    if sight.fault is not None:
+        return False, f"no HTTP response: {sight.fault}"
+    interims = [interim for final in sight.answers for interim in final.interims]
+    if not interims:
+        return None, "no interim answer came"
+    framed = [
+        name
+        for interim in interims
+        for name in (b"content-length", b"transfer-encoding")
+        if interim.values(name)
+    ]
+    return not framed, b", ".join(framed).decode() + " in an interim answer"
+
+
+def content_given_up(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """After a 100 and silence: 408, or a close."""
+    if not sight.interims:
+        return None, "no 100 came"
+    if sight.answers and sight.answers[0].response.status == 408:
+        return True, ""
+    return sight.closed, "neither 408 nor a close in time"
+
+
+def close_announced(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """An answer that a close follows says close."""
+    if not sight.answers or not sight.closed_in_time:
+        return None, "no answer that a close followed"
+    return sight.answers[-1].response.announces_close, "the close was not announced"
+
+
+def close_notify(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """A closure alert before the close of the connection (RFC 9112 9.8)."""
+    if not sight.closed:
+        return False, "the connection was not closed"
+    kinds = [event.kind for event in events(exchange.timeline)]
+    ends = [kind for kind in kinds if kind in (CLOSE_NOTIFY, FIN, RST)]
+    return ends[:1] == [CLOSE_NOTIFY], "the connection ended without a closure alert"
+
+
+def unasked_close_announced(
+    case: Case, exchange: Exchange, sight: Sight
+) -> tuple[bool | None, str]:
+    """A server that closes after one answer, asked for nothing of the kind, says so in it."""
+    if len(sight.answers) != 1 or not sight.closed:
+        return None, "the connection lives on"
+    return sight.answers[0].response.announces_close, "the close was not announced"
+
+
+_SLOW_US = 300_000  # /slow takes 500 ms (contract.md); what comes much sooner is another answer
+
+
+def slow_first(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """The quick answer, ready first, waits for the slow one."""
+    if sight.fault is not None:
+        return False, f"no HTTP response: {sight.fault}"
+    if len(sight.answers) != 2:
+        return False, f"{len(sight.answers)} answers instead of 2"
+    if any(not 200 <= final.response.status < 300 for final in sight.answers):
+        return False, "not accepted"
+    if exchange.first_us is not None and exchange.first_us < _SLOW_US:
+        return False, f"the first answer began after {exchange.first_us / 1000:.0f} ms"
+    if case.place == "mirror":
+        shown = sight.answers[1].mirror
+        if shown is None or (shown.target is not None and not shown.target.endswith(b"?id=1")):
+            return False, "the second answer is not that of the second request"
+    return True, ""
+
+
+def timeout_announced(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """A 408 says close (RFC 9112 9.6)."""
+    if not sight.answers or sight.answers[-1].response.status != 408:
+        return None, "no 408 came"
+    return sight.answers[-1].response.announces_close, "a 408 without Connection: close"
+
+
+def http2_upgrade(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """A 101 to h2c that an HTTP/2 SETTINGS frame follows."""
+    if not sight.answers or sight.answers[0].response.status != 101:
+        return False, "no 101"
+    response = sight.answers[0].response
+    frame = exchange.received[response.head[1] :]
+    fine = len(frame) >= 9 and frame[3] == _H2_SETTINGS and frame[5:9] == b"\0\0\0\0"
+    return fine and response.values(b"upgrade") == [b"h2c"], "a 101, and no HTTP/2 behind it"
+
+
+def content_before_switch(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """After a 101 to a request with content: nothing comes until the client speaks again."""
+    if not sight.answers or sight.answers[0].response.status != 101:
+        return False, "no 101"
+    end = sight.answers[0].response.head[1]
+    received = 0
+    switched = False
+    for event in events(exchange.timeline):
+        if event.kind == SENT and switched:
+            break
+        if event.kind == RECEIVED:
+            received += event.octets
+        elif event.kind != SENT and switched:
+            return False, "closed: the content was taken for the new protocol"
+        switched = switched or received >= end
+        if received > end:
+            return False, "octets behind the 101: the content was taken for the new protocol"
+    return True, ""
+
+
+# RFC 9110 9.3.2: what hangs on the content, or on the connection, may be left out
+_OF_CONTENT = frozenset((
+    b"content-length", b"transfer-encoding", b"trailer", b"content-digest", b"repr-digest",
+    b"digest", b"content-md5", b"etag", b"vary", b"connection", b"keep-alive",
+))  # fmt: skip
+
+
+def head_fields(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """GET, then HEAD: the same field names, but for those that hang on the content."""
+    if _ended_early(sight):
+        return None, _ONE_ONLY
+    if len(sight.answers) != 2 or any(f.response.status != 200 for f in sight.answers):
+        return False, "not two answers of 200"
+    get, head = (
+        {name.lower() for name, _ in final.response.fields} - _OF_CONTENT for final in sight.answers
+    )
+    others = b", ".join(sorted(get ^ head)).decode("latin-1")
+    return not others, f"{others} in one of the two only"
+
+
+def head_length(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """HEAD, then GET: Content-Length of HEAD is the length of GET's content, or absent."""
+    if _ended_early(sight):
+        return None, _ONE_ONLY
+    if len(sight.answers) != 2 or any(f.response.status != 200 for f in sight.answers):
+        return False, "not two answers of 200"
+    head, get = (final.response for final in sight.answers)
+    said = head.values(b"content-length")
+    length = b"%d" % len(get.content)
+    return said in ([], [length]), f"{b', '.join(said).decode()} instead of {length.decode()}"
+
+
+def allow_on_405(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """Each 405 has Allow."""
+    refused = [f.response for f in sight.answers if f.response.status == 405]
+    if not refused:
+        return None, "no 405 came"
+    return all(response.values(b"allow") for response in refused), "a 405 without Allow"
+
+
+def upgrade_on_426(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """A 426 has Upgrade."""
+    if not sight.answers or sight.answers[0].response.status != 426:
+        return None, "no 426 came"
+    return bool(sight.answers[0].response.values(b"upgrade")), "a 426 without Upgrade"
+
+
+def three_date_formats(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
+    """A plain GET, then the same date in three formats: what draws 304 in one does in all."""
+    statuses = [final.response.status for final in sight.answers]
+    if statuses[:2] != [200, 304]:
+        return None, "the server does not compare dates"
+    return statuses[2:] == [304, 304], f"{statuses[2:]} to the obsolete formats"
+
+
+TALKS: dict[str, Talk] = {
+    "allow_on_405": allow_on_405,
+    "bare_interim": bare_interim,
+    "close_announced": close_announced,
+    "close_notify": close_notify,
+    "content_before_switch": content_before_switch,
+    "content_given_up": content_given_up,
+    "head_fields": head_fields,
+    "head_length": head_length,
+    "http2_upgrade": http2_upgrade,
+    "in_sync_after_refusal": in_sync_after_refusal,
+    "linear_cost": linear_cost,
+    "slow_first": slow_first,
+    "upgrade_on_426": upgrade_on_426,
+    "unasked_close_announced": unasked_close_announced,
+    "three_date_formats": three_date_formats,
+    "timeout_announced": timeout_announced,
+    "tls_record": tls_record,
+    "http2_settings": http2_settings,
+}

@@ -1,0 +1,176 @@
+"""What generators themselves cost: CPU ns of ours per verified response, beside wrk and h2load.
+
+Against null, which leaves a generator all the room there is, engines take turns in random order
+within blocks, each with a fresh null on a processor of its own: what befalls the machine for a
+while befalls all (load.md 4.3). wrk and h2load are charged from their start, so for opening their
+connections, too; of an answer they look at nothing but the status.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from httpmark.harness.load import races as load_races
+from httpmark.harness.load import statistics
+from httpmark.harness.load.engines import by_name, launch
+from httpmark.harness.model.errors import Unusable
+from httpmark.harness.model.load import LoadPlan
+from httpmark.harness.model.servers import Tls
+from httpmark.harness.servers import certificates, manifests, sockets, starting
+
+# The reference costs 60 to 80 ns: a generator that costs more would measure itself.
+AIM_NS = 45.0
+AIM_DEPTH = 256
+ENGINES = ("native", "wrk", "h2load")
+DEPTHS = (1, 16, 256)
+CONNECTIONS = 64
+_TLS_CIPHER = "TLS_AES_128_GCM_SHA256"
+_WARMUP_S = 0.3
+_ADDRESS = "127.0.0.1"
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """What one engine costs at one depth; None with the reason where it, or its interval, is not.
+
+    ``client_ns`` is the median of the rounds, CPU (user + system) per response in ns;
+    ``null_ns`` what null paid for the same responses.
+    """
+
+    engine: str
+    depth: int
+    tls: str | None  # version and cipher that are pinned; None is plain
+    client_ns: float | None
+    interval_95: tuple[float, float] | None
+    null_ns: float | None
+    requests_per_second: float | None
+    rounds: int
+    redone: int
+    errors: dict[str, int]
+    reason: str | None = None
+
+    @property
+    def meets_aim(self) -> bool | None:
+        """Whether the need of the generator is met; None where there is none, or no figure."""
+        is_aimed_at = self.engine == "native" and self.depth == AIM_DEPTH and self.tls is None
+        return self.client_ns <= AIM_NS if is_aimed_at and self.client_ns is not None else None
+
+
+def plans() -> list[LoadPlan]:
+    """Every depth, plain and over TLS."""
+    plain = [
+        LoadPlan(
+            name=f"depth {depth}",
+            title="the generator itself",
+            why="null leaves it all the room there is",
+            connections=CONNECTIONS,
+            depth=depth,
+            duration_s=1.0,
+            warmup_s=_WARMUP_S,
+        )
+        for depth in DEPTHS
+    ]
+    return plain + [
+        msgspec.structs.replace(
+            plan, name=f"{plan.name} TLS", tls_version="1.3", tls_ciphers=_TLS_CIPHER
+        )
+        for plan in plain
+    ]
+
+
+def measure(
+    names: Sequence[str], *, rounds: int, seconds: float, seed: int, say: Callable[[str], None]
+) -> Iterator[Cell]:
+    """Every engine at every depth, ``rounds`` times; yields a depth's when all were taken.
+
+    :param seconds: of a window.
+    :raises Unusable: null cannot be started here.
+    """
+    absent: dict[str, str] = {}
+    found: dict[str, launch.Engine] = {}
+    for name in names:
+        try:
+            found[name] = by_name.engine(name)
+        except Unusable as error:
+            absent[name] = str(error)
+    null = manifests.server("null")
+    starting.prepare(null, "process", say=say)
+    draw = random.Random(seed)
+    with tempfile.TemporaryDirectory(prefix="httpmark-tls-") as folder:
+        os.chmod(folder, 0o755)
+        pair = certificates.make(Path(folder), address=_ADDRESS)
+        tls = Tls(sockets.free_port(_ADDRESS), pair.certificate, pair.key)
+        contestant = _null(sockets.free_port(_ADDRESS), tls)
+        try:
+            for plan in plans():
+                races = {
+                    name: load_races.Race(
+                        plan, engine, [contestant], rounds=1, duration_s=seconds, seed=seed
+                    )
+                    for name, engine in found.items()
+                }
+                for _ in range(rounds):
+                    for race in draw.sample(list(races.values()), k=len(races)):
+                        for _ in race.run():
+                            pass
+                say(f"{plan.name}: {rounds} rounds of {len(races)} engines")
+                for name in names:
+                    yield _cell(name, plan, races.get(name), absent.get(name), seed)
+        finally:
+            starting.stop_all()
+
+
+def _null(port: int, tls: Tls) -> load_races.Contestant:
+    @contextlib.contextmanager
+    def start(plan: LoadPlan, place: load_races.Placement) -> Iterator[load_races.Started]:
+        running = starting.start(
+            manifests.server("null"),
+            "process",
+            address=_ADDRESS,
+            port=port,
+            workers=plan.workers,
+            cpus=None if place.server is None else ",".join(map(str, sorted(place.server))),
+            run_id=secrets.token_hex(3),
+            tls=tls if plan.tls else None,
+        )
+        try:
+            yield running
+        finally:
+            running.stop()
+
+    return load_races.Contestant("null", start, is_null=True, tls_port=tls.port)
+
+
+def _cell(
+    name: str, plan: LoadPlan, race: load_races.Race | None, absent: str | None, seed: int
+) -> Cell:
+    result = race.results().get("null") if race else None
+    samples = result.samples if result else ()
+    costs = [
+        cost
+        for sample in samples
+        if sample.is_sound and (cost := sample.cpu_ns_per_request.client) is not None
+    ]
+    interval = statistics.interval_of_cost(costs, seed=seed)
+    least = statistics.SAMPLES_FOR_INTERVAL_MIN
+    few = f"{len(costs)} sound samples; an interval needs {least}" if costs else "no sound sample"
+    return Cell(
+        engine=name,
+        depth=plan.depth,
+        tls=f"TLSv{plan.tls_version} {plan.tls_ciphers}" if plan.tls else None,
+        client_ns=statistics.median(costs) if costs else None,
+        interval_95=interval,
+        null_ns=result.cpu_ns_per_request.server if result else None,
+        requests_per_second=result.requests_per_second if result else None,
+        rounds=len(samples),
+        redone=result.redone if result else 0,
+        errors=result.errors if result else {},
+        reason=absent or (result.reason if result else None) or (None if interval else few),
+    )

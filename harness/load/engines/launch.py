@@ -1,0 +1,303 @@
+"""Running a load generator, and the CPU time of both ends meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from httpmark.harness.model.errors import Unusable
+from httpmark.harness.model.load import LoadPlan, LoadRequest
+from httpmark.harness.servers import resources
+
+GRACE_S = 30.0
+# A slow server has a second of requests under way when the window ends; they are waited for.
+DRAIN_S = 10.0
+# How often a generator's threads are looked at: seldom, as looking costs CPU time (load.md 4.2).
+_LOOK_S = 0.25
+# The kernel books what an ended process used in ticks, the scheduler what a living one does.
+_BOOKS_SLACK_NS = 40_000_000
+# Above it what living processes waited, and how often they were switched, says nothing of all.
+_ENDED_SHARE_MAX = 0.1
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Whom to load, and the process trees to account for (none when they are not known).
+
+    ``pids`` are their roots.
+    """
+
+    address: str
+    port: int
+    pids: tuple[int, ...] = ()
+    tls_port: int | None = None
+    path: str | None = None  # instead of the plan's
+
+    def url(self, plan: LoadPlan) -> str:
+        """Where a plan's requests go.
+
+        :raises Unusable: the plan wants TLS, and the target's TLS port is not known.
+        """
+        if plan.tls and self.tls_port is None:
+            raise Unusable(f"{plan.name} needs TLS, and the target has no TLS port")
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        scheme, port = ("https", self.tls_port) if plan.tls else ("http", self.port)
+        return f"{scheme}://{host}:{port}{self.path or plan.path}"
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """One window of one engine.
+
+    ``requests`` are those answered within the window of ``seconds``. CPU (user + system) per
+    request, in ns, is over the window and the drain after it: what was under way when the window
+    ended was paid for, too.
+    """
+
+    requests: int
+    seconds: float
+    errors: dict[str, int]
+    established: int | None
+    server_ns_per_request: float | None
+    client_ns_per_request: float | None
+    server_on_cpu_ratio: float | None
+    client_on_cpu_ratio: float | None
+    run_delay_ratio: float | None  # the worse of both ends
+    littles_law_ratio: float | None
+    latency_us: dict[str, float] | None
+    latency_reason: str | None
+    histogram: str | None
+    cost_reason: str | None = None  # why the server's CPU time is not known
+    client_run_delay_ratio: float | None = None
+    rate_offered: float | None = None
+    service_us: dict[str, float] | None = None
+    lag_us: dict[str, float] | None = None
+    saturated: bool | None = None
+    unanswered: int | None = None  # under way when the drain was over; slow, not wrong
+    connections_per_second: float | None = None
+    connect_us: dict[str, float] | None = None
+    handshake_us: dict[str, float] | None = None
+    tls: str | None = None
+    server_switches_per_request: float | None = None
+    client_switches_per_request: float | None = None
+    server_instructions_per_request: float | None = None
+    client_instructions_per_request: float | None = None
+
+
+class Engine(Protocol):
+    """A load generator behind one call."""
+
+    name: str
+
+    def version(self) -> str: ...
+
+    def cannot(self, plan: LoadPlan) -> str | None:
+        """What of a plan this engine cannot do, in words; None where it can do all."""
+        ...
+
+    def measure(
+        self, plan: LoadPlan, target: Target, *, duration_s: float, cpus: frozenset[int] | None
+    ) -> Measured:
+        """Load ``target`` for one window.
+
+        An open loop's plan has a ``rate`` here; a share of the capacity is resolved before.
+
+        :param cpus: the processors the generator may use; None leaves it unpinned.
+        :raises Unusable: the engine did not run or its output was not understood.
+        """
+        ...
+
+
+@contextlib.contextmanager
+def pinned(cpus: frozenset[int] | None) -> Iterator[None]:
+    """Children started inside inherit the processors; ours are given back after."""
+    if cpus is None:
+        yield
+        return
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, own)
+
+
+def run_engine(
+    command: Sequence[str],
+    *,
+    timeout_s: float,
+    cpus: frozenset[int] | None,
+    env: Mapping[str, str] | None = None,
+    look: Callable[[int], None] | None = None,
+) -> tuple[int, str, str, float]:
+    """Run to the end: exit code, standard output, standard error, CPU seconds of the child.
+
+    :param env: variables beside those we have.
+    :param look: is called with the child's id again and again while it lives.
+    :raises Unusable: it did not end in time; it has been stopped.
+    """
+    with (
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as errors,
+    ):
+        with pinned(cpus):
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=errors,
+                env={**os.environ, **(env or {})},
+            )
+        try:
+            code, used = _wait(process, timeout_s, look)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        out.seek(0)
+        errors.seek(0)
+        return (
+            code,
+            out.read().decode("utf-8", "replace"),
+            errors.read().decode("utf-8", "replace").strip(),
+            used,
+        )
+
+
+def _wait(
+    process: subprocess.Popen[bytes], timeout_s: float, look: Callable[[int], None] | None
+) -> tuple[int, float]:
+    """Reap a child with its own resource usage, asleep in between: the harness costs no CPU."""
+    end = time.monotonic() + timeout_s
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode, usage.ru_utime + usage.ru_stime
+        if time.monotonic() > end:
+            name = Path(str(process.args[0])).name  # type: ignore[index]
+            raise Unusable(f"{name} did not end within {timeout_s:.0f} s and was stopped")
+        if look is not None:
+            look(process.pid)
+        time.sleep(0.02)
+
+
+class Watch:
+    """How the threads of a generator fare that does not tell: the busiest, and who waits longest.
+
+    Shares of the time since it was started, as of the last look; None before the first.
+    """
+
+    def __init__(self) -> None:
+        self.on_cpu_ratio: float | None = None
+        self.run_delay_ratio: float | None = None
+        self._began = self._seen = time.monotonic()
+
+    def __call__(self, pid: int) -> None:
+        now = time.monotonic()
+        if now - self._seen < _LOOK_S:
+            return
+        self._seen = now
+        if threads := resources.threads_ns(pid):
+            wall_ns = (now - self._began) * 1e9
+            self.on_cpu_ratio = max(on_cpu for on_cpu, _ in threads) / wall_ns
+            self.run_delay_ratio = max(waited for _, waited in threads) / wall_ns
+
+
+class Accounts(msgspec.Struct, frozen=True):
+    """What a target's processes used meanwhile; None where they are not known or have ended.
+
+    And how the generator fared: its busiest thread, and the one that waited longest for a CPU.
+    """
+
+    cpu_ns: int | None = None
+    run_delay_ratio: float | None = None
+    switches: int | None = None
+    client_on_cpu_ratio: float | None = None
+    client_run_delay_ratio: float | None = None
+    reason: str | None = None  # why there are none
+
+
+NO_ACCOUNTS = Accounts()
+
+
+def open_books(roots: Sequence[int]) -> Callable[[], Accounts]:
+    """Begin to account for a target, for engines that do not look at it; the call ends it.
+
+    What an ended process used is in the books of whoever waited for it. How long it waited for a
+    CPU, and how often it was switched, the kernel has forgotten.
+    """
+    before = {pid: _Books.of(pid) for pid in resources.tree(roots)}
+    started = time.monotonic()
+
+    def close() -> Accounts:
+        wall_ns = (time.monotonic() - started) * 1e9
+        after = {pid: _Books.of(pid) for pid in resources.tree(roots)}
+        if not before or not after:
+            return Accounts()
+        ended = [books for pid, books in before.items() if pid not in after]
+        zero = _Books()
+        used = sum(b.cpu_ns - before.get(pid, zero).cpu_ns for pid, b in after.items())
+        waited_for = sum(b.waited_ns - before.get(pid, zero).waited_ns for pid, b in after.items())
+        gone = sum(books.cpu_ns + books.waited_ns for books in ended)
+        if gone > waited_for + _BOOKS_SLACK_NS:
+            return Accounts(reason="a process of the server has ended, and nobody waited for it")
+        cpu = used + max(0, waited_for - gone)
+        if max(gone, waited_for) > _ENDED_SHARE_MAX * cpu:
+            return Accounts(cpu)
+        delay = sum(b.delay_ns - before.get(pid, zero).delay_ns for pid, b in after.items())
+        switches = sum(b.switches - before.get(pid, zero).switches for pid, b in after.items())
+        return Accounts(cpu, delay / wall_ns, switches)
+
+    return close
+
+
+class _Books(msgspec.Struct, frozen=True):
+    """What a process has used so far."""
+
+    cpu_ns: int = 0
+    waited_ns: int = 0  # of its ended children
+    delay_ns: int = 0
+    switches: int = 0
+
+    @classmethod
+    def of(cls, pid: int) -> _Books:
+        return cls(
+            resources.cpu_ns([pid]) or 0,
+            resources.waited_ns(pid),
+            resources.run_delay_ns([pid]),
+            resources.context_switches([pid]) or 0,
+        )
+
+
+def octets(request: LoadRequest, *, host: str) -> bytes:
+    """A request of a mixed load as it goes out, framed (RFC 9112 sections 3, 6.2 and 7.1)."""
+    lines = [f"{request.method} {request.path} HTTP/1.1", f"Host: {host}", *request.fields]
+    content = request.content.encode()
+    if request.chunked:
+        lines.append("Transfer-Encoding: chunked")
+        content = b"%x\r\n%s\r\n0\r\n\r\n" % (len(content), content) if content else b"0\r\n\r\n"
+    elif content:
+        lines.append(f"Content-Length: {len(content)}")
+    return "\r\n".join((*lines, "", "")).encode("latin-1") + content
+
+
+def first_words(executable: str, option: str, *, count: int) -> str:
+    """The first words a program says of itself; none where it says nothing in good time."""
+    try:
+        asked = subprocess.run(
+            [executable, option], capture_output=True, text=True, timeout=5, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return " ".join((asked.stdout + asked.stderr).split()[:count])
+
+
+def per_request(total: int | None, requests: int) -> float | None:
+    return total / requests if total is not None and requests else None

@@ -1,0 +1,358 @@
+"""Base and head measured in pairs, with null in each block, until it is decided."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from httpmark.harness.catalogue import loading
+from httpmark.harness.load import memory_ladder, statistics
+from httpmark.harness.load import races as load_races
+from httpmark.harness.load.comparison import (
+    CONFIRMED_LEVEL,
+    COST,
+    LOOKS,
+    RATE,
+    Comparison,
+    Line,
+    Options,
+    broken_answers,
+    line_of,
+    samples_redone,
+    verdict_of,
+    warn_of_many,
+)
+from httpmark.harness.load.engines import by_name, launch
+from httpmark.harness.load.statistics import Gate, Judged
+from httpmark.harness.model import progress, run_folder
+from httpmark.harness.model.errors import HarnessError, Unusable
+from httpmark.harness.model.load import Bottleneck, LoadPlan, LoadResult
+from httpmark.harness.model.servers import ProcessRecipe, Server
+from httpmark.harness.servers import (
+    build,
+    manifests,
+    resources,
+    running_target,
+    sockets,
+    starting,
+)
+
+_QUICK_WARMUP_S = 0.2
+ADDRESS = "127.0.0.1"
+
+
+# --- side by side -----------------------------------------------------------------------------
+
+
+class Arm:
+    """One side of a comparison: a server of images/, a command with {port}, or a target."""
+
+    def __init__(self, name: str, text: str, options: Options) -> None:
+        self.name = name
+        self.standing = running_target.parse(text, allow_remote=options.allow_remote)
+        self.path = options.path
+        if self.standing is not None:
+            self.server = self.standing.server
+            self.path = self.path or self.standing.path
+        elif "{port}" in text:
+            self.server = _of_command(name, text, options.path)
+        elif " " in text:
+            raise HarnessError(f"{text!r}: a command must say where its port goes: {{port}}")
+        elif "/" in text or os.path.isdir(text):
+            raise HarnessError(f"{text}: no run folder: there is no {run_folder.RESULT} in it")
+        else:
+            self.server = manifests.server(text)
+        self.runtime = "address"
+        if self.standing is None:
+            wanted = "process" if "{port}" in text else options.runtime
+            self.runtime = starting.for_server(self.server, wanted)
+
+    def prepare(self, say: build.Say) -> None:
+        """Build what has to be built, or see that the target answers.
+
+        :raises Unusable: it cannot be used.
+        """
+        if self.standing is None:
+            starting.prepare(self.server, self.runtime, say=say)
+        elif not self.standing.alive():
+            raise Unusable(self.standing.exit_reason())
+
+    def contestant(self, port: int, *, is_null: bool = False) -> load_races.Contestant:
+        @contextlib.contextmanager
+        def start(plan: LoadPlan, place: load_races.Placement) -> Iterator[load_races.Started]:
+            if self.standing is not None:
+                yield self.standing
+                return
+            cpus = None if place.server is None else ",".join(map(str, sorted(place.server)))
+            running = starting.start(
+                self.server,
+                self.runtime,
+                address=ADDRESS,
+                port=port,
+                workers=plan.workers,
+                cpus=cpus,
+                run_id=secrets.token_hex(3),
+            )
+            try:
+                yield running
+            finally:
+                running.stop()
+
+        return load_races.Contestant(
+            self.name, start, is_null, path=self.path, standing=self.standing is not None
+        )
+
+
+def _of_command(name: str, text: str, path: str | None) -> Server:
+    """A server from a command line; it runs in the folder that httpmark was called in.
+
+    :raises HarnessError: the words cannot be told apart.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise HarnessError(f"{text!r}: {error}") from None
+    return Server(
+        name=name,
+        title=name,
+        language="unknown",
+        version="",
+        homepage="",
+        capabilities=("hello",),
+        ready_path=path or "/hello",
+        process=ProcessRecipe(start=("env", "-C", os.getcwd(), *words)),
+        source=os.getcwd(),
+    )
+
+
+class SideBySide:
+    """Base and head in pairs, with null in each block, until the looks are used up."""
+
+    def __init__(self, options: Options, events: progress.Events) -> None:
+        self.options = options
+        self.events = events
+        self.seed = options.seed if options.seed is not None else secrets.randbits(31)
+        self.engine = by_name.engine(options.engine, wrk2=options.wrk2)
+        self.notes: list[str] = []
+        self.plans = plans(options, self.engine, say=self.notes.append)
+        self.arms = [Arm("base", options.base, options), Arm("head", options.head, options)]
+        self.signal: int | None = None
+        self.notes += [
+            f"{arm.name} runs already: it is not started afresh for each sample"
+            for arm in self.arms
+            if arm.standing is not None
+        ]
+
+    def compare(self) -> Comparison:
+        """Measure and judge; interrupted, what the pairs until then say, and no verdict.
+
+        :raises Unusable: one of them cannot be used, or died.
+        """
+        port = sockets.free_port(ADDRESS)
+        for arm in self.arms:
+            arm.prepare(self.events.say)
+        contestants = [arm.contestant(port) for arm in self.arms]
+        null = Arm("null", "null", msgspec.structs.replace(self.options, path=None))
+        null.prepare(self.events.say)
+        contestants.append(null.contestant(port, is_null=True))
+        lines = []
+        try:
+            for plan in self.plans:
+                racers = contestants
+                if cannot := load_races.null_cannot(plan):
+                    self.notes.append(f"no null server beside {plan.name}: {cannot}")
+                    racers = [one for one in contestants if not one.is_null]
+                lines += self._plan(plan, racers)
+                if self.signal is not None:
+                    break
+        finally:
+            starting.stop_all()
+        return Comparison(
+            base=self.options.base,
+            head=self.options.head,
+            how="side by side",
+            verdict=verdict_of(lines),
+            lines=tuple(lines),
+            notes=(*self.notes, *warn_of_many(lines)),
+            differences=(),
+            seed=self.seed,
+            signal=self.signal,
+        )
+
+    def _plan(self, plan: LoadPlan, contestants: Sequence[load_races.Contestant]) -> list[Line]:
+        races: list[load_races.Race] = []
+
+        def more(race: load_races.Race, pairs: int) -> None:
+            task = f"{plan.name}: pairs {race.blocks + 1} to {pairs}"
+            race.rounds = pairs - race.blocks
+            self.events.task(task, race.steps)
+            for _ in race.run():
+                self.events.advance(task, 1)
+                reject_unusable(race, plan)
+            self.events.done(task, f"{race.blocks} pairs")
+
+        def race(seed: int) -> load_races.Race:
+            one = load_races.Race(
+                plan, self.engine, contestants, rounds=1, duration_s=plan.duration_s, seed=seed,
+                one_rate=True,
+            )  # fmt: skip
+            races.append(one)
+            return one
+
+        try:
+            found = decide(
+                plan.name, race, more, pairs=self.options.pairs, margins=self.options.margins,
+                seed=self.seed, quick=self.options.quick, profiles=len(self.plans),
+            )  # fmt: skip
+        except progress.Interrupted as stop:
+            if not races:
+                raise
+            self.signal = stop.signal
+            found = cut_short(
+                races[0], margins=self.options.margins, seed=self.seed, profiles=len(self.plans)
+            )
+        if again := sum(sum(one.redone.values()) for one in races):
+            self.notes.append(f"{plan.name}: {samples_redone(again)}")
+        return found
+
+
+def reject_unusable(race: load_races.Race, plan: LoadPlan) -> None:
+    """No comparison without both.
+
+    :raises Unusable: one of them died, or could not be loaded.
+    """
+    for name, why in race.died.items():
+        raise Unusable(f"{name} died under {plan.name}: {why}")
+    for name, why in race.failed.items():
+        raise Unusable(f"{name} could not be loaded with {plan.name}: {why}")
+
+
+def plans(options: Options, engine: launch.Engine, *, say: Callable[[str], None]) -> list[LoadPlan]:
+    """The profiles to compare by, as this machine can carry them; the default is ``pipelined``.
+
+    :param say: is told what was cut of a profile that is too large for this machine, and why.
+    :raises HarnessError: one is no race, or the engine cannot do it.
+    """
+    known, room = loading.load(), resources.connection_room()
+    found = []
+    for name in options.profiles or ("pipelined",):
+        plan, cut = load_races.scaled(known.plan(name), room, cpus=len(os.sched_getaffinity(0)))
+        if plan.mode in memory_ladder.MODES:
+            raise HarnessError(f"{name} measures memory, once: compare two run folders instead")
+        if plan.tls:
+            raise HarnessError(f"{name} needs TLS, which compare does not offer: use bench")
+        if cannot := engine.cannot(plan):
+            raise HarnessError(f"{engine.name} cannot lay on {name}: {cannot}")
+        if cut:
+            say(f"{name} is scaled to this machine: {cut}")
+        if options.quick:
+            # 30 pairs with null beside them and 12 to confirm have to fit into three minutes.
+            warmup_s = min(plan.warmup_s, _QUICK_WARMUP_S)
+            plan = msgspec.structs.replace(
+                plan, duration_s=plan.quick_duration_s, warmup_s=warmup_s
+            )
+        found.append(plan)
+    return found
+
+
+def decide(
+    profile: str,
+    race: Callable[[int], load_races.Race],
+    more: Callable[[load_races.Race, int], None],
+    *,
+    pairs: int,
+    margins: dict[str, float],
+    seed: int,
+    quick: bool = False,
+    profiles: int = 1,
+) -> list[Line]:
+    """Add pairs until every gated metric is decided, at most to the last look; then confirm.
+
+    :param race: makes a race of base, head and null from a seed.
+    :param more: takes samples until the race has so many blocks.
+    :param profiles: how many are compared in all; they share one chance of a false alarm.
+
+    A *fail* has to be found twice: a second race of as many pairs must say so, too; of as many as
+    the first look where it has to be ``quick``.
+    """
+    first = race(seed)
+    judged: dict[str, Judged] = {}
+    results: dict[str, LoadResult] = {}
+    for factor, level in LOOKS:
+        more(first, round(pairs * factor))
+        results = first.results()
+        broken = broken_answers(None, results["base"], results["head"])
+        if broken is not None:
+            return [broken]
+        judged = _judge(first, results, margins, level, seed, profiles)
+        if all(one.verdict is not Gate.INCONCLUSIVE for one in judged.values()):
+            break
+    if any(one.verdict is Gate.FAIL for one in judged.values()):
+        again = race(seed + 1)
+        more(again, round(pairs * LOOKS[0][0]) if quick else first.blocks)
+        confirming = again.results()
+        broken = broken_answers(None, confirming["base"], confirming["head"])
+        if broken is not None:
+            return [broken]
+        second = _judge(again, confirming, margins, CONFIRMED_LEVEL, seed, profiles)
+        judged = {name: _confirmed(one, second.get(name)) for name, one in judged.items()}
+    lines = [
+        line_of(profile, metric, None, one, one.verdict, one.why) for metric, one in judged.items()
+    ]
+    if RATE not in judged:
+        limit = _limit(results)
+        lines.append(line_of(profile, RATE, None, None, None, f"not gated: {limit}"))
+    return lines
+
+
+def _judge(
+    race: load_races.Race,
+    results: dict[str, LoadResult],
+    margins: dict[str, float],
+    level: float,
+    seed: int,
+    profiles: int,
+) -> dict[str, Judged]:
+    """Cost always; throughput only where the server was the limit on both sides."""
+    base, head = race.samples["base"], race.samples["head"]
+    worse = {COST: load_races.pair_log_ratios(base, head, COST)}
+    if results["base"].ranked and results["head"].ranked:
+        worse[RATE] = [-log for log in load_races.pair_log_ratios(base, head, RATE)]
+    return statistics.judge_pairs(worse, margins, level=level, seed=seed, shares=profiles)
+
+
+def cut_short(
+    race: load_races.Race, *, margins: dict[str, float], seed: int, profiles: int = 1
+) -> list[Line]:
+    """What the pairs of a race that was interrupted say; nothing is decided by them."""
+    results, pairs = race.results(), len(race.samples["head"])
+    why = f"interrupted after {pairs} pairs"
+    judged = (
+        _judge(race, results, margins, CONFIRMED_LEVEL, seed, profiles)
+        if pairs >= statistics.SAMPLES_FOR_INTERVAL_MIN
+        else {COST: None}
+    )
+    return [
+        line_of(race.plan.name, metric, None, one, Gate.INCONCLUSIVE, why)
+        for metric, one in judged.items()
+    ]
+
+
+def _confirmed(first: Judged, second: Judged | None) -> Judged:
+    if first.verdict is not Gate.FAIL or (second and second.verdict is Gate.FAIL):
+        return first
+    return msgspec.structs.replace(
+        first, verdict=Gate.INCONCLUSIVE, why="a fail that a second race did not confirm"
+    )
+
+
+def _limit(results: dict[str, LoadResult]) -> str:
+    for result in results.values():
+        if result.bottleneck is not Bottleneck.SERVER:
+            return f"bottleneck {result.bottleneck} ({result.bottleneck_why})"
+    return "it is an offered rate"

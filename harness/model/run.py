@@ -1,0 +1,71 @@
+"""The result of a run: what `result.json` holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from httpmark.harness.model.load import LoadResult, PairedRatio
+from httpmark.harness.model.memory import Memory
+from httpmark.harness.model.verdicts import Compliance
+
+SCHEMA_VERSION = "1.0"
+
+
+# --- the result of a run ----------------------------------------------------------------------
+
+
+class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything one run knows of one server. ``unavailable`` and ``died`` are said, not hidden."""
+
+    name: str
+    title: str
+    language: str
+    version: str | None
+    version_reason: str | None = None
+    runtime: str | None
+    image_digest: str | None = None
+    command: tuple[str, ...] | None = None  # how it was started under load, else for the suites
+    binary_sha256: str | None = None  # of its first process
+    # What its container may use, as its cgroup says; None of a process, which has our own limits.
+    container_limits: dict[str, str] | None = None
+    control: bool = False
+    unavailable: str | None = None
+    died: str | None = None
+    compliance: Compliance = Compliance()
+    load: tuple[LoadResult, ...] = ()
+    memory: Memory | None = None
+    memory_reason: str | None = None
+    # How ``httpmark check`` is asked the same of it: the target, or --serve and its command, and
+    # the options that say what is sent and where. Values of field lines are masked.
+    again: tuple[str, ...] = ()
+
+
+class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
+    """What a gate made of a run, in words for people."""
+
+    exit_code: int
+    headline: str
+    counts: str  # of cases
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """``result.json``: the truth for scores and samples."""
+
+    schema_version: str
+    catalogue_version: str
+    harness_version: str
+    id: str
+    started: str  # UTC, ISO 8601
+    finished: str | None
+    interrupted: bool
+    quick: bool
+    seed: int
+    suites: tuple[str, ...]
+    profiles: tuple[str, ...]
+    environment: dict[str, Any]
+    servers: tuple[ServerResult, ...]
+    notes: tuple[str, ...] = ()
+    paired: tuple[PairedRatio, ...] = ()
+    conclusion: Conclusion | None = None  # of the gate of ``check``; None where nothing gates

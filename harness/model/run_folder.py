@@ -1,0 +1,77 @@
+"""The folder of a run: the names of its files, and reading and writing its result."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from httpmark.harness.model.errors import HarnessError, Unusable
+from httpmark.harness.model.run import SCHEMA_VERSION, Run
+
+RUNS = Path("httpmark-runs")
+RESULT = "result.json"
+EVIDENCE = "evidence.sqlite"
+REPORT = "report.html"
+LOG = "log.txt"
+
+
+def folder(out: Path | None) -> Path:
+    """Make the run folder: ``out``, or ``httpmark-runs/<UTC time>-<short id>``.
+
+    :raises HarnessError: it holds a run already, or cannot be written.
+    """
+    now = datetime.datetime.now(datetime.UTC)
+    path = out or RUNS / f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if (path / RESULT).exists() or (path / EVIDENCE).exists():
+            raise HarnessError(f"{path} holds a run already: name another folder with --out")
+        (path / LOG).write_text("", "utf-8")
+    except OSError as error:
+        raise HarnessError(f"{path}: {error.strerror}: name another folder with --out") from None
+    return path
+
+
+def write(run: Run, path: Path) -> None:
+    """Write ``result.json`` whole or not at all.
+
+    :raises Unusable: the disk is full or the folder is gone.
+    """
+    fresh = path / (RESULT + ".part")
+    # Read back once: a count given where a float is declared would be written otherwise next time.
+    same = msgspec.json.decode(msgspec.json.encode(run), type=Run)
+    try:
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(same), indent=1))
+        os.replace(fresh, path / RESULT)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise Unusable(f"{path / RESULT}: {error.strerror}") from None
+
+
+def read(path: Path) -> Run:
+    """Read a run folder's result.
+
+    :raises HarnessError: there is none, or it is no result of a schema this version knows.
+    """
+    file = path / RESULT
+    try:
+        run = msgspec.json.decode(file.read_bytes(), type=Run)
+    except OSError as error:
+        raise HarnessError(f"{file}: {error.strerror}; is this a run folder?") from None
+    except msgspec.DecodeError as error:
+        raise HarnessError(f"{file}: not a result of httpmark: {error}") from None
+    if run.schema_version.split(".")[0] != SCHEMA_VERSION.split(".")[0]:
+        raise HarnessError(
+            f"{file}: schema {run.schema_version}; this httpmark reads {SCHEMA_VERSION}"
+        )
+    return run
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

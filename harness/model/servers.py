@@ -1,0 +1,121 @@
+"""Servers under test: what `images/<name>/server.toml` says of one."""
+
+from __future__ import annotations
+
+import msgspec
+
+# The words a manifest declares capabilities in (docs/contract.md).
+CAPABILITIES = ("hello", "body", "mirror", "behave", "echo", "tls", "static", "websocket")
+# The words a manifest declares timeouts in, in seconds.
+TIMEOUTS = ("head_s", "content_s", "idle_s", "write_s", "check_interval_s")
+
+# The words a manifest declares limits in: octets, and a number of field lines.
+LIMITS = (
+    "request_target_bytes",
+    "request_line_bytes",
+    "field_line_bytes",
+    "head_bytes",
+    "fields",
+    "content_bytes",
+)
+
+
+# --- servers ----------------------------------------------------------------------------------
+
+
+class Need(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something a server needs on this machine to run as a process, and how to get it.
+
+    Exactly one of ``command``, ``file``, ``pkg_config`` and ``python`` is given.
+    """
+
+    install: str  # the command, or the words, that mend the lack
+    command: str | None = None  # an executable on PATH
+    file: str | None = None  # a file that must exist (a header, a library)
+    pkg_config: str | None = None  # a pkg-config module, "Qt6HttpServer >= 6.8"
+    python: str | None = None  # a module of the Python that runs httpmark
+    at_least: str | None = None  # the oldest version of ``command`` that will do
+    ask: tuple[str, ...] = ("--version",)  # the words ``command`` tells its version to
+
+
+class ProcessRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a server is built and started as a local process.
+
+    Placeholders in words: ``{address}`` ``{port}`` ``{endpoint}`` (both, as address:port)
+    ``{workers}`` ``{build}`` (a cache folder) ``{source}`` (the image's folder) ``{scratch}`` (a
+    temporary folder of this start) ``{static}`` (the folder it serves, with ``static``)
+    ``{python}`` (the Python that runs httpmark); with TLS also
+    ``{tls_port}`` ``{tls_endpoint}`` ``{tls_cert}`` ``{tls_key}``.
+    """
+
+    start: tuple[str, ...]
+    build: tuple[tuple[str, ...], ...] = ()
+    needs: tuple[Need, ...] = ()
+    files: dict[str, str] = {}  # configuration written to {scratch}, placeholders filled in
+    env: dict[str, str] = {}  # added to the environment of the server
+    build_env: dict[str, str] = {}  # added to the environment of the build
+    binary: str | None = None  # the executable, where a listing should name it
+    version: tuple[str, ...] = ()  # a command that prints the server's version
+    tls: tuple[str, ...] = ()  # words added to start where TLS is asked for
+    tls_files: dict[str, str] = {}  # more files, where TLS is asked for
+    conformance: tuple[str, ...] = ()  # words added to start where suites are fired
+    conformance_files: dict[str, str] = {}  # more files, where suites are fired
+
+
+class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a server is built and started as a container (host network).
+
+    Placeholders in words: ``{address}`` ``{port}`` ``{endpoint}`` ``{workers}`` ``{scratch}`` (a
+    folder in the container) ``{static}`` (the folder it serves); with TLS also
+    ``{tls_port}`` ``{tls_endpoint}`` ``{tls_cert}`` ``{tls_key}``. Exactly one of
+    ``dockerfile`` and ``image`` is given.
+    """
+
+    start: tuple[str, ...] = ()  # the command; empty: the one the image names
+    dockerfile: str | None = None
+    image: str | None = None  # an image the user brings, instead of a Dockerfile
+    context: tuple[str, ...] = ()  # folders of the package that join the build context
+    files: dict[str, str] = {}
+    env: dict[str, str] = {}
+    version: tuple[str, ...] = ()  # a command in the container that prints the server's version
+    tls: tuple[str, ...] = ()  # words added to start where TLS is asked for
+    tls_files: dict[str, str] = {}  # more files, where TLS is asked for
+    conformance: tuple[str, ...] = ()  # words added to start where suites are fired
+    conformance_files: dict[str, str] = {}  # more files, where suites are fired
+
+
+class Tls(msgspec.Struct, frozen=True):
+    """That a server serves TLS too: where, and with which certificate."""
+
+    port: int
+    cert: str  # path of the certificate chain, PEM
+    key: str  # path of its private key, PEM
+
+
+class Conformance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a server declares where suites are fired, in place of what it declares otherwise."""
+
+    limits: dict[str, int | None] = {}
+    timeouts: dict[str, float | None] = {}
+
+
+class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server under test: ``images/<name>/server.toml``."""
+
+    name: str
+    title: str
+    language: str
+    version: str
+    homepage: str
+    capabilities: tuple[str, ...]
+    process: ProcessRecipe | None = None
+    container: ContainerRecipe | None = None
+    control: bool = False  # a calibration server: measured, never ranked
+    ready_path: str = "/hello"
+    ready_timeout_s: float = 15.0
+    answers_1_0_as_1_0: bool = False
+    limits: dict[str, int | None] = {}  # the words of LIMITS
+    timeouts: dict[str, float | None] = {}  # seconds; the words of TIMEOUTS
+    conformance: Conformance = Conformance()
+    notes: str = ""
+    source: str = ""  # the folder of the manifest

@@ -1,0 +1,128 @@
+"""Deliveries that disagree: the messages whose answer depends on how TCP cut them, by server.
+
+Nothing is compared here; ``segmentation`` did, and the run holds what it found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from httpmark.harness.catalogue import delivery_modes
+from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.http import printable
+from httpmark.harness.model import timeline
+from httpmark.harness.model.cases import Family, Level
+from httpmark.harness.model.run import Run
+from httpmark.harness.model.verdicts import Deliveries
+from httpmark.harness.report.byte_maps import Evidence
+
+SHOWN_MAX = 12  # of disagreements, those whose octets stand in the page
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """What one server's deliveries of one suite came to."""
+
+    server: str
+    suite: str
+    found: Deliveries
+
+    @property
+    def cuts(self) -> int:
+        """How many cuts went out."""
+        return sum(self.found.fired.values())
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One server that answers a message by its cut; the octets where they are at hand."""
+
+    server: str
+    count: int
+    deliveries: tuple[str, ...]
+    what: str
+    sent: bytes = b""
+    alone: bytes | None = None
+    cut: bytes | None = None
+    again: str = ""  # the line that sends it again, cut alike
+
+
+class Divided(msgspec.Struct, frozen=True):
+    """A message that at least one server answers by its cut."""
+
+    case: str
+    family: Family | None
+    level: Level
+    sides: tuple[Side, ...]
+
+
+class Cuts(msgspec.Struct, frozen=True):
+    """All of it; ``left_out`` disagreements are told without octets."""
+
+    tallies: tuple[Tally, ...]
+    divided: tuple[Divided, ...]
+    left_out: int
+
+
+def cuts(run: Run, known: Catalogue, evidence: Evidence | None) -> Cuts | None:
+    """What the run knows of deliveries; None where no other cut than one write went out."""
+    tallies = tuple(
+        Tally(server.name, name, suite.deliveries)
+        for server in run.servers
+        for name, suite in server.compliance.suites.items()
+        if suite.deliveries is not None
+    )
+    if not tallies:
+        return None
+    asked = {server.name: server.again for server in run.servers}
+    sides: dict[str, list[Side]] = {}
+    levels: dict[str, Level] = {}
+    shown = total = 0
+    for tally in tallies:
+        for one in tally.found.disagreements:
+            total += 1
+            again = _command(one.case, tally.suite, asked[tally.server])
+            side = Side(tally.server, one.count, one.deliveries, one.what, again=again)
+            if evidence is not None and shown < SHOWN_MAX and one.deliveries:
+                gone = asked[tally.server][:1] == ("--serve",)  # nothing listens there any more
+                side = _with_octets(side, one.case, evidence, typed=not gone)
+                shown += side.cut is not None
+            sides.setdefault(one.case, []).append(side)
+            levels.setdefault(one.case, one.level)
+    return Cuts(
+        tallies,
+        tuple(
+            Divided(case, _family(case, known.families), levels[case], tuple(found))
+            for case, found in sorted(sides.items(), key=lambda item: (-len(item[1]), item[0]))
+        ),
+        total - shown,
+    )
+
+
+def _command(case: str, suite: str, again: Sequence[str]) -> str:
+    """What cuts a message in every way again."""
+    return f"{printable.command(case, suite, again, is_played=True)} --full"
+
+
+def _with_octets(side: Side, case: str, evidence: Evidence, *, typed: bool) -> Side:
+    alone = list(evidence.exchanges(side.server, case=case, delivery=delivery_modes.ONE))
+    cut = list(evidence.exchanges(side.server, case=case, delivery=side.deliveries[0]))
+    if not alone or not cut:
+        return side
+    # By hand only where the writes are known: one write would draw the other answer.
+    known = timeline.events(cut[-1].timeline)
+    by_hand = printable.by_hand(cut[-1], evidence.facts(side.server)) if typed and known else None
+    return msgspec.structs.replace(
+        side,
+        sent=cut[-1].sent,
+        alone=alone[-1].received,
+        cut=cut[-1].received,
+        again=by_hand or side.again,
+    )
+
+
+def _family(case: str, families: Mapping[str, Family]) -> Family | None:
+    """The family of a case: of its own name, or the one that begins it."""
+    if case in families:
+        return families[case]
+    return next((families[id] for id in families if case.startswith(f"{id}-")), None)

@@ -1,0 +1,258 @@
+"""What there is, and what one case says: its rule, its octets, a reproducer, and both sides of
+the wire when it is sent again."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from httpmark.harness.catalogue import (
+    catalogue,
+    delivery_modes,
+    expectation_words,
+    loading,
+    vocabulary,
+)
+from httpmark.harness.catalogue.catalogue import Planned
+from httpmark.harness.catalogue.lookup import find
+from httpmark.harness.catalogue.step_words import own_steps, played_in_words
+from httpmark.harness.gate import findings
+from httpmark.harness.http import printable, request_reader
+from httpmark.harness.judging import (
+    delivery_comparison,
+    response_rules,
+    scoring,
+)
+from httpmark.harness.model.cases import (
+    Family,
+    Level,
+    Op,
+    Requirement,
+    Step,
+)
+from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.report import glossary
+from httpmark.harness.servers import manifests
+
+_CURL_FIELDS = re.compile(rb"[ -~]*")
+
+
+def curl(message: bytes, *, address: str, port: int | str) -> str | None:
+    """The same with curl, which can say it where the request is whole, valid and plain."""
+    read = request_reader.read(message)
+    if len(read.requests) != 1 or read.certain != len(message):
+        return None
+    [request] = read.requests
+    if not (request.valid and request.whole) or request.target[:1] != b"/" or request.minor != 1:
+        return None
+    head, _, content = message.partition(b"\r\n\r\n")
+    fields = [line for line in head.split(b"\r\n")[1:] if line]
+    names = [line.partition(b":")[0].lower() for line in fields]
+    if b"transfer-encoding" in names or not all(map(_CURL_FIELDS.fullmatch, (*fields, content))):
+        return None
+    kept = [
+        line.decode() for line, name in zip(fields, names, strict=True)
+        if name not in (b"host", b"content-length")
+    ]  # fmt: skip
+    method = request.method.decode("latin-1")
+    words = ["curl", "-i", "--path-as-is", "-H", "User-Agent:", "-H", "Accept:"]
+    words += ["-I"] if method == "HEAD" else [] if method == "GET" else ["-X", method]
+    for line in kept:
+        # An empty value ends in a semicolon there: a colon would take the field away.
+        name, _, value = line.partition(":")
+        words += ["-H", line if value.strip() else f"{name};"]
+    if b"content-length" in names:
+        words += ["-H", "Content-Type:", "--data-binary", content.decode()]
+    words.append(f"http://{address}:{port}{request.target.decode('latin-1')}")
+    return " ".join(shlex.quote(word) for word in words)
+
+
+def explain(name: str) -> str:
+    """The rule of a case, its octets and one-line reproducers; of another word that a report says,
+    what it means: a requirement, a check on every answer, a family, a clause, a verdict.
+
+    :raises HarnessError: there is no such case, and no such word.
+    """
+    others = list(_others(name))
+    try:
+        told = _of_case(*find(name))
+    except HarnessError:
+        if not others:
+            raise
+        return "\n\n".join(others)
+    return "\n\n".join((told, *others))
+
+
+def _others(name: str) -> Iterator[str]:
+    """What else than a case a word of a report names."""
+    known = loading.load()
+    for row in known.requirements:
+        if row.id == name:
+            yield _of_requirement(known, row)
+    group, _, level = name.partition("/")
+    if level in _LEVELS and any(
+        family.group.lower() == group for family in known.families.values()
+    ):
+        yield f"{name}: the cases of {group.upper()} at that level that no row of the ledger names"
+    if (check := response_rules.CHECKS.get(name.upper())) is not None:
+        yield _of_check(known, check)
+    if name.endswith(findings.CUT):
+        yield _of_deliveries(name.removesuffix(findings.CUT))
+    members = [family for family in known.families.values() if family.group == name.upper()]
+    if members and name.upper() in glossary.FAMILIES:
+        title = glossary.FAMILIES[name.upper()]
+        yield "\n".join((f"{name.upper()}: {title}", *_listed(members)))
+    if (plan := known.plans.get(name)) is not None:
+        yield "\n".join(
+            (
+                f"{name}: {plan.title}",
+                f"  a load of {plan.connections:,} connections x depth {plan.depth:,}",
+                *_wrapped(plan.why),
+            )
+        )
+    for server in manifests.servers():
+        if server.name == name:
+            yield f"{name}: {server.title} {server.version}, {server.homepage or 'of this project'}"
+    mode = delivery_modes.mode_of(name)
+    told = glossary.meaning(mode if "@" in name and mode in delivery_modes.MODES else name)
+    if told is not None:
+        yield "\n".join(textwrap.wrap(told, 80, subsequent_indent="  "))
+    asked = expectation_words.wanted(name)
+    if asked != name and not name.isdigit():
+        yield "\n".join(textwrap.wrap(f"{name}: {asked}", 80, subsequent_indent="  "))
+    if "/" in name or " " in name or name.startswith("CVE-"):
+        with contextlib.suppress(HarnessError):
+            chosen = known.select((name,))
+            named = [known.families[id] for id in known.families if id in chosen]
+            yield "\n".join((f"{name}: {_cases(named)}", *_listed(named)))
+
+
+_LEVELS = frozenset(level.lower() for level in Level)
+_LISTED_MAX = 12
+
+
+def _cases(families: Sequence[Family]) -> str:
+    return "1 case" if len(families) == 1 else f"{len(families)} cases"
+
+
+def _listed(families: Sequence[Family]) -> list[str]:
+    """Cases, a line each, as many as one reads."""
+    rows = [
+        f"  {one.id:34.34} {one.ref:9.9} {one.level:6} "
+        f"{textwrap.shorten(one.title, 26, placeholder='...')}".rstrip()
+        for one in families
+    ]
+    more = len(rows) - _LISTED_MAX
+    return [*rows[:_LISTED_MAX], *([f"  and {more} more: httpmark list cases"] if more > 0 else [])]
+
+
+def _of_requirement(known: catalogue.Catalogue, row: Requirement) -> str:
+    """A row of the ledger, and the cases that show it."""
+    shows = scoring.showing(row)
+    shown = [
+        family
+        for family in known.families.values()
+        if shows(family.refs or (family.ref,), family.group)
+    ]
+    checks = [check for check in response_rules.CHECKS if shows((check,), check)]
+    by_cuts = [one for one in row.cases if one == delivery_comparison.NOT_EARLY]
+    return "\n".join(
+        (
+            f"{row.id} (a requirement: met when all its cases pass)",
+            f"  {row.level}: {row.clause}",
+            *_wrapped(row.title),
+            *([f"  shown by {_cases(shown)}:", *_listed(shown)] if shown else []),
+            *(f"  shown by {one}: {response_rules.CHECKS[one].title}" for one in checks),
+            *(f"  shown by {one}: httpmark check TARGET --full" for one in by_cuts),
+        )
+    )
+
+
+def _of_check(known: catalogue.Catalogue, check: response_rules.Check) -> str:
+    """A check on every answer: it sends nothing of its own."""
+    rows = [row.id for row in known.requirements if scoring.showing(row)((check.id,), check.id)]
+    return "\n".join(
+        (
+            f"{check.id} (a check on every answer of every case)",
+            f"  {check.level}: {check.clause}",
+            *_wrapped(check.title),
+            *([f"  decides the requirement {', '.join(rows)}"] if rows else []),
+            "  it sends nothing: a report names the case whose answer failed, and",
+            "  httpmark replay CASE TARGET tells what it finds in that answer",
+        )
+    )
+
+
+def _of_deliveries(case: str) -> str:
+    """The finding that a message's answer depends on how it is cut."""
+    family, planned = find(case)
+    if not delivery_modes.is_delivered(family, planned.case.id):
+        raise HarnessError(f"{case}: this message is not sent in cuts")
+    return "\n".join(
+        (
+            f"{case}{findings.CUT}: the answer to {case} depends on where its octets are cut",
+            "  it went out in one write, twice alike, then cut; what differs was asked 3 times",
+            f"  cuts: {', '.join(delivery_modes.MODES)}; httpmark explain CUT tells each",
+            f"to send it cut: httpmark replay {case} http://127.0.0.1:PORT/ --delivery two@17",
+        )
+    )
+
+
+def _of_case(family: Family, planned: Planned) -> str:
+    case = planned.case
+    lines_ = [
+        f"{case.id} ({', '.join(family.refs)}, suite {family.suite})",
+        *_wrapped(family.title + (f"; one of {family.count}" if family.generated else "")),
+        *_wrapped(f"{planned.level}: {family.clause}"),
+        *_wrapped(family.why),
+    ]
+    if planned.expectation is None:
+        lines_ += _wrapped(f"judged by: {family.judged_by}")
+    elif (looked_for := vocabulary.PROGRAMS.get(family.runner or "")) is not None:
+        lines_ += _wrapped(f"played by a program: {looked_for}")
+    else:
+        for word, asked in (
+            ("passes: ", planned.expectation.text),
+            ("allowed:", planned.expectation.allowed_text.replace(" (noted)", "")),
+        ):
+            lines_ += (
+                _wrapped(f"{word} {expectation_words.wanted(asked)} [{asked}]") if asked else []
+            )
+    if family.contested:
+        lines_ += _wrapped(f"contested: {family.contested}")
+    if family.advisories:
+        lines_ += _wrapped(f"seen in: {', '.join(family.advisories)}")
+    own = own_steps(case)
+    lines_ += played_in_words(own)
+    if family.runner is not None:
+        lines_.append(f"to play it: httpmark check http://127.0.0.1:PORT/ --case {case.id}")
+        return "\n".join(lines_)
+    lines_.append("to send it by hand:")
+    where = printable.Place("127.0.0.1", tls=family.transport == "tls")
+    scheme = "https" if where.tls else "http"
+    lines_ += _by_hand(own, where) or [f"httpmark replay {case.id} {scheme}://127.0.0.1:PORT/"]
+    return "\n".join(lines_)
+
+
+def _wrapped(text: str) -> list[str]:
+    """Text that belongs to the line above, for a terminal."""
+    return textwrap.wrap(text, 80, initial_indent="  ", subsequent_indent="    ")
+
+
+def _by_hand(own: Sequence[Step], where: printable.Place) -> list[str]:
+    """The lines of shell that send a case, as far as one would copy them; none where no line can
+    say it."""
+    writes = [step.data for step in own if step.op is Op.SEND]
+    half_close = any(step.op is Op.FIN for step in own)
+    if any(step.op is Op.RESET for step in own) or (half_close and where.tls):
+        return []
+    lines_ = []
+    if len(writes) == 1 and not half_close:
+        lines_.append(printable.piped(writes[0], where))
+        if not where.tls and (line := curl(writes[0], address=where.address, port=where.port)):
+            lines_.append(line)
+    lines_.append(printable.scripted(*writes, where=where, half_close=half_close))
+    return [line for line in lines_ if len(line) <= printable.LINE_CHARACTERS_MAX]

@@ -1,0 +1,289 @@
+"""A run to what people look at: one offline HTML page.
+
+Nothing is decided here. Scores, ranks and bottlenecks are read from the run; this module lays them
+out, and where a figure is not fit to stand alone it prints the reason instead. Octets that came
+from a server are hostile: they reach the page only through the template's escaping, the JSON
+block's, or ``octets.wire``.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import msgspec
+from markupsafe import Markup
+
+from httpmark.harness.catalogue import expectation_words, loading
+from httpmark.harness.http import printable
+from httpmark.harness.model.load import Bottleneck
+from httpmark.harness.model.run import Run
+from httpmark.harness.model.verdicts import Word
+from httpmark.harness.report import (
+    agreement,
+    byte_maps,
+    delivery_table,
+    first_screen,
+    matrix,
+    plots,
+    quantities,
+)
+
+TEMPLATES = Path(__file__).resolve().parents[2] / "reports"
+
+PRINCIPLE = (
+    "Speed counts only when the server is conformant, the server (not the load generator) was the "
+    "bottleneck, and the numbers add up (Little’s law). Where a figure does not meet this, "
+    "we print that instead of ranking it."
+)
+RFC = "rfc"  # the suite whose MUSTs decide who is conformant
+WINDOWS_MAX = 60  # of load, each with a line of its own
+PAGE_OCTETS_MAX = 490_000  # as far as leaving out wire logs and cases can see to it
+_LOGS_OCTETS_MIN = 30_000  # rather than these, cases that do not bind are left out
+SLOPE_BYTES_MIN = 64  # per connection: below a cache line it is none
+_STRINGS_MAX = 300  # of one environment value, in characters
+# What stays in result.json: it is bulky, or stands in a table of the page.
+_BULKY = frozenset({"histogram", "cases", "generated", "answers", "requirements", "samples"})
+
+
+def flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """A nested mapping as dotted names and printable values."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from flat(inner, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, (list, tuple)):
+        if any(isinstance(inner, (dict, list, tuple)) for inner in value):
+            for at, inner in enumerate(value):
+                yield from flat(inner, f"{name}.{at}")
+        else:
+            yield name, _cut(" ".join(_scalar(inner) for inner in value) or "none")
+    else:
+        yield name, _cut(_scalar(value))
+
+
+def _scalar(value: object) -> str:
+    if value is None:
+        return "—"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _STRINGS_MAX else text[:_STRINGS_MAX] + " …"
+
+
+def embedded(run: Run) -> Markup:
+    """The run as JSON for a script block: nothing in it can end the block.
+
+    Histograms, samples and the verdicts on single cases stay in result.json: they are bulky.
+    Figures have six digits; what is as it is by default is left out.
+    """
+
+    def slim(value: object) -> object:
+        if isinstance(value, msgspec.Struct):
+            return {
+                field.name: slim(inner)
+                for field in msgspec.structs.fields(value)
+                if field.name not in _BULKY
+                and (inner := getattr(value, field.name)) != field.default
+            }
+        if isinstance(value, dict):
+            return {key: slim(inner) for key, inner in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [slim(inner) for inner in value]
+        return float(f"{value:.6g}") if isinstance(value, float) else value
+
+    text = json.dumps(slim(run), ensure_ascii=True, separators=(",", ":"))
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+def _per_connection(slope: float) -> str:
+    """Bytes per connection as a large figure; a slope below the noise, or downwards, is about 0."""
+    return "about 0" if slope < SLOPE_BYTES_MIN else quantities.nanoseconds(slope)
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def _finalize(value: Any) -> Any:
+    return (
+        printable.visible(value)
+        if isinstance(value, str) and not isinstance(value, Markup)
+        else value
+    )
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+    )
+    environment.filters.update(
+        count=quantities.count,
+        percent=quantities.percent,
+        ns=quantities.nanoseconds,
+        times=quantities.times,
+        memory=quantities.memory,
+        us=quantities.microseconds,
+        share=quantities.share,
+        per_connection=_per_connection,
+        parts=first_screen.parts,
+        wanted=expectation_words.wanted,
+        came=expectation_words.came,
+        octets=lambda value, limit: printable.wire(value, limit=limit),
+    )
+    return environment
+
+
+def _digest(text: str) -> str:
+    """What the page's policy allows a style or script of ours by."""
+    found = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(found).decode('ascii')}"
+
+
+def _style(tabs: Sequence[str]) -> str:
+    """The style sheet, and the rules by which a tab shows its panel without a script.
+
+    :param tabs: what tabs and panels are named by: slugs of the catalogue.
+    """
+    rule = ",".join(f"#t-{tab}:checked~.p-{tab}" for tab in tabs)
+    text = (TEMPLATES / "style.css").read_text(encoding="utf-8").strip()
+    return f"{text}\n{rule}{{display:block}}" if tabs else text
+
+
+# One line for each stamp, at the spot.
+STAMP_WORDS = {
+    Bottleneck.SERVER: "the server’s CPUs were busy, and the generator had time left",
+    Bottleneck.CLIENT: "the generator was busy: the server may be faster",
+    Bottleneck.NETWORK: "the link, or what was lost on it, was the limit",
+    Bottleneck.NONE: "both ends were idle at times: too few requests were in flight",
+    Bottleneck.STARVED: "the machine gave the time to somebody else",
+    Bottleneck.BROKEN: "there were errors: the sample is of nothing",
+    Bottleneck.UNKNOWN: "no rule for a limit holds, or the numbers do not add up",
+}
+
+MARKS = {
+    Word.PASS: "✓",
+    Word.WARN: "!",
+    Word.FAIL: "✗",
+    Word.UNSTABLE: "~",
+    Word.VOID: "?",
+    Word.NOT_APPLICABLE: "–",
+}
+
+
+def _shown(
+    places: Iterable[byte_maps.Place], seen: Collection[byte_maps.Seen]
+) -> list[byte_maps.Place]:
+    """The places that were asked; where two suites ask the same one, that which asked more."""
+    best: dict[str, tuple[int, byte_maps.Place]] = {}
+    for place in places:
+        filled = (found.cells[place.key] for found in seen if place.key in found.cells)
+        asked = sum(len(cells) - cells.count(0) for cells in filled)
+        if asked > best.get(place.where, (0, place))[0]:
+            best[place.where] = (asked, place)
+    kept = {place.key for _, place in best.values()}
+    return [place for place in places if place.key in kept]
+
+
+def _stamped(run: Run) -> list[Bottleneck]:
+    """The limits that the loads of a run ran into, in the order of the enumeration."""
+    found = {load.bottleneck for server in run.servers for load in server.load}
+    return [limit for limit in Bottleneck if limit in found]
+
+
+def render(run: Run, evidence: byte_maps.Evidence | None) -> str:
+    """The HTML report of a run, one file without a network.
+
+    :param evidence: the exchanges, for maps and wire logs; without it those sections say so.
+    """
+    known = loading.load()
+    places = byte_maps.places(known)
+    rows = first_screen.rows(run)
+    seen = {}
+    if evidence is not None:
+        for row in rows:
+            if not row.server.unavailable:
+                seen[row.server.name] = byte_maps.look(row.server, evidence, places)
+    shown = _shown(places, seen.values())
+    published = [p.key for p in places if p.suite == first_screen.SUITE and not p.pair]
+    # Everywhere the servers stand in the order of the first screen.
+    ordered = msgspec.structs.replace(run, servers=tuple(row.server for row in rows))
+    made = matrix.matrix(ordered, known)
+    style = _style([place.key for place in shown])
+    script = (TEMPLATES / "script.js").read_text(encoding="utf-8").strip()
+    page = functools.partial(
+        _templates().get_template("page.html").render,
+        run=run,
+        rows=rows,
+        columns=first_screen.columns(run),
+        requests_most=max((row.suite.requests for row in rows if row.suite), default=0),
+        kept={name: (made.scores[at], made.must[at]) for at, name in enumerate(made.servers)}
+        if made is not None
+        else {},
+        marks=MARKS,
+        families=byte_maps.FAMILIES,
+        readings=byte_maps.READINGS,
+        principle=PRINCIPLE,
+        suite_name=first_screen.SUITE,
+        seen=seen,
+        places=shown,
+        alike_maps=byte_maps.alike(shown, (row.server for row in rows), seen),
+        taken=byte_maps.taken((row.server for row in rows), seen),
+        dots={place.key: byte_maps.dots(place) for place in shown if not place.pair},
+        alike_octets=agreement.of_octets(seen, published),
+        alike_cases=agreement.of_cases(seen),
+        contested=agreement.contested(
+            seen,
+            known,
+            controls=frozenset(row.server.name for row in rows if row.server.control),
+        ),
+        cuts=delivery_table.cuts(ordered, known, evidence),
+        forests=plots.forests(ordered),
+        spectra=plots.spectra(ordered),
+        ladder=plots.ladder(ordered),
+        has_evidence=evidence is not None,
+        environment=tuple(flat(run.environment)),
+        data=embedded(run),
+        style=Markup(style),
+        script=Markup(script),
+        policy=(
+            f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; "
+            f"script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
+        ),
+        sample_throughput=quantities.sample_throughput,
+        in_flight=quantities.in_flight,
+        windows_max=WINDOWS_MAX,
+        stamps=quantities.STAMPS,
+        stamp_words=STAMP_WORDS,
+        stamped=_stamped(run),
+        rfc=RFC,
+    )
+    text: str = page(matrix=made)
+    room = PAGE_OCTETS_MAX - len(text.encode("utf-8"))
+    wanted = _LOGS_OCTETS_MIN if evidence is not None else 0
+    if made is not None and room < wanted:
+        made = matrix.shortened(made, octets=wanted - room)
+        text = page(matrix=made)
+        room = PAGE_OCTETS_MAX - len(text.encode("utf-8"))
+    if made is not None and evidence is not None:
+        logged = min(max(room, 0), matrix.LOGS_OCTETS_MAX)
+        text = page(
+            matrix=matrix.with_logs(
+                made, evidence, {server.name: server.again for server in run.servers}, octets=logged
+            )
+        )
+    return text + "\n"

@@ -1,0 +1,422 @@
+"""A run's conformance as a matrix: requirements by RFC section, servers as columns, and below each
+row the cases that were no pass, with both sides of the wire.
+
+Nothing is judged here: words come from the run, octets from its evidence, rules from the catalogue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from markupsafe import escape
+
+from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.http.printable import by_hand, command, fewer, wire
+from httpmark.harness.judging import scoring
+from httpmark.harness.judging.evidence import kept_as
+from httpmark.harness.model.cases import Family, Level, Requirement
+from httpmark.harness.model.run import Run, ServerResult
+from httpmark.harness.model.verdicts import SuiteResult, Verdict, Word
+from httpmark.harness.report.byte_maps import Evidence
+
+SENT_OCTETS_MAX = 300
+RECEIVED_OCTETS_MAX = 200
+# All wire logs of a page together, as they stand in it; the command for the others is told.
+LOGS_OCTETS_MAX = 90_000
+_AROUND_OCTETS = 160  # of markup, around each side of the wire
+
+_NUMBERS = re.compile(r"RFC ([0-9]+)(?: ([0-9]+(?:\.[0-9]+)*))?")
+_TOLD = (Word.FAIL, Word.UNSTABLE, Word.WARN, Word.VOID)
+_SHOWN = (Word.FAIL, Word.UNSTABLE)
+_BINDING_FIRST = (Level.MUST, Level.CTRL, Level.SHOULD, Level.SEC, Level.MAY, Level.INFO)
+
+
+class Log(msgspec.Struct, frozen=True):
+    """What one or more servers, alike but for the date, answered to a case."""
+
+    servers: tuple[str, ...]
+    received: bytes
+    octets: int  # in all
+    outcome: str
+    end: str
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What came back from one or more servers, and the verdict on it."""
+
+    servers: tuple[str, ...]
+    word: Word
+    actual: str
+
+
+class CaseRow(msgspec.Struct, frozen=True):
+    """A designed case, or a generated family, that at least one server did not pass, or that
+    readers of the RFC read differently.
+    """
+
+    family: Family
+    words: tuple[Word | None, ...]  # by server
+    told: tuple[Told, ...]
+    expected: str
+    drawn_in: str | None = None  # the requirement under which it stands already
+    shown: tuple[tuple[str, str], ...] = ()  # server, and the case that shows its failure
+    sent: bytes = b""
+    again: str = ""  # the line that sends it again
+    logs: tuple[Log, ...] = ()
+
+    @property
+    def fails(self) -> bool:
+        """Whether it is more than permitted."""
+        return any(told.word in _SHOWN for told in self.told)
+
+    @property
+    def passed(self) -> bool:
+        """Whether all passed: then it is told for its readings alone."""
+        return all(told.word is Word.PASS for told in self.told)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A requirement: its verdict by server, and its cases that were no pass."""
+
+    requirement: Requirement
+    words: tuple[Word | None, ...]
+    cases: tuple[CaseRow, ...]
+    known: int  # how many entries show it
+    left_out: int = 0  # cases that are no pass, and not told for want of room
+    contested: tuple[bool, ...] = ()  # by server: it is only warned of, for contested cases alone
+
+    @property
+    def is_contested(self) -> bool:
+        """Whether readers of the RFC differ on any of its cases that were fired."""
+        return any(case.family.contested for case in self.cases)
+
+    @property
+    def not_passed(self) -> int:
+        """How many of its cases not every server passed."""
+        return sum(not case.passed for case in self.cases) + self.left_out
+
+    @property
+    def without_octets(self) -> bool:
+        """Whether a case is told here whose octets would say more, and are not in the page."""
+        return any(same[0].shown and not same[0].sent for same in self.groups)
+
+    @property
+    def groups(self) -> tuple[tuple[CaseRow, ...], ...]:
+        """The cases that are told here, those together that every server took alike."""
+        alike: dict[tuple[object, ...], list[CaseRow]] = {}
+        for case in self.cases:
+            if case.drawn_in is None:
+                family = case.family
+                key = (case.fails, family.level, family.contested, case.expected, case.told)
+                alike.setdefault(key, []).append(case)
+        return tuple(tuple(same) for same in alike.values())
+
+
+class Matrix(msgspec.Struct, frozen=True):
+    """The whole; ``sections`` are rows under the document they stand in."""
+
+    servers: tuple[str, ...]
+    must: tuple[dict[str, int], ...]  # by server: requirements by verdict
+    scores: tuple[float | None, ...]
+    sections: tuple[tuple[str, tuple[Row, ...]], ...]
+    logs_left_out: int = 0
+
+
+def suites(server: ServerResult) -> list[SuiteResult]:
+    """The suites of a server that are judged by requirements."""
+    found = server.compliance.suites
+    return [suite for name, suite in found.items() if name != "seed" and suite.requirements]
+
+
+def matrix(run: Run, known: Catalogue) -> Matrix | None:
+    """The matrix of a run, its cases without octets, or None where no such suite ran."""
+    servers = [server for server in run.servers if suites(server)]
+    if not servers:
+        return None
+    merged = {server.name: _merged(suites(server)) for server in servers}
+    drawn: dict[str, str] = {}
+    families = list(known.families.values())
+    rows = []
+    for requirement in _ledger(known, merged.values()):
+        words = tuple(merged[server.name].requirements.get(requirement.id) for server in servers)
+        if not any(words):
+            continue
+        own = _of(requirement, families)
+        cases = []
+        for family in own:
+            first = drawn.get(family.id)
+            case = _case(family, servers, merged)
+            if case is not None:
+                drawn.setdefault(family.id, requirement.id)
+                cases.append(msgspec.structs.replace(case, drawn_in=first))
+        cases.sort(key=lambda case: _BINDING_FIRST.index(case.family.level))
+        contested = tuple(
+            word is Word.WARN and _only_contested(cases, at) for at, word in enumerate(words)
+        )
+        rows.append(Row(requirement, words, tuple(cases), len(own), contested=contested))
+    sections: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: _place(row.requirement.clause)):
+        match = _NUMBERS.search(row.requirement.clause)
+        sections.setdefault(f"RFC {match[1]}" if match else "Other", []).append(row)
+    return Matrix(
+        tuple(server.name for server in servers),
+        tuple(_must(suites(server)) for server in servers),
+        tuple(scoring.percent(_must(suites(server))) for server in servers),
+        tuple((name, tuple(found)) for name, found in sections.items()),
+    )
+
+
+def _only_contested(cases: Iterable[CaseRow], at: int) -> bool:
+    """Whether what a server is warned of is contested, all of it."""
+    warned = [case for case in cases if case.words[at] is Word.WARN]
+    return bool(warned) and all(case.family.contested for case in warned)
+
+
+def with_logs(
+    made: Matrix,
+    evidence: Evidence,
+    again: Mapping[str, tuple[str, ...]],
+    *,
+    octets: int = LOGS_OCTETS_MAX,
+) -> Matrix:
+    """The same with both sides of the wire, so many octets of a page in all.
+
+    Of cases that all servers took alike the first stands for all. Failures come before what is
+    contested, of them what binds, and of that what most servers fail.
+
+    :param again: ``ServerResult.again`` by server.
+    """
+    budget = _Budget(octets)
+    failing = [
+        same[0] for _, rows in made.sections for row in rows for same in row.groups if same[0].shown
+    ]
+    failing.sort(
+        key=lambda case: (
+            not case.fails,
+            _BINDING_FIRST.index(case.family.level),
+            -len(case.shown),
+            case.family.id,
+        )
+    )
+    logged = {case.family.id: _with_logs(case, evidence, again, budget) for case in failing}
+    sections = tuple(
+        (
+            name,
+            tuple(
+                msgspec.structs.replace(
+                    row,
+                    cases=tuple(
+                        case if case.drawn_in else logged.get(case.family.id, case)
+                        for case in row.cases
+                    ),
+                )
+                for row in rows
+            ),
+        )
+        for name, rows in made.sections
+    )
+    return msgspec.structs.replace(made, sections=sections, logs_left_out=budget.left_out)
+
+
+def shortened(made: Matrix, *, octets: int) -> Matrix:
+    """The same with about so many octets of a page less: cases are left out and counted.
+
+    First what is only permitted goes, then failures of what does not bind, last what binds.
+    """
+    told = [
+        (case.fails, _BINDING_FIRST.index(case.family.level), same, row.requirement.id)
+        for _, rows in made.sections
+        for row in rows
+        for same in row.groups
+        for case in same[:1]
+    ]
+    told.sort(key=lambda one: (one[0], -one[1]))
+    gone: dict[str, set[str]] = {}
+    for _, _, same, requirement in told:
+        if octets <= 0:
+            break
+        octets -= _cost(same)
+        gone.setdefault(requirement, set()).update(case.family.id for case in same)
+    sections = tuple(
+        (name, tuple(_without(row, gone.get(row.requirement.id, set())) for row in rows))
+        for name, rows in made.sections
+    )
+    return msgspec.structs.replace(made, sections=sections)
+
+
+def _without(row: Row, gone: set[str]) -> Row:
+    cases = tuple(case for case in row.cases if case.drawn_in or case.family.id not in gone)
+    left_out = row.not_passed - sum(not case.passed for case in cases)
+    return msgspec.structs.replace(row, cases=cases, left_out=left_out)
+
+
+def _cost(same: Sequence[CaseRow]) -> int:
+    """About how many octets of a page it takes to tell a group of cases."""
+    words = sum(len(case.family.id) + len(case.family.title) for case in same)
+    told = sum(len(one.actual) + sum(map(len, one.servers)) + 25 for one in same[0].told)
+    return 90 + words + len(same[0].expected) + told
+
+
+class _Budget:
+    """So many octets of wire logs, first come."""
+
+    def __init__(self, octets: int) -> None:
+        self._octets = octets
+        self.left_out = 0
+
+    def take(self, octets: int) -> bool:
+        """Whether there is room for so many."""
+        if octets > self._octets:
+            self.left_out += 1
+            return False
+        self._octets -= octets
+        return True
+
+
+def _merged(found: list[SuiteResult]) -> SuiteResult:
+    """Several suites of one server as one: a requirement is as good as its worst."""
+    requirements: dict[str, Word] = {}
+    for suite in found:
+        for id, word in suite.requirements.items():
+            requirements[id] = (
+                scoring.worst((word, requirements[id])) if id in requirements else word
+            )
+    merge: dict[str, dict[str, object]] = {}
+    for key in ("cases", "generated", "answers"):
+        merge[key] = {id: one for suite in found for id, one in getattr(suite, key).items()}
+    return msgspec.structs.replace(found[0], requirements=requirements, **merge)
+
+
+def _must(found: list[SuiteResult]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for suite in found:
+        for key, number in (suite.must or {}).items():
+            total[key] = total.get(key, 0) + number
+    return total
+
+
+def _ledger(known: Catalogue, found: Iterable[SuiteResult]) -> list[Requirement]:
+    """The ledger's rows, then those that cases without a row make."""
+    rows = list(known.requirements)
+    ids = {row.id for row in rows}
+    for suite in found:
+        for id in suite.requirements:
+            if id not in ids:
+                ids.add(id)
+                group, _, level = id.partition("/")
+                rows.append(
+                    Requirement(
+                        id=id,
+                        clause="",
+                        level=Level(level.upper()),
+                        title=f"other cases of {group.upper()}",
+                        cases=(group.upper(),),
+                    )
+                )
+    return rows
+
+
+def _of(requirement: Requirement, families: Iterable[Family]) -> list[Family]:
+    shows = scoring.showing(requirement)
+    return [
+        family
+        for family in families
+        if ("/" not in requirement.id or family.level is requirement.level)
+        and shows(family.refs or (family.ref,), family.group)
+    ]
+
+
+def _place(clause: str) -> tuple[int, tuple[int, ...]]:
+    match = _NUMBERS.search(clause)
+    if match is None:
+        return 1 << 30, ()
+    return int(match[1]), tuple(int(part) for part in (match[2] or "0").split("."))
+
+
+def _verdict(suite: SuiteResult, family: Family) -> tuple[Word, str, str, str] | None:
+    """Word, what came back, what was expected, and the case to show; None where not fired."""
+    if (verdict := suite.cases.get(family.id)) is not None:
+        return verdict.word, verdict.actual, verdict.expected, verdict.case
+    if (tally := suite.generated.get(family.id)) is None:
+        return None
+    counts: dict[Word, int] = {}
+    for words in tally.words.values():
+        for word, number in words.items():
+            counts[word] = counts.get(word, 0) + number
+    word = scoring.worst(counts)
+    shown: Verdict | None = tally.failures[0] if tally.failures else None
+    text = ", ".join(f"{number:,} {name}" for name, number in counts.items())
+    if shown is None:
+        return word, text, "", family.id
+    return word, f"{text}; as {shown.case}: {shown.actual}", shown.expected, shown.case
+
+
+def _case(
+    family: Family,
+    servers: list[ServerResult],
+    merged: Mapping[str, SuiteResult],
+) -> CaseRow | None:
+    found = {server.name: _verdict(merged[server.name], family) for server in servers}
+    words = tuple(one[0] if (one := found[server.name]) else None for server in servers)
+    alike: dict[tuple[Word, str], list[str]] = {}
+    # Where readers differ, who passes is one of the readings.
+    tells = (*_TOLD, Word.PASS) if family.contested else _TOLD
+    shows = (*_SHOWN, Word.WARN) if family.contested else _SHOWN
+    for server in servers:
+        one = found[server.name]
+        # That a control, which validates nothing, fails is no news.
+        if not server.control and one is not None and one[0] in tells:
+            alike.setdefault((one[0], one[1]), []).append(server.name)
+    if not alike:
+        return None
+    told = tuple(Told(tuple(names), word, actual) for (word, actual), names in alike.items())
+    expected = next((one[2] for one in found.values() if one and one[2]), "")
+    telling = {name for names in alike.values() for name in names}
+    shown = tuple(
+        (name, one[3]) for name, one in found.items() if name in telling and one and one[0] in shows
+    )
+    return CaseRow(family, words, told, expected, shown=shown)
+
+
+def _with_logs(
+    row: CaseRow, evidence: Evidence, again: Mapping[str, tuple[str, ...]], budget: _Budget
+) -> CaseRow:
+    sent, line = b"", ""
+    alike: dict[tuple[bytes, str, str], list[str]] = {}
+    octets: dict[tuple[bytes, str, str], int] = {}
+    for server, case in row.shown:
+        for exchange in evidence.exchanges(server, family=row.family.id, case=case):
+            if not sent:
+                sent, words = exchange.sent, again.get(server, ())
+                gone = words[:1] == ("--serve",)  # nothing listens there any more
+                facts = evidence.facts(server)
+                typed = None if gone else by_hand(exchange, facts)
+                line = typed or command(case, row.family.suite, words)
+                for small in evidence.exchanges(server, case=case, delivery=kept_as(row.family.id)):
+                    less = None if gone else by_hand(small, facts, with_canary=False)
+                    line += f"\n# {fewer(exchange, small)}" + (f"\n{less}" if less else "")
+            key = (_undated(exchange.received), str(exchange.outcome), str(exchange.end))
+            alike.setdefault(key, []).append(server)
+            octets[key] = len(exchange.received)
+    if not sent:
+        return row
+    sides = [wire(sent, limit=SENT_OCTETS_MAX), line]
+    sides += [wire(key[0], limit=RECEIVED_OCTETS_MAX) for key in alike]
+    cost = sum(len(escape(side)) + _AROUND_OCTETS for side in sides)
+    if not budget.take(cost):
+        return row
+    return msgspec.structs.replace(
+        row,
+        sent=sent,
+        again=line,
+        logs=tuple(
+            Log(tuple(names), key[0], octets[key], key[1], key[2]) for key, names in alike.items()
+        ),
+    )
+
+
+def _undated(received: bytes) -> bytes:
+    """The same without its Date, so that equal answers are shown once."""
+    return re.sub(rb"(?i)\r\ndate:[^\r\n]*", b"", received, count=1)

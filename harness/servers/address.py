@@ -1,0 +1,75 @@
+"""Where a server that already runs listens, as people write it."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+import msgspec
+
+from httpmark.harness.http import grammar
+from httpmark.harness.model.errors import HarnessError
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class Address(msgspec.Struct, frozen=True):
+    """A place to connect to, and what its URL says besides."""
+
+    address: str  # or a host name
+    port: int
+    host: str  # the Host value
+    unix: str | None = None  # the path of a Unix socket, instead of address and port
+    tls: bool = False
+    path: str = ""  # with its query; empty where none was written
+
+    @property
+    def name(self) -> str:
+        """The host as it was written: whose certificate a server shows."""
+        return urlsplit(f"//{self.host}").hostname or self.address
+
+
+def read(text: str, *, allow_remote: bool) -> Address:
+    """Read ``http://host:port/``, ``https://host:port/``, ``unix:PATH`` or ``host:port``.
+
+    :raises HarnessError: it is none of them, or names another machine without leave.
+    """
+    if text.startswith("unix:"):
+        if not (path := text[5:]):
+            raise HarnessError(f"{text}: no path; write unix:/run/server.sock")
+        return Address("localhost", 80, "localhost", unix=path)
+    try:
+        split = urlsplit(text if "://" in text else f"http://{text}")
+    except ValueError as error:  # a bracket that is not closed, or with no address in it
+        raise HarnessError(f"{text}: {error}; write http://[::1]:8080/") from None
+    if split.scheme not in _PORTS:
+        raise HarnessError(f"{text}: only http://, https:// and unix: targets")
+    try:
+        port = _PORTS[split.scheme] if split.port is None else split.port
+    except ValueError:
+        port = 0
+    if not port:
+        raise HarnessError(f"{text}: the port must be a number from 1 to 65535")
+    if not split.hostname:
+        raise HarnessError(f"{text}: no host; write http://127.0.0.1:8080/")
+    host = split.netloc.rpartition("@")[2]
+    if grammar.HOST.fullmatch(host.encode("utf-8")) is None:
+        raise HarnessError(f"{text}: {host!r} is no host; write http://127.0.0.1:8080/")
+    name = "127.0.0.1" if split.hostname == "localhost" else split.hostname
+    if not is_local(name) and not allow_remote:
+        raise HarnessError(f"{text} is not this machine: add --allow-remote if you may test it")
+    return Address(
+        name,
+        port,
+        host,
+        tls=split.scheme == "https",
+        path=split.path + (f"?{split.query}" if split.query else ""),
+    )
+
+
+def is_local(name: str) -> bool:
+    """Whether an address is of this machine's loopback; a name that is no address is not."""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,104 @@
+"""What a server needs on this machine to run as a process, and whether it is here."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from httpmark.harness.model.servers import Need, Server
+from httpmark.harness.servers import binaries
+
+if TYPE_CHECKING:
+    pass
+_VERSION_DEADLINE_S = 10.0
+REGISTRY_VARIABLE = re.compile(
+    r"GO(PROXY|FLAGS|SUMDB|NOSUMDB|NOSUMCHECK|PRIVATE|NOPROXY|INSECURE|AUTH)"
+    r"|CARGO_(REGISTR|SOURCE|HTTP|NET).*|PIP_(INDEX_URL|EXTRA_INDEX_URL|TRUSTED_HOST)"
+)
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
+
+
+def executable(word: str) -> str | None:
+    """A program by name: ours may lie beside this Python instead of on PATH."""
+    if word.startswith("httpmark-"):
+        return binaries.find(word.removeprefix("httpmark-"))
+    # nginx lies in /usr/sbin, which is not on everybody's PATH.
+    path = os.environ.get("PATH", os.defpath)
+    return shutil.which(word, path=f"{path}{os.pathsep}/usr/local/sbin{os.pathsep}/usr/sbin")
+
+
+def process_trouble(server: Server) -> str | None:
+    if server.process is None:
+        return "cannot run as a process: its server.toml has no [process]"
+    for need in server.process.needs:
+        if trouble := _need_trouble(need):
+            return f"{trouble}: {need.install}"
+    return None
+
+
+def _need_trouble(need: Need) -> str | None:
+    if need.command is not None:
+        path = executable(need.command)
+        if path is None:
+            return f"{need.command} not found"
+        if need.at_least is not None:
+            found = ask_version([path, *need.ask])
+            if found is None:
+                return f"{need.command} does not tell its version"
+            if _numbers(found) < _numbers(need.at_least):
+                return f"{need.command} {found} is older than {need.at_least}"
+    if need.file is not None and not Path(need.file).exists():
+        return f"{need.file} not found"
+    if need.python is not None and importlib.util.find_spec(need.python) is None:
+        return f"the Python module {need.python} not found"
+    if need.pkg_config is not None:
+        tool = shutil.which("pkg-config")
+        module = need.pkg_config.split()[0]
+        if tool is None:
+            return f"pkg-config not found, so {module} cannot be looked for"
+        asked = _quiet([tool, "--exists", need.pkg_config])
+        if asked is None or asked.returncode != 0:
+            found = ask_version([tool, "--modversion", module])
+            return f"{need.pkg_config} not found" + (f" ({module} is {found})" if found else "")
+    return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split("."))
+
+
+_asked: dict[tuple[str, ...], str | None] = {}
+
+
+def ask_version(words: list[str]) -> str | None:
+    """The version a program tells when asked with ``words``; asked once in a run."""
+    key = tuple(words)
+    if key not in _asked:
+        _asked[key] = version_in(command_output(words))
+    return _asked[key]
+
+
+def version_in(text: str) -> str | None:
+    found = _VERSION.search(text)
+    return found[0] if found else None
+
+
+def _quiet(words: list[str]) -> subprocess.CompletedProcess[str] | None:
+    """Run a short question; None when it could not be run or did not answer in time."""
+    try:
+        return subprocess.run(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", timeout=_VERSION_DEADLINE_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def command_output(words: list[str]) -> str:
+    asked = _quiet(words)
+    return asked.stdout if asked is not None and asked.returncode == 0 else ""

@@ -1,0 +1,221 @@
+"""A server as a process of this machine, behind a supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from httpmark.harness.model.errors import Unusable
+from httpmark.harness.model.servers import Server, Tls
+from httpmark.harness.servers import static_files
+
+if TYPE_CHECKING:
+    pass
+from httpmark.harness.servers.build import PREPARED, build_folder, supervised
+from httpmark.harness.servers.needs import ask_version, executable
+from httpmark.harness.servers.running import (
+    LOG_TAIL_BYTES,
+    LOG_TAIL_LINES,
+    RUNNING,
+    STOP_DEADLINE_S,
+    STOP_GRACE_S,
+    last_line,
+    wait_port_free,
+)
+from httpmark.harness.servers.start_words import (
+    filled,
+    placeholder_values,
+    start_files,
+    start_words,
+    tls_values,
+)
+
+
+def _parents() -> dict[int, list[int]]:
+    """The children of every process."""
+    children: dict[int, list[int]] = {}
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                stat = Path(entry.path, "stat").read_bytes()
+                children.setdefault(int(stat.rpartition(b")")[2].split()[1]), []).append(
+                    int(entry.name)
+                )
+    return children
+
+
+def descendants(root: int) -> list[int]:
+    children = _parents()
+    found: list[int] = []
+    queue = list(children.get(root, ()))
+    while queue:
+        pid = queue.pop()
+        found.append(pid)
+        queue += children.get(pid, ())
+    return sorted(found)
+
+
+def signal_name(number: int) -> str:
+    with contextlib.suppress(ValueError):
+        return f"killed by {signal.Signals(number).name}"
+    return f"killed by signal {number}"
+
+
+def _cpus(text: str) -> set[int]:
+    """``0,2-3`` as numbers."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+class ProcessServer:
+    """A server as a process of this machine, behind a supervisor."""
+
+    runtime = "process"
+    cgroup: str | None = None
+    image_digest: str | None = None
+
+    def __init__(self, server: Server, *, address: str, port: int) -> None:
+        self.server = server
+        self.address = address
+        self.port = port
+        self.version: str | None = None
+        self._scratch: Path | None = None
+        self._supervisor: subprocess.Popen[bytes] | None = None
+        self._lifeline: int | None = None
+        self._status: int | None = None
+        self._told = b""
+        self._tail = ""
+
+    def begin(self, *, workers: int, cpus: str | None, tls: Tls | None, conformance: bool) -> None:
+        recipe = self.server.process
+        if recipe is None:
+            raise Unusable("cannot run as a process: its server.toml has no [process]")
+        try:
+            self._scratch = Path(tempfile.mkdtemp(prefix=f"httpmark-{self.server.name}-"))
+            self._scratch.chmod(0o755)  # a server that drops its rights must still get in
+            values = placeholder_values(self.address, self.port, workers, str(self._scratch))
+            values |= {"source": self.server.source, "python": sys.executable}
+            if recipe.build:
+                values["build"] = PREPARED.get(("process", self.server.source)) or str(
+                    build_folder(self.server)
+                )
+            if tls is not None:
+                values |= tls_values(self.address, tls, tls.cert, tls.key)
+            for name, text in start_files(
+                recipe, tls=tls is not None, conformance=conformance
+            ).items():
+                (self._scratch / name).write_text(filled(text, **values), encoding="utf-8")
+            if "static" in self.server.capabilities:
+                static_files.plant(self._scratch)
+            log = (self._scratch / "server.log").open("wb")
+        except OSError as error:
+            raise Unusable(
+                f"no scratch folder: {error}: make room in {tempfile.gettempdir()}"
+            ) from error
+        words = [
+            filled(word, **values)
+            for word in start_words(recipe, tls=tls is not None, conformance=conformance)
+        ]
+        words[0] = executable(words[0]) or words[0]
+        env = os.environ | {name: filled(text, **values) for name, text in recipe.env.items()}
+        pinned = ",".join(map(str, sorted(_cpus(cpus)))) if cpus else "-"
+        lifeline_read, self._lifeline = os.pipe()
+        self._status, status_write = os.pipe()
+        os.set_blocking(self._status, False)
+        with log:
+            self._supervisor = supervised(
+                words, lifeline=lifeline_read, status=status_write, grace_s=STOP_GRACE_S,
+                cpus=pinned, scratch=self._scratch, cwd=self._scratch, env=env, log=log,
+            )  # fmt: skip
+        if recipe.version:
+            asked = [filled(word, **values) for word in recipe.version]
+            asked[0] = executable(asked[0]) or asked[0]
+            self.version = ask_version(asked)
+
+    def ready(self) -> None:
+        """It answers: nothing more to learn."""
+
+    def pids(self) -> list[int]:
+        return descendants(self._supervisor.pid) if self._supervisor is not None else []
+
+    def trees(self) -> list[int]:
+        # What loses its parent becomes a child of the supervisor, and it waits for it.
+        return [self._supervisor.pid] if self._supervisor is not None else []
+
+    def _ending(self) -> str | None:
+        """What the supervisor told of the server's end."""
+        if self._status is not None:
+            with contextlib.suppress(BlockingIOError):
+                while piece := os.read(self._status, 4096):
+                    self._told += piece
+        lines = self._told.decode(errors="replace").splitlines()
+        return next((line for line in reversed(lines) if not line.startswith("pid ")), None)
+
+    def _server_pid(self) -> int | None:
+        first, _, number = self._told.decode(errors="replace").partition("\n")[0].partition(" ")
+        return int(number) if first == "pid" else None
+
+    def alive(self) -> bool:
+        # The supervisor first: a word it wrote before its end is in the pipe by now.
+        ended = self._supervisor is None or self._supervisor.poll() is not None
+        return self._ending() is None and not ended
+
+    def exit_reason(self) -> str:
+        told = self._ending() or ""
+        lines = self._told.decode(errors="replace").splitlines()
+        errors = [line.removeprefix("error ") for line in lines if line.startswith("error ")]
+        word, _, number = told.partition(" ")
+        if errors:
+            return f"cannot be run: {errors[0]}"
+        if word == "exit":
+            how = f"exit code {number}"
+        elif word == "signal":
+            how = signal_name(int(number))
+        else:
+            how = "still runs" if self.alive() else "its supervisor was killed"
+        last = last_line(self.log_tail())
+        return f"{how}: {last}" if last else how
+
+    def log_tail(self, lines: int = LOG_TAIL_LINES) -> str:
+        if self._scratch is not None:
+            with contextlib.suppress(OSError), (self._scratch / "server.log").open("rb") as log:
+                log.seek(0, os.SEEK_END)
+                log.seek(max(0, log.tell() - LOG_TAIL_BYTES))
+                self._tail = log.read().decode(errors="replace")
+        return "\n".join(self._tail.splitlines()[-lines:])
+
+    def stop(self) -> None:
+        self.log_tail()
+        if self._supervisor is not None:
+            # Closing the lifeline would do as well, but then the supervisor thinks us dead.
+            with contextlib.suppress(ProcessLookupError):
+                self._supervisor.terminate()
+            try:
+                self._supervisor.wait(timeout=STOP_DEADLINE_S)
+            except subprocess.TimeoutExpired:
+                self._supervisor.kill()
+                self._supervisor.wait(timeout=STOP_DEADLINE_S)
+            self._ending()
+            if self._supervisor.returncode != 0 and (pid := self._server_pid()):
+                # Somebody killed the supervisor: the server's process group is what can be left.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)
+            wait_port_free(self.address, self.port)
+        for descriptor in (self._lifeline, self._status):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._lifeline = self._status = None
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        if self in RUNNING:
+            RUNNING.remove(self)

@@ -1,0 +1,89 @@
+"""A server that already runs, named by its address: measured as it stands, never restarted."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.model.servers import Server
+from httpmark.harness.servers import resources, sockets
+from httpmark.harness.servers.address import is_local, read
+
+_HOST_AND_PORT = re.compile(r"[^/\s]+:\d+/?")
+
+
+class Standing:
+    """The counterpart of a started server: starting and stopping it is not ours."""
+
+    runtime = "address"
+    cgroup: str | None = None
+    version: str | None = None
+    image_digest: str | None = None
+    server: Server
+
+    def __init__(self, name: str, *, address: str, port: int, is_tls: bool, path: str | None):
+        self.name = name
+        self.address = address
+        self.port = port
+        self.tls_port = port if is_tls else None
+        self.path = path
+        self._is_local = is_local(address)
+        self.server = Server(
+            name=name,
+            title=name,
+            language="unknown",
+            version="",
+            homepage="",
+            capabilities=("hello", "tls") if is_tls else ("hello",),
+            ready_path=path or "/hello",
+        )
+
+    def pids(self) -> list[int]:
+        """Its processes, where it runs on this machine and we may see them."""
+        return resources.tree(self.trees())
+
+    def trees(self) -> list[int]:
+        """Who listens; what they start and let go of is not seen.
+
+        A child that holds its parent's listener may be gone any moment: it is below its parent.
+        """
+        if not self._is_local:
+            return []
+        return resources.topmost(resources.listeners(self.port, self.address))
+
+    def alive(self) -> bool:
+        return sockets.port_taken(self.address, self.port)
+
+    def exit_reason(self) -> str:
+        return f"nothing answers at {self.name}: is the server running?"
+
+    def log_tail(self, lines: int = 0) -> str:
+        return ""
+
+    def stop(self) -> None:
+        """Not ours to stop."""
+
+
+def parse(text: str, *, allow_remote: bool) -> Standing | None:
+    """Read ``http://host:port/path``, ``https://…`` or ``host:port``; None where it is a name.
+
+    The host is an IP address or localhost: a load is laid on one machine, not on what a name means
+    this minute.
+
+    :raises HarnessError: it is an address that cannot be used, or another machine without leave.
+    """
+    if "://" not in text and not _HOST_AND_PORT.fullmatch(text):
+        return None
+    where = read(text, allow_remote=allow_remote)
+    try:
+        ipaddress.ip_address(where.address)
+    except ValueError:
+        raise HarnessError(f"{text}: write the host as an IP address") from None
+    return Standing(
+        text,
+        address=where.address,
+        port=where.port,
+        is_tls=where.tls,
+        path=None if where.path in ("", "/") and "://" not in text else where.path or "/",
+    )

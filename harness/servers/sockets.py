@@ -1,0 +1,255 @@
+"""The only Python sockets: is a port free, does a server answer, what came back.
+
+Load and corpora never pass through here; the native probe and generator carry those.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import random
+import socket
+import ssl
+import time
+from collections.abc import Callable
+
+from httpmark.harness.http import response_reader
+
+_PORTS_TRIED = 500
+_CONNECT_S = 2.0
+_RECEIVE_OCTETS = 65536
+_ANSWER_OCTETS_MAX = 1 << 20
+_TRICKLE_OCTETS = 4096
+_TRICKLE_S = 1.0
+_FLOOD_OCTETS = 1 << 16
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def resolved(name: str, port: int) -> str | None:
+    """The IP address of a host name, or of an address itself; None where there is none.
+
+    Of several the first that takes a connection: a name may have addresses nobody listens on.
+    """
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return None
+    addresses = [str(entry[4][0]) for entry in found]
+    for address in addresses if len(addresses) > 1 else ():
+        with contextlib.suppress(OSError), socket.create_connection((address, port), _CONNECT_S):
+            return address
+    return next(iter(addresses), None)
+
+
+def is_here(address: str) -> bool:
+    """Whether an IP address is one of this machine's own: what goes there comes from there."""
+    with socket.socket(_family(address), socket.SOCK_DGRAM) as talk:
+        try:
+            talk.connect((address, 9))  # sends nothing
+        except OSError:
+            return False
+        return bool(talk.getsockname()[0] == talk.getpeername()[0]) or address.startswith("127.")
+
+
+def free_port(address: str = "127.0.0.1") -> int:
+    """A TCP port nobody listens on, below the range the kernel gives to outgoing connections.
+
+    A port of the ephemeral range could be taken by any connection between this answer and the
+    server's bind, so the search starts below it.
+
+    :raises OSError: no port of the range could be bound.
+    """
+    # From a random place, so that runs side by side do not choose alike.
+    ports = list(range(18080, 28080))
+    random.shuffle(ports)
+    for port in ports[:_PORTS_TRIED]:
+        if not port_taken(address, port):
+            return port
+    raise OSError(errno.EADDRINUSE, f"no free port found from 18080 to 28079 on {address}")
+
+
+def port_taken(address: str, port: int) -> bool:
+    """Whether a server that binds ``address:port`` now would be refused."""
+    with socket.socket(_family(address), socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+            probe.listen(1)
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                return True
+            raise
+    return False
+
+
+def ask(
+    address: str,
+    port: int,
+    octets: bytes,
+    *,
+    deadline_s: float,
+    unix: str | None = None,
+    tls: bool = False,
+    ca_file: str | None = None,
+    tls_name: str | None = None,
+) -> bytes | None:
+    """Send ``octets`` on a fresh connection; what came back until the deadline or the close.
+
+    Returns as soon as there is a final answer whose length or chunks are whole.
+    ``None`` when the connection was refused, or no TLS session was agreed on; ``b""`` when nothing
+    came.
+
+    :param unix: the path of a Unix socket, instead of address and port.
+    :param tls: in a TLS session; the certificate is verified against ``ca_file`` where given, as
+        that of ``tls_name`` where that is not the address.
+    """
+    end = time.monotonic() + deadline_s
+    received = bytearray()
+    method = octets.partition(b" ")[0]
+    family = socket.AF_UNIX if unix else _family(address)
+    with contextlib.ExitStack() as stack:
+        talk = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        talk.settimeout(max(deadline_s, 0.001))
+        try:
+            talk.connect(unix if unix else (address, port))
+            if not unix and talk.getsockname() == talk.getpeername():
+                # Where nobody listens on an ephemeral port, TCP may connect a socket to itself.
+                return None
+            if tls:
+                talk = stack.enter_context(_session(talk, tls_name or address, ca_file))
+            talk.sendall(octets)
+            while len(received) < _ANSWER_OCTETS_MAX and not _complete(received, method):
+                left = end - time.monotonic()
+                if left <= 0:
+                    break
+                talk.settimeout(left)
+                piece = talk.recv(_RECEIVE_OCTETS)
+                if not piece:
+                    break
+                received += piece
+        except (ConnectionRefusedError, FileNotFoundError, ssl.SSLCertVerificationError):
+            return None
+        except ssl.SSLError:
+            # After octets it is an end like any other; before any, no session was agreed on.
+            return bytes(received) if received else None
+        except (TimeoutError, ConnectionResetError, BrokenPipeError):
+            pass
+        # Resetting instead of closing keeps the port out of TIME_WAIT.
+        with contextlib.suppress(OSError):
+            talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    return bytes(received)
+
+
+def flood(
+    address: str,
+    port: int,
+    octets: bytes,
+    *,
+    total: int,
+    stall_s: float,
+    look: Callable[[], None],
+    unix: str | None = None,
+) -> tuple[int, str]:
+    """Send ``octets`` again and again without reading anything.
+
+    Ends when ``total`` octets are out (``sent``), when the other side has taken none for
+    ``stall_s`` (``stalled``), or when it closed (``closed``).
+
+    :param look: called at the end, while the connection still stands.
+    :returns: the octets sent, and how it ended.
+    """
+    block = memoryview(octets * max(1, _FLOOD_OCTETS // len(octets)))
+    family = socket.AF_UNIX if unix else _family(address)
+    with socket.socket(family, socket.SOCK_STREAM) as talk:
+        # Little room for answers: what the kernel would hold for us is not the server's doing.
+        talk.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _FLOOD_OCTETS)
+        talk.settimeout(stall_s)
+        sent = 0
+        how = "sent"
+        try:
+            talk.connect(unix if unix else (address, port))
+            while sent < total:
+                # Always whole messages in order, wherever a write ended.
+                start = sent % len(block)
+                sent += talk.send(block[start:])
+        except TimeoutError:
+            how = "stalled"
+        except OSError:
+            how = "closed"
+        look()
+        with contextlib.suppress(OSError):
+            talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    return sent, how
+
+
+def trickle(
+    address: str,
+    port: int,
+    octets: bytes,
+    *,
+    clients: int,
+    seconds: float,
+    look: Callable[[], None],
+    unix: str | None = None,
+) -> int:
+    """Ask on many connections and read an octet of each answer a second.
+
+    :param look: called at the end, while the connections still stand.
+    :returns: how many connections the other side has neither closed nor refused by then.
+    """
+    family = socket.AF_UNIX if unix else _family(address)
+    end = time.monotonic() + seconds
+    with contextlib.ExitStack() as stack:
+        talks: list[socket.socket] = []
+        for _ in range(clients):
+            talk = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            talk.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _TRICKLE_OCTETS)
+            talk.settimeout(2.0)
+            with contextlib.suppress(OSError):
+                talk.connect(unix if unix else (address, port))
+                talk.sendall(octets)
+                talk.setblocking(False)
+                talks.append(talk)
+        while talks and time.monotonic() < end:
+            time.sleep(max(0.0, min(_TRICKLE_S, end - time.monotonic())))
+            talks = [talk for talk in talks if _takes_one(talk)]
+        look()
+        for talk in talks:
+            talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        return len(talks)
+
+
+def _takes_one(talk: socket.socket) -> bool:
+    """Read one octet, if there is one; whether the connection stands."""
+    try:
+        return bool(talk.recv(1))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def _session(talk: socket.socket, name: str, ca_file: str | None) -> ssl.SSLSocket:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if ca_file:
+        context.load_verify_locations(ca_file)
+    else:
+        # Whose certificate it is matters to a browser; what it says in HTTP is judged either way.
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(talk, server_hostname=name)
+
+
+def _complete(received: bytearray, method: bytes) -> bool:
+    """Whether a final answer is there with its whole content, as far as its framing says."""
+    octets, at = bytes(received), 0
+    while reading := response_reader.read_on(octets, at, method=method, ended=False):
+        if reading.cut or reading.lost:
+            return False
+        if not reading.response.interim:
+            return True
+        at = reading.response.end
+    return False

@@ -1,0 +1,210 @@
+"""Servers, built, started, watched and stopped: as local processes or as containers.
+
+The only importer of docker. Nothing started here outlives the harness: a process is kept by
+supervisor.py, which ends it when the harness is gone; a container is removed at stop, and one that
+a killed harness left behind is removed by :func:`sweep`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from httpmark.harness.model.errors import HarnessError, Unusable
+from httpmark.harness.model.servers import Server, Tls
+from httpmark.harness.servers import sockets
+
+if TYPE_CHECKING:
+    pass
+from httpmark.harness.servers.build import Say, build_folder, build_process
+from httpmark.harness.servers.containers import ContainerServer
+from httpmark.harness.servers.docker_daemon import docker_trouble
+from httpmark.harness.servers.docker_images import build_image, image_trouble
+from httpmark.harness.servers.needs import executable, process_trouble
+from httpmark.harness.servers.processes import ProcessServer
+from httpmark.harness.servers.running import READY_PAUSE_S, RUNNING, Running, last_line
+
+RUNTIMES = ("docker", "process")
+_READY_ASK_S = 1.0  # one readiness request
+
+
+# --- which runtime ----------------------------------------------------------------------------
+
+
+def choose(word: str) -> str:
+    """The runtime that ``auto``, ``docker`` or ``process`` stands for on this machine.
+
+    :raises HarnessError: no such word.
+    :raises Unusable: docker is asked for and no daemon can be used.
+    """
+    if word == "auto":
+        return "process" if docker_trouble() else "docker"
+    if word not in RUNTIMES:
+        raise HarnessError(f"no runtime is called {word!r}: use auto, docker or process")
+    if word == "docker" and (trouble := docker_trouble()):
+        raise Unusable(trouble)
+    return word
+
+
+def for_server(server: Server, word: str) -> str:
+    """The runtime for ``server`` under ``word``.
+
+    ``auto`` is docker where a daemon answers, and a process for a server that only so is here
+    (a program the user brought).
+
+    :raises HarnessError: no such word.
+    :raises Unusable: the server cannot run that way here; says why, and the mend.
+    """
+    first = choose(word)
+    reasons = []
+    for runtime in (first, "process") if word == "auto" and first == "docker" else (first,):
+        available = availability(server, runtime)
+        if available is True:
+            return runtime
+        reasons.append(f"{runtime}: {available}")
+    raise Unusable("; ".join(reasons))
+
+
+def availability(server: Server, runtime: str) -> bool | str:
+    """True, or in one line why ``server`` cannot run that way here, with the command that mends it.
+
+    :raises HarnessError: no such runtime.
+    """
+    if runtime == "process":
+        return process_trouble(server) or True
+    if runtime == "docker":
+        return docker_trouble() or image_trouble(server) or True
+    raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
+
+
+def listed(server: Server) -> dict[str, Any]:
+    """One entry of ``list servers --json``."""
+    return {
+        "name": server.name,
+        "title": server.title,
+        "language": server.language,
+        "version": server.version,
+        "capabilities": list(server.capabilities),
+        "control": server.control,
+        "available": {name: availability(server, name) for name in RUNTIMES},
+        "binary": binary(server),
+    }
+
+
+def binary(server: Server) -> str | None:
+    """The path of the server's executable where it is a file that exists now."""
+    recipe = server.process
+    if recipe is None or recipe.binary is None:
+        return None
+    if "{build}" not in recipe.binary:
+        return executable(recipe.binary)
+    if process_trouble(server):
+        return None
+    path = recipe.binary.replace("{build}", str(build_folder(server)))
+    return path if os.access(path, os.X_OK) else None
+
+
+def prepare(server: Server, runtime: str, *, say: Say) -> None:
+    """Build what a start needs; a second time it is there already. ``say`` gets progress lines.
+
+    :raises Unusable: something is missing or the build failed: its last line, and where the log is.
+    """
+    if runtime == "process":
+        build_process(server, say=say)
+    elif runtime == "docker":
+        build_image(server, say=say)
+    else:
+        raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
+
+
+def start(
+    server: Server,
+    runtime: str,
+    *,
+    address: str,
+    port: int,
+    workers: int,
+    cpus: str | None,
+    run_id: str,
+    tls: Tls | None = None,
+    conformance: bool = False,
+) -> Running:
+    """Start a prepared server and wait until it answers.
+
+    ``cpus`` is a list such as ``0`` or ``0,2-3``; None pins nothing. With ``tls`` it serves the
+    same on a second port; with ``conformance`` it gets what its manifest adds for suites.
+
+    :raises HarnessError: no such runtime, or TLS of a server that has none.
+    :raises Unusable: the port is taken, it did not start, died, or does not answer in time.
+    """
+    if tls is not None and "tls" not in server.capabilities:
+        raise HarnessError(f"{server.name} has no TLS: leave it out, or ask it without")
+    for wanted in [port, *([tls.port] if tls else [])]:
+        try:
+            taken = sockets.port_taken(address, wanted)
+        except OSError as error:
+            raise Unusable(f"{address} cannot be listened on: {error.strerror}") from error
+        if taken:
+            raise Unusable(
+                f"port {wanted} on {address} is taken: stop what listens there, or name another"
+            )
+    one: ProcessServer | ContainerServer
+    if runtime == "process":
+        one = ProcessServer(server, address=address, port=port)
+    elif runtime == "docker":
+        one = ContainerServer(
+            server, address=address, port=port, name=f"httpmark-{run_id}-{server.name}"
+        )
+    else:
+        raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
+    RUNNING.append(one)
+    try:
+        one.begin(workers=workers, cpus=cpus, tls=tls, conformance=conformance)
+        _wait_ready(one, tls)
+        one.ready()
+    except BaseException:  # Ctrl-C as well: nothing half started may stay
+        one.stop()
+        raise
+    return one
+
+
+def stop_all() -> None:
+    """Stop every server this process started; harmless when there is none."""
+    while RUNNING:
+        RUNNING[-1].stop()
+
+
+atexit.register(stop_all)
+
+
+def _wait_ready(one: ProcessServer | ContainerServer, tls: Tls | None) -> None:
+    server = one.server
+    host = f"[{one.address}]" if ":" in one.address else one.address
+    request = (
+        f"GET {server.ready_path} HTTP/1.1\r\nHost: {host}:{one.port}\r\nConnection: close\r\n\r\n"
+    ).encode()
+    end = time.monotonic() + server.ready_timeout_s
+    answer: bytes | None = None
+    while time.monotonic() < end:
+        if not one.alive():
+            raise Unusable(f"died at start: {one.exit_reason()}")
+        with contextlib.suppress(OSError):
+            answer = sockets.ask(one.address, one.port, request, deadline_s=_READY_ASK_S)
+        if answer is not None and answer.startswith(b"HTTP/1."):
+            if not one.alive():  # then something else answered
+                raise Unusable(f"died at start: {one.exit_reason()}")
+            if tls is None or sockets.port_taken(one.address, tls.port):
+                return
+        time.sleep(READY_PAUSE_S)
+    how = f"does not answer GET {server.ready_path}"
+    if answer is None:
+        how = "listens on no port"
+    elif answer.startswith(b"HTTP/1.") and tls is not None:
+        how = f"listens on no TLS port {tls.port}"
+    tail = last_line(one.log_tail())
+    raise Unusable(
+        f"{how}: waited {server.ready_timeout_s:g} s" + (f"; it last said: {tail}" if tail else "")
+    )

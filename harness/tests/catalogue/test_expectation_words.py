@@ -1,0 +1,106 @@
+"""Every expectation there is, in plain English: no word of the language is left as it was."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from httpmark.harness.catalogue import expectation_words, loading, lookup, vocabulary
+from httpmark.harness.catalogue.expectation import ENDS, WORDS
+from httpmark.harness.model.errors import HarnessError
+
+KNOWN = loading.load()
+RAW = re.compile(
+    rf"\b(?:{'|'.join(sorted(WORDS))})\b(?!\")|\b(?:talk|views)\.|\w\*\d|; (?!tolerated: )"
+    r"|\b(?:no beyond|body lacks)|[?=~] \{|\{[a-z]|\d,\d"
+)
+
+
+def texts() -> set[str]:
+    """All alternatives of the scenarios."""
+    found: set[str] = set()
+    for rule in KNOWN.rules.values():
+        for one in (rule, *rule.classes):
+            for name in ("passes", "allows", "noteds", "hardened"):
+                found |= set(getattr(one, name, None) or ())
+    return found
+
+
+@pytest.mark.parametrize("text", sorted(texts()))
+def test_no_word_is_left_raw(text: str) -> None:
+    said = expectation_words.wanted(text)
+    assert said != text
+    plain = re.sub(r'"[^"]*"*', "", said)
+    assert RAW.search(plain) is None, said
+    assert said == " ".join(said.split())
+
+
+def test_every_word_has_its_phrase() -> None:
+    assert set(expectation_words._WORDS) >= WORDS
+    assert set(expectation_words._ENDS) == ENDS
+
+
+def test_what_a_verdict_asks_for_is_a_sentence() -> None:
+    """As the judge joins it: alternatives, what is tolerated, and the ruleset."""
+    for family in KNOWN.families.values():
+        if family.generated or family.runner is not None:
+            continue
+        try:
+            _, planned = lookup.find(family.id)
+        except HarnessError:
+            continue
+        expected = planned.expectation
+        if expected is None:
+            continue
+        text = expected.text
+        if expected.allowed_text:
+            text += f"; allowed: {expected.allowed_text}"
+        said = expectation_words.wanted(f"{text} (hardened)")
+        assert said != text
+        assert said.endswith(" (ruleset hardened)")
+        assert "allowed:" not in said
+        assert "(noted)" not in said
+
+
+@pytest.mark.parametrize(
+    ("expected", "said"),
+    [
+        ("R400C", "a 400 and the connection closed"),
+        ("ACC", "the request accepted (a 2xx)"),
+        ("REJ", "the request refused (a 4xx, 501, 505, or only a close)"),
+        ("2xx,401,402,403,501", "a 2xx, 401 to 403 or 501"),
+        ("2xx,301,401,403,405,407,409,501", "a 2xx, 301, 401, 403, 405, ... or 501"),
+        ("ACC*1000; prompt", "1000 requests accepted (a 2xx each), none of them held back"),
+        (
+            "ACC; content hello; no field X; close; allowed: 411 (noted) or 413",
+            'the request accepted (a 2xx), understood with the content "hello" and without a '
+            "field X, and the connection closed; tolerated: a 411 or a 413",
+        ),
+    ],
+)
+def test_it_reads_well(expected: str, said: str) -> None:
+    assert expectation_words.wanted(expected) == said
+
+
+def test_what_is_no_expectation_is_left_as_it_is() -> None:
+    for looked_for in vocabulary.PROGRAMS.values():
+        assert expectation_words.wanted(looked_for) == looked_for
+    for text in ("a well-formed 2xx", "", "no Date on 200"):
+        assert expectation_words.wanted(text) == text
+
+
+@pytest.mark.parametrize(
+    ("actual", "said"),
+    [
+        ("404; closed (404 is not ACC)", "404, and the connection closed"),
+        ("200; the next request is answered (200 is not R400C)",
+         "200; the next request is answered"),
+        ("200, 400; left open", "200, 400, and the connection left open"),
+        ("no answer (silence)", "no answer (silence)"),
+        ("fail: 501; closed, warn: 200; reset",
+         "fail: 501, and the connection closed, warn: 200, and the connection reset"),
+    ],
+)  # fmt: skip
+def test_what_came_does_not_say_again_what_was_wanted(actual: str, said: str) -> None:
+    assert expectation_words.came(actual) == said

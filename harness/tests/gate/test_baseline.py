@@ -1,0 +1,375 @@
+"""The ratchet: what is listed may fail as listed, nothing else, and the file only shrinks."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import tomllib
+from pathlib import Path
+
+import hypothesis
+import hypothesis.strategies as st
+import msgspec
+import pytest
+
+from httpmark.harness.gate import baseline
+from httpmark.harness.gate import findings as gate_findings
+from httpmark.harness.gate.baseline import Baseline
+from httpmark.harness.gate.findings import Finding, Said
+from httpmark.harness.model.cases import Level
+from httpmark.harness.model.errors import HarnessError
+
+TODAY = datetime.date(2026, 11, 21)
+KNOWN = {"alpha": "CL-1", "beta": "CL-2", "gamma": "CL-3", "many_byte": "GEN-1"}
+FILE = """\
+# What our server cannot do yet.
+# Ask before you add anything.
+
+# alpha is old
+[[expected]]
+id = "alpha"
+outcome = "accepted"
+reason = "the router is lenient"
+
+# beta: see the tracker
+[[expected]]
+id = "beta"
+outcome = "any"
+reason = "not decided"
+issue = "https://example.org/issues/7"
+expires = 2027-03-01
+
+[[expected]]
+id = "many_byte"   # a generated family
+outcome = "accepted"
+at_most = 140 # of 175
+reason = "raw octets pass"
+"""
+
+
+def parsed(text: str, path: str = "b.toml") -> Baseline:
+    return baseline._parsed(Path(path), text, KNOWN)
+
+
+def seen(
+    id: str,
+    said: Said,
+    outcome: str = "accepted",
+    failures: int = 1,
+    requests: int = 1,
+    **more: object,
+) -> Finding:
+    finding = Finding(
+        server="target",
+        suite="rfc",
+        id=id,
+        title=id,
+        level=Level.MUST,
+        clause="",
+        said=said,
+        message="m",
+        outcome="" if said is Said.PASSED else outcome,
+        failures=0 if said is Said.PASSED else failures,
+        requests=requests,
+    )
+    return msgspec.structs.replace(finding, **more)
+
+
+def held(
+    finding: Finding, *, text: str = FILE, strict: bool = False, today: datetime.date = TODAY
+) -> Finding:
+    (only,) = baseline.hold([finding], parsed(text), today=today, strict=strict)
+    return only
+
+
+def test_what_is_listed_and_fails_as_listed_is_expected() -> None:
+    found = held(seen("alpha", Said.FAILED))
+    assert found.said is Said.EXPECTED
+    assert found.excuse == gate_findings.Excuse(
+        state="unchanged", reason="the router is lenient", file="b.toml", line=5
+    )
+
+
+def test_what_is_not_listed_fails_and_is_new() -> None:
+    found = held(seen("gamma", Said.FAILED))
+    assert found.said is Said.FAILED
+    assert found.excuse == gate_findings.Excuse(state="new")
+
+
+def test_another_way_to_fail_is_a_failure() -> None:
+    found = held(seen("alpha", Said.FAILED, "hung"))
+    assert found.said is Said.FAILED
+    assert "fails as 'hung', the baseline lists 'accepted'" in found.message
+    assert found.excuse is not None
+    assert found.excuse.state == "updated"
+
+
+def test_any_way_may_be_listed() -> None:
+    assert held(seen("beta", Said.FAILED, "hung")).said is Said.EXPECTED
+
+
+@pytest.mark.parametrize(("failures", "said"), [(140, Said.EXPECTED), (141, Said.FAILED)])
+def test_a_family_may_not_fail_more_often(failures: int, said: Said) -> None:
+    found = held(seen("many_byte", Said.FAILED, failures=failures, requests=175))
+    assert found.said is said
+
+
+def test_an_excuse_ends_on_its_day() -> None:
+    day = datetime.date(2027, 3, 1)
+    before = day - datetime.timedelta(days=1)
+    assert held(seen("beta", Said.FAILED), today=before).said is Said.EXPECTED
+    late = held(seen("beta", Said.FAILED), today=day)
+    assert late.said is Said.FAILED
+    assert "until 2027-03-01" in late.message
+
+
+def test_an_unexpected_pass_is_told_and_fails_in_strict_mode() -> None:
+    lenient = held(seen("alpha", Said.PASSED))
+    strict = held(seen("alpha", Said.PASSED), strict=True)
+    assert (lenient.said, strict.said) == (Said.PASSED, Said.FAILED)
+    for found in (lenient, strict):
+        assert found.excuse is not None
+        assert found.excuse.state == "absent"
+        assert "take it out" in found.message
+
+
+@pytest.mark.parametrize("said", [Said.UNDECIDED, Said.UNUSABLE, Said.NOT_APPLICABLE])
+def test_what_proves_nothing_is_neither_excused_nor_an_unexpected_pass(said: Said) -> None:
+    assert held(seen("alpha", said), strict=True).said is said
+
+
+def test_what_is_only_warned_of_needs_no_excuse_and_is_told() -> None:
+    found = held(seen("alpha", Said.WARNED, "hung"))
+    assert found.said is Said.WARNED
+    assert "is no failure any more, though the baseline lists it" in found.message
+    assert found.excuse is not None
+    assert found.excuse.state == "absent"
+    assert held(seen("alpha", Said.WARNED), strict=True).said is Said.FAILED
+    assert held(seen("gamma", Said.WARNED)).message == "m"
+    small = baseline.shrink(parsed(FILE), [seen("alpha", Said.WARNED)])
+    assert small.done == ("alpha: only warned of, taken out",)
+    assert '"alpha"' not in small.text
+
+
+def test_a_family_says_which_way_it_fails() -> None:
+    text = FILE.replace('"accepted"\nat_most', '"200; closed | hung"\nat_most')
+
+    def many(outcome: str, text: str = text) -> Finding:
+        return held(seen("many_byte", Said.FAILED, outcome, 9, 175), text=text)
+
+    assert many("200; closed").said is Said.EXPECTED
+    worse = many("200; closed | 200; the next request is answered")
+    assert worse.said is Said.FAILED
+    assert "the baseline lists '200; closed | hung'" in worse.message
+    # Files of before families told their ways apart stay as good as they were.
+    old = FILE.replace('"accepted"\nat_most', '"fail"\nat_most')
+    assert many("200; closed", old).said is Said.EXPECTED
+
+
+def test_what_follows_the_semicolon_is_a_way_to_fail() -> None:
+    text = FILE.replace(
+        'outcome = "accepted"\nreason = "the', 'outcome = "200; closed"\nreason = "the'
+    )
+    assert held(seen("alpha", Said.FAILED, "200; closed"), text=text).said is Said.EXPECTED
+    smuggled = "200; the next request is answered"
+    assert held(seen("alpha", Said.FAILED, smuggled), text=text).said is Said.FAILED
+    short = text.replace("200; closed", "200")
+    assert held(seen("alpha", Said.FAILED, smuggled), text=short).said is Said.EXPECTED
+
+
+def test_a_family_must_say_how_often_it_may_fail_and_updating_writes_it() -> None:
+    text = FILE.replace("at_most = 140 # of 175\n", "")
+    found = seen("many_byte", Said.FAILED, failures=99, requests=175)
+    open_ended = held(found, text=text)
+    assert open_ended.said is Said.FAILED
+    assert "write at_most = 99" in open_ended.message
+    small = baseline.shrink(parsed(text), [found])
+    assert small.done == ("many_byte: at_most 99 written down",)
+    assert small.text == text.replace(
+        'outcome = "accepted"\nreason = "raw', 'outcome = "accepted"\nat_most = 99\nreason = "raw'
+    )
+    assert held(found, text=small.text).said is Said.EXPECTED
+    # One case is one request: it needs no number.
+    assert held(seen("alpha", Said.FAILED), text=text).said is Said.EXPECTED
+
+
+def test_an_entry_may_speak_of_one_server() -> None:
+    text = '[[expected]]\nid = "alpha"\noutcome = "any"\nreason = "r"\nserver = "other"\n'
+    assert held(seen("alpha", Said.FAILED), text=text).said is Said.FAILED
+    assert held(seen("alpha", Said.FAILED, server="other"), text=text).said is Said.EXPECTED
+
+
+ENTRY = '[[expected]]\nid = "alpha"\noutcome = "any"\nreason = "r"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ENTRY.replace("alpha", "alpa"), "did you mean alpha?"),
+        (ENTRY.replace("alpha", "CL-2"), "list the id, beta"),
+        (ENTRY.replace("alpha", "many_byte-80"), "list many_byte"),
+        (ENTRY.replace("reason", "raison"), "did you mean reason?"),
+        (ENTRY.replace('"r"', '" "'), "has no reason"),
+        (ENTRY.replace('reason = "r"\n', ""), "missing required field `reason`"),
+        (ENTRY + "expires = 12\n", "expires"),
+        (ENTRY + "at_most = 0\n", "at_most must be 1 or more"),
+        (ENTRY + ENTRY, "alpha is listed twice"),
+        (ENTRY.replace("[[expected]]", "[[expect]]"), "unknown key 'expect'"),
+        ("expected = 1", "must be a list"),
+        ("[[expected", "no TOML"),
+    ],
+)
+def test_every_mistake_names_its_line(text: str, said: str) -> None:
+    with pytest.raises(HarnessError) as error:
+        parsed("# a comment\n" + text)
+    assert said in str(error.value)
+    assert str(error.value).startswith("b.toml")
+    if "alpha" in text and "expect]]" not in text and "twice" not in said:
+        assert "line 2" in str(error.value)
+
+
+def test_json_does_as_well() -> None:
+    listed = {"id": "beta", "outcome": "any", "reason": "r", "expires": "2027-03-01"}
+    found = parsed(json.dumps({"expected": [listed]}), "b.json")
+    assert found.entries[0].expires == datetime.date(2027, 3, 1)
+    small = baseline.shrink(found, [seen("beta", Said.PASSED)])
+    assert json.loads(small.text) == {"expected": []}
+    grown = baseline.grow(found, [seen("alpha", Said.FAILED)], reason="new", known=KNOWN)
+    again = parsed(grown.text, "b.json")
+    assert [entry.id for entry in again.entries] == ["alpha", "beta"]
+    assert again.entries[1] == found.entries[0]
+
+
+def test_what_passes_is_taken_out_with_its_comment_and_nothing_else() -> None:
+    small = baseline.shrink(parsed(FILE), [seen("alpha", Said.PASSED)])
+    assert small.text == FILE.replace(
+        '# alpha is old\n[[expected]]\nid = "alpha"\noutcome = "accepted"\n'
+        'reason = "the router is lenient"\n\n',
+        "",
+    )
+    assert small.done == ("alpha: passes, taken out",)
+    last = baseline.shrink(parsed(FILE), [seen("many_byte", Said.PASSED)])
+    assert last.text == FILE[: FILE.index('[[expected]]\nid = "many_byte"')]
+
+
+def test_a_comment_on_the_first_line_speaks_of_the_file() -> None:
+    small = baseline.shrink(parsed("# ours\n" + ENTRY), [seen("alpha", Said.PASSED)])
+    assert small.text == "# ours\n"
+
+
+def test_what_fails_less_often_may_fail_no_more_often_again() -> None:
+    found = [seen("many_byte", Said.FAILED, failures=99, requests=175)]
+    small = baseline.shrink(parsed(FILE), found)
+    assert small.text == FILE.replace("at_most = 140", "at_most = 99")
+
+
+@pytest.mark.parametrize("said", [Said.FAILED, Said.UNDECIDED, Said.UNUSABLE])
+def test_what_did_not_pass_stays(said: Said) -> None:
+    found = [seen("alpha", said), seen("many_byte", said, failures=150, requests=175)]
+    assert baseline.shrink(parsed(FILE), found) == baseline.Shrunk(FILE, ())
+
+
+def test_an_entry_of_several_servers_goes_when_all_pass() -> None:
+    one, other = seen("alpha", Said.PASSED), seen("alpha", Said.FAILED, server="b")
+    assert not baseline.shrink(parsed(FILE), [one, other]).done
+    other = msgspec.structs.replace(other, said=Said.PASSED)
+    assert baseline.shrink(parsed(FILE), [one, other]).done
+
+
+def test_a_file_that_cannot_be_edited_is_left_alone() -> None:
+    inner = 'outcome = "any", reason = "r"}'
+    text = f'expected = [{{id = "alpha", {inner}, {{id = "beta", {inner}]\n'
+    with pytest.raises(HarnessError, match="by hand: alpha: passes, taken out"):
+        baseline.shrink(parsed(text), [seen("alpha", Said.PASSED)])
+
+
+_saids = st.sampled_from(list(Said))
+
+
+@hypothesis.given(
+    st.dictionaries(st.sampled_from(sorted(KNOWN)), st.tuples(_saids, st.integers(1, 200)))
+)
+def test_updating_never_excuses_what_was_not_excused(found: dict[str, tuple[Said, int]]) -> None:
+    def many(id: str, said: Said, number: int) -> Finding:
+        family = id == "many_byte"
+        return seen(id, said, failures=number if family else 1, requests=200 if family else 1)
+
+    findings = [many(id, said, number) for id, (said, number) in found.items()]
+    before = parsed(FILE)
+    after = parsed(baseline.shrink(before, findings).text)
+    assert len(after.entries) <= len(before.entries)
+    for id in KNOWN:
+        for number in (1, 99, 140, 141):
+            failing = [many(id, Said.FAILED, number)]
+            (was,) = baseline.hold(failing, before, today=TODAY)
+            (now,) = baseline.hold(failing, after, today=TODAY)
+            assert was.said is Said.EXPECTED or now.said is Said.FAILED
+    # What was found is judged the same, but that no pass is unexpected any more.
+    for was, now in zip(
+        baseline.hold(findings, before, today=TODAY),
+        baseline.hold(findings, after, today=TODAY, strict=True),
+        strict=True,
+    ):
+        assert was.said is now.said
+
+
+def test_growing_needs_a_reason_and_lists_failures_only() -> None:
+    found = [
+        seen("gamma", Said.FAILED, "hung"),
+        seen("many_byte", Said.WARNED, failures=3, requests=9),
+        seen("score", Said.FAILED),
+        seen("alpha", Said.FAILED, "hung"),
+    ]
+    with pytest.raises(HarnessError, match="say why"):
+        baseline.grow(parsed(FILE), found, reason=" ", known=KNOWN)
+    grown = baseline.grow(parsed(FILE), found, reason='first "look"\n', known=KNOWN)
+    assert grown.done == ("gamma: listed",)
+    entry = parsed(grown.text).entries[2]
+    assert (entry.id, entry.outcome, entry.at_most) == ("gamma", "hung", None)
+
+
+def test_a_file_that_grows_stays_sorted_and_keeps_its_comments() -> None:
+    known = {**KNOWN, "aaa": "", "bbb": "", "zeta": ""}
+    found = [seen(id, Said.FAILED) for id in ("zeta", "bbb", "gamma", "aaa")]
+    found.append(seen("bcc_byte", Said.FAILED, failures=3, requests=9))
+    known["bcc_byte"] = ""
+    grown = baseline.grow(parsed(FILE), found, reason="new", known=known)
+    made = baseline._parsed(Path("b.toml"), grown.text, known)
+    ids = [entry.id for entry in made.entries]
+    assert ids == sorted(ids)
+    assert len(ids) == 8
+    assert next(e.at_most for e in made.entries if e.id == "bcc_byte") == 3
+    assert '# alpha is old\n[[expected]]\nid = "alpha"' in grown.text
+    assert '# beta: see the tracker\n[[expected]]\nid = "beta"' in grown.text
+    assert "\n\n\n" not in grown.text
+    for line in FILE.splitlines():
+        assert line in grown.text
+    inner = 'outcome = "any", reason = "r"}'
+    listed = parsed(f'expected = [{{id = "alpha", {inner}]\n')
+    with pytest.raises(HarnessError, match="by hand: aaa: listed"):
+        baseline.grow(listed, found[3:4], reason="new", known=known)
+
+
+def test_a_first_baseline_lets_the_same_run_pass() -> None:
+    found = [seen("gamma", Said.FAILED), seen("many_byte", Said.FAILED, failures=3, requests=9)]
+    grown = baseline.grow(baseline.empty(Path("b.toml")), found, reason="start", known=KNOWN)
+    assert tomllib.loads(grown.text)
+    after = baseline.hold(found, parsed(grown.text), today=TODAY, strict=True)
+    assert {finding.said for finding in after} == {Said.EXPECTED}
+
+
+def test_a_file_is_named_as_its_repository_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    (tmp_path / "project" / "ci").mkdir()
+    monkeypatch.chdir(tmp_path / "project" / "ci")
+    inside = tmp_path / "project" / "ci" / "known.toml"
+    assert baseline.in_repository(inside) == "ci/known.toml"
+    assert baseline.in_repository(Path("known.toml")) == "ci/known.toml"
+    assert baseline.in_repository(Path("../known.toml")) == "known.toml"
+    # Without a repository it is the working folder that counts; outside of it, nothing does.
+    monkeypatch.chdir(tmp_path)
+    assert baseline.in_repository(tmp_path / "b" / "known.toml") == "b/known.toml"
+    monkeypatch.chdir(tmp_path / "project")
+    assert baseline.in_repository(tmp_path / "b" / "known.toml") == "known.toml"

@@ -1,0 +1,167 @@
+"""The store: what goes in comes out, the last attempt counts, trouble is one clear line."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from httpmark.harness.judging import evidence as evidence_module
+from httpmark.harness.judging.evidence import Evidence, Mask
+from httpmark.harness.model.cases import Facts
+from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.model.exchanges import End, Exchange, Outcome
+
+
+def exchange(case: str, family: str = "f", **changes: object) -> Exchange:
+    made = Exchange(
+        case, family, b"GET " + case.encode(), b"\x00\xffanswer", Outcome.ANSWERED, End.CLOSED,
+        12, 34, 5, 8, True,
+    )  # fmt: skip
+    return msgspec.structs.replace(made, **changes)
+
+
+def test_what_goes_in_comes_out(tmp_path: Path) -> None:
+    stored = [
+        exchange("a"),
+        exchange("b", outcome=Outcome.HUNG, end=End.OPEN, first_us=None, received=b""),
+        exchange("c", outcome=Outcome.RESET, end=End.RESET, machine_dropped=True, head_only=False),
+        exchange("d", "g", outcome=Outcome.REFUSED, sent_octets=0, ended_s=1.5, timeline=b"t" * 9),
+    ]
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.add("one", stored)
+        assert list(evidence.exchanges("one")) == stored
+    with Evidence(tmp_path / "e.sqlite") as evidence:
+        assert evidence.servers() == ["one"]
+        assert evidence.families("one") == ["f", "g"]
+        assert list(evidence.exchanges("one")) == stored
+        assert list(evidence.exchanges("one", family="g")) == stored[3:]
+        assert list(evidence.exchanges("one", case="b")) == stored[1:2]
+        assert list(evidence.exchanges("one", family="none")) == []
+        assert list(evidence.exchanges("two")) == []
+
+
+def test_reading_keeps_the_planned_order_whatever_came_first(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.plan([("a", "f"), ("b", "f"), ("c", "f")])
+        evidence.add("one", [exchange("c"), exchange("a"), exchange("b")])
+        assert [e.case for e in evidence.exchanges("one")] == ["a", "b", "c"]
+
+
+def test_the_last_attempt_counts(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.add("one", [exchange("a", outcome=Outcome.HUNG), exchange("b")])
+        evidence.add("one", [exchange("a", attempt=2)])
+        assert [(e.case, e.attempt) for e in evidence.exchanges("one")] == [("a", 2), ("b", 1)]
+
+
+def test_what_was_silent_at_last_is_found_by_outcome_and_flags(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.plan([(case, "f") for case in "abcde"])
+        hung = {"outcome": Outcome.HUNG}
+        evidence.add("one", [exchange("e", flags=6), exchange("d", flags=1), exchange("b", **hung)])
+        evidence.add("one", [exchange("c", **hung), exchange("a", delivery="byte", **hung)])
+        evidence.add("two", [exchange("d", **hung)])
+        assert list(evidence.last_with("one", (Outcome.HUNG,), 2)) == [
+            ("f", "b"), ("f", "c"), ("f", "e"),
+        ]  # fmt: skip
+        evidence.add("one", [exchange("b", attempt=2), exchange("d", attempt=2, **hung)])
+        assert [case for _, case in evidence.last_with("one", (Outcome.HUNG,), 2)] == [
+            "c",
+            "d",
+            "e",
+        ]
+
+
+def test_octets_are_stored_once(tmp_path: Path) -> None:
+    path = tmp_path / "e.sqlite"
+    with Evidence(path, create=True) as evidence:
+        for server in ("one", "two"):
+            evidence.add(server, [exchange(f"c{n}", received=bytes(50_000)) for n in range(50)])
+    assert path.stat().st_size < 200_000
+
+
+def test_it_is_known_which_deliveries_a_server_was_asked_in(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.add("one", [exchange("a"), exchange("a", delivery="byte")])
+        assert evidence.holds("one", "byte")
+        assert not evidence.holds("one", "two@3")
+        assert not evidence.holds("two", "byte")
+        assert [e.delivery for e in evidence.exchanges("one", case="a", delivery="byte")] == [
+            "byte"
+        ]
+        assert list(evidence.exchanges("one", case="b")) == []
+
+
+def test_cuts_that_agreed_are_counted_and_add_up(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.agree("one", {("a", "two"): 3, ("a", "buf"): 1})
+        evidence.agree("one", {("a", "two"): 4, ("b", "two"): 9})
+    with Evidence(tmp_path / "e.sqlite") as evidence:
+        assert evidence.agreed("one", "a") == {"two": 7, "buf": 1}
+        assert evidence.agreed("two", "a") == {}
+
+
+def test_what_is_known_by_heart_is_bounded_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence_module, "_KNOWN_OCTETS_MAX", 1000)
+    stored = [exchange(f"c{n}", received=b"%03d" % (n % 70) * 10) for n in range(200)]
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.plan((one.case, one.family) for one in stored)
+        evidence.add("one", stored)
+        assert sum(map(len, evidence._octets)) <= 1000
+        assert list(evidence.exchanges("one")) == stored
+
+
+def test_evidence_may_be_continued(tmp_path: Path) -> None:
+    path = tmp_path / "e.sqlite"
+    with Evidence(path, create=True) as evidence:
+        evidence.add("one", [exchange("a")])
+    with Evidence(path) as evidence:
+        evidence.add("two", [exchange("a"), exchange("b", received=b"new")])
+    with Evidence(path) as evidence:
+        assert [e.case for e in evidence.exchanges("two")] == ["a", "b"]
+        assert [e.received for e in evidence.exchanges("two")] == [b"\x00\xffanswer", b"new"]
+
+
+def test_one_file_is_left(tmp_path: Path) -> None:
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.add("one", [exchange("a")])
+    assert [path.name for path in tmp_path.iterdir()] == ["e.sqlite"]
+
+
+def test_a_missing_or_foreign_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="no such file"):
+        Evidence(tmp_path / "none.sqlite")
+    foreign = tmp_path / "foreign.sqlite"
+    foreign.write_bytes(b"not a database, but long enough to be looked at" * 50)
+    with pytest.raises(HarnessError, match="is this an evidence file"):
+        Evidence(foreign)
+
+
+def test_what_is_masked_keeps_its_length_and_its_rest() -> None:
+    mask = Mask(("X-Api-Key: s3cr3t-value", "Authorization: Bearer abcdefgh", "X-A: 1"))
+    sent = b"GET /1 HTTP/1.1\r\nHost: h\r\nX-Api-Key: s3cr3t-value\r\nx-a:1\r\nX-B: 1\r\n\r\n"
+    shown = mask.sent(sent)
+    assert shown == sent.replace(b"s3cr3t-value", b"*" * 12).replace(b"x-a:1", b"x-a:*")
+    assert mask.sent(b"\r\nX-Api-Key: s3c\r\n") == b"\r\nX-Api-Key: ***\r\n", "a part of it"
+    assert mask.received(b"1 X-A: 1 abcdefgh") == b"1 X-A: 1 ********"
+    told = base64.b64encode(b"Bearer abcdefgh")
+    assert base64.b64decode(mask.received(told)) == b"*" * 15
+
+
+def test_only_what_is_read_to_be_shown_is_masked(tmp_path: Path) -> None:
+    file = tmp_path / "evidence.sqlite"
+    octets = b"GET / HTTP/1.1\r\nX-Key: s3cr3t\r\n\r\n"
+    with Evidence(file, create=True) as evidence:
+        evidence.set_facts("a", Facts(host="h", header=("X-Key: s3cr3t",)))
+        evidence.add("a", [exchange("c", sent=octets, received=b"s3cr3t")])
+    for masked, told in ((False, b"s3cr3t"), (True, b"******")):
+        with Evidence(file, masked=masked) as evidence:
+            [shown] = evidence.exchanges("a")
+            assert shown.sent == octets.replace(b"s3cr3t", told)
+            assert shown.received == told
+            assert [answer[1] for answer in evidence.answers()] == [told]

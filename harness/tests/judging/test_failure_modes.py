@@ -1,0 +1,86 @@
+"""Ways to fail: told apart, told the same from run to run, and excused as they are listed."""
+
+from __future__ import annotations
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from httpmark.harness.judging import failure_modes, scoring
+from httpmark.harness.model.cases import Level
+from httpmark.harness.model.verdicts import Verdict, Word
+
+
+@pytest.mark.parametrize(
+    ("actual", "way"),
+    [
+        ("200; closed (200 is not REJ)", "200; closed"),
+        ("200, 200; the next request is answered", "200, 200; the next request is answered"),
+        ("431; reset", "431; closed"),
+        ("closed without an octet (0 answers instead of 2)", "closed without an octet"),
+        ("octets that are no HTTP response (not a status line (RFC 9112 4; 5)); left open (x)",
+         "octets that are no HTTP response; left open"),
+        ("200, 200, 200, 200, 2 more; left open", "200, 200, 200, 200, N more; left open"),
+        ("sent after 64.0 MiB, memory grew by 376.5 MiB: all of it was taken",
+         "sent after N MiB, memory grew by N MiB: all of it was taken"),
+        ("says close, and is still open after 1.5 s", "says close, and is still open after N s"),
+        ("300 descriptors before 100 resets, 412 after them; died",
+         "N descriptors before N resets, 412 after them; died"),
+        ("no Date on 400", "no Date on 400"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_a_way_is_what_stays_the_same(actual: str, way: str) -> None:
+    assert failure_modes.way(actual) == way
+
+
+@hypothesis.given(
+    st.lists(st.sampled_from(["200", "2 more", "64.0 MiB", "silence", "closed", "reset"])),
+    st.sampled_from(["", " (0 answers instead of 1)", " (RFC 9112 4; (x))"]),
+    st.lists(st.sampled_from(["left open", "reset", "the next request is answered"]), max_size=2),
+)
+def test_a_way_is_its_own_way(heads: list[str], why: str, ends: list[str]) -> None:
+    actual = "; ".join((", ".join(heads) + why, *ends))
+    once = failure_modes.way(actual)
+    assert failure_modes.way(once) == once
+    assert failure_modes.covers(once, actual, family=False)
+
+
+@pytest.mark.parametrize(
+    ("listed", "found", "family", "covered"),
+    [
+        ("any", "200; closed", False, True),
+        ("200", "200; closed", False, True),  # as files of before list it
+        ("200; closed", "200; closed", False, True),
+        ("200; closed", "200; the next request is answered", False, False),
+        ("200", "200, 200; closed", False, False),
+        ("fail", "200; closed", False, False),
+        ("fail", "200; closed", True, True),
+        ("200; closed | 404", "200; closed", True, True),
+        ("200; closed | 404", "200; closed | 404; closed", True, True),
+        ("200; closed", "200; closed | silence until the deadline", True, False),
+        ("accepted", "hung", True, False),
+        ("64.0 MiB were taken", "N MiB were taken", False, True),
+    ],
+)
+def test_only_what_is_listed_is_covered(
+    listed: str, found: str, family: bool, covered: bool
+) -> None:
+    assert failure_modes.covers(listed, found, family=family) is covered
+
+
+def test_a_family_counts_its_ways() -> None:
+    actuals = ["200; closed (x)"] * 3 + ["silence until the deadline"]
+    verdicts = [Verdict(f"c-{at}", Word.FAIL, "REJ", one) for at, one in enumerate(actuals)]
+    verdicts.append(Verdict("c-9", Word.PASS, "REJ", "400; closed", None, Level.MUST))
+    found = scoring.tally(verdicts).ways
+    assert found == {"200; closed": 3, "silence until the deadline": 1}
+    assert failure_modes.told(found) == "200; closed | silence until the deadline"
+    assert failure_modes.told({}) == "fail"
+
+
+def test_many_ways_are_few_words() -> None:
+    found = failure_modes.counted({f"way {chr(97 + at)}": at + 1 for at in range(12)})
+    assert len(found) == failure_modes.KEPT + 1
+    assert sum(found.values()) == sum(range(1, 13))
+    assert found[failure_modes.OTHER] == 1 + 2 + 3 + 4

@@ -1,0 +1,94 @@
+"""Judging is pure: equal exchanges have equal verdicts, whoever asks and how often."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from httpmark.harness.catalogue import loading
+from httpmark.harness.judging import judge
+from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.verdicts import Verdict, Word
+
+KNOWN = loading.load()
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+EXCHANGE = Exchange(
+    "path_byte-80", "path_byte", b"GET", ANSWER, Outcome.ANSWERED, End.OPEN, 10, 20, 3
+)
+
+
+def test_the_family_decides_by_which_word_an_exchange_is_judged() -> None:
+    assert judge.judge(KNOWN.families["path_byte"], EXCHANGE).word is Word.FAIL
+    assert judge.judge(KNOWN.families["control_hello"], EXCHANGE).word is Word.PASS
+
+
+def test_only_what_came_back_counts() -> None:
+    first = judge.judge(KNOWN.families["path_byte"], EXCHANGE)
+    other = msgspec.structs.replace(EXCHANGE, sent=b"PUT", end_us=9, attempt=2)
+    assert judge.judge(KNOWN.families["path_byte"], other) == first
+
+
+def test_a_verdict_names_its_case_and_points_at_octets() -> None:
+    verdict = judge.judge(KNOWN.families["path_byte"], EXCHANGE)
+    assert verdict.case == "path_byte-80"
+    assert verdict.span is not None
+    assert EXCHANGE.received[slice(*verdict.span)] == b"HTTP/1.1 200 OK"
+
+
+def test_both_readings_of_a_seed_exchange() -> None:
+    assert judge.seed_reading(EXCHANGE) == (False, "accepted")
+    hung = msgspec.structs.replace(EXCHANGE, outcome=Outcome.HUNG, received=b"")
+    assert judge.seed_reading(hung) == (True, "mute")
+
+
+@pytest.mark.parametrize("flags", [2, 4, 6])
+def test_a_first_attempt_that_ran_out_of_time_does_not_count_beside_others(flags: int) -> None:
+    late = msgspec.structs.replace(EXCHANGE, flags=flags)
+    again = msgspec.structs.replace(EXCHANGE, attempt=judge.LATE)
+    fail, passed = (Verdict("c", word, "", "") for word in (Word.FAIL, Word.PASS))
+    assert judge.settled([fail, passed], [late, again]).word is Word.PASS
+    assert judge.settled([fail], [late]).word is Word.FAIL
+    reset = msgspec.structs.replace(EXCHANGE, outcome=Outcome.RESET, end=End.RESET, received=b"")
+    assert judge.settled([fail, passed], [reset, again]).word is Word.PASS
+    assert judge.settled([fail, fail], [reset, again]).word is Word.FAIL
+    assert judge.settled([fail, passed], [EXCHANGE, again]).word is Word.UNSTABLE
+    slow = msgspec.structs.replace(fail, late=True)  # nothing ran out, yet it was held up
+    assert judge.settled([slow, passed], [EXCHANGE, again]).word is Word.PASS
+    assert judge.settled([slow, fail], [EXCHANGE, again]).word is Word.FAIL
+    assert judge.settled([slow], [EXCHANGE]).word is Word.FAIL
+    repeat = msgspec.structs.replace(late, attempt=judge.REPEAT)
+    assert judge.settled([passed, fail], [EXCHANGE, repeat]).word is Word.PASS
+    assert judge.settled([fail, fail], [late, repeat]).word is Word.FAIL
+
+
+def test_what_a_server_may_choose_it_chooses_the_same_each_time() -> None:
+    interim = b"HTTP/1.1 100 Continue\r\n\r\n"
+    taken, refused, closed = (
+        msgspec.structs.replace(EXCHANGE, received=octets, attempt=attempt)
+        for octets, attempt in (
+            (interim + ANSWER, judge.FIRST),
+            (b"HTTP/1.1 400 Bad Request\r\n\r\n", judge.REPEAT),
+            (b"", judge.AGAIN[0]),
+        )
+    )
+    both = [Verdict("c", Word.PASS, "EITHER", actual) for actual in ("200", "400")]
+    found = judge.settled(both, [taken, refused], has_choice=True)
+    assert (found.word, found.actual) == (Word.UNSTABLE, "pass: 200, pass: 400")
+    assert judge.settled(both, [taken, refused]).word is Word.PASS
+    assert judge.settled(both, [refused, closed], has_choice=True).word is Word.PASS
+    assert judge.settled(both, [taken, EXCHANGE], has_choice=True).word is Word.PASS
+
+
+@pytest.mark.parametrize(
+    ("case", "offered"),
+    [
+        ("content-length-get", True),
+        ("lf-between-fields", True),
+        ("get-plain", False),
+        ("pipeline-slow-get", False),
+        ("path_octet_good", False),
+        ("field_name_octet_only", True),
+    ],
+)
+def test_a_case_that_may_be_taken_or_refused_offers_a_choice(case: str, offered: bool) -> None:
+    assert KNOWN.offers_choice(case) is offered

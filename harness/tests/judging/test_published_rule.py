@@ -1,0 +1,86 @@
+"""Each word: what conforms passes, what does not fails, and silence is never a pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from httpmark.harness.judging import published_rule
+from httpmark.harness.model.exchanges import End, Outcome
+from httpmark.harness.model.verdicts import Word
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+def seen(
+    received: bytes = b"", outcome: Outcome = Outcome.ANSWERED, *,
+    end: End = End.OPEN, head_only: bool = False, dropped: bool = False,
+) -> published_rule.Seen:  # fmt: skip
+    return published_rule.Seen(outcome, end, received, head_only, dropped)
+
+
+HUNG = seen(outcome=Outcome.HUNG)
+CLOSED = seen(outcome=Outcome.CLOSED, end=End.CLOSED)
+RESET = seen(outcome=Outcome.RESET, end=End.RESET)
+REFUSED = seen(outcome=Outcome.REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("sight", "detected", "strict"),
+    [
+        (seen(OK), False, "accepted"),
+        (seen(OK[:40], head_only=True), False, "accepted"),
+        (seen(BAD_REQUEST), True, "rejected"),
+        (seen(b"HTTP/1.1 200 Fine\r\nContent-Length: 0\r\n\r\n"), True, "accepted"),
+        (seen(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n"), True, "accepted"),
+        (seen(b"HTTP/1.1 200 OK\n\n"), False, "malformed"),
+        (seen(b"hello", end=End.CLOSED), True, "malformed"),
+        (seen(BAD_REQUEST[:20]), True, "malformed"),
+        (CLOSED, True, "closed"),
+        (RESET, True, "closed"),
+        (HUNG, True, "mute"),
+        (seen(outcome=Outcome.HUNG, dropped=True), True, "void"),
+        (REFUSED, True, "void"),
+    ],
+)
+def test_both_readings(sight: published_rule.Seen, detected: bool, strict: str) -> None:
+    assert published_rule.reading(sight) == (detected, strict)
+
+
+def test_the_published_rule_passes_all_but_200_ok() -> None:
+    assert published_rule.seed(seen(OK)).word is Word.FAIL
+    assert published_rule.seed(seen(OK)).span == (0, 15)
+    for sight in (seen(BAD_REQUEST), CLOSED, RESET, HUNG):
+        assert published_rule.seed(sight).word is Word.PASS
+
+
+@pytest.mark.parametrize("word", published_rule.WORDS)
+def test_what_the_harness_may_have_lost_is_void(word: str) -> None:
+    for sight in (REFUSED, seen(outcome=Outcome.HUNG, dropped=True)):
+        assert published_rule.WORDS[word](sight).word is Word.VOID
+
+
+def test_a_control_passes_only_by_a_whole_2xx() -> None:
+    assert published_rule.accepted(seen(OK)).word is Word.PASS
+    for sight in (
+        HUNG,
+        CLOSED,
+        RESET,
+        seen(OK[:-1]),
+        seen(BAD_REQUEST),
+        seen(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
+        seen(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n"),
+        seen(b"HTTP/1.1 100 Continue\r\n\r\n"),
+        seen(b"200"),
+    ):
+        assert published_rule.accepted(sight).word is Word.FAIL
+
+
+def test_an_interim_answer_is_not_the_answer() -> None:
+    assert published_rule.accepted(seen(b"HTTP/1.1 100 Continue\r\n\r\n" + OK)).word is Word.PASS
+
+
+@pytest.mark.parametrize("word", published_rule.WORDS)
+def test_judging_twice_gives_the_same(word: str) -> None:
+    for sight in (seen(OK), HUNG, CLOSED, seen(b"\xff")):
+        assert published_rule.WORDS[word](sight) == published_rule.WORDS[word](sight)

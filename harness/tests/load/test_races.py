@@ -1,0 +1,678 @@
+"""Races: interleaved, null in each block, starved samples taken again, the dead not hidden."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+
+from httpmark.harness.load import races
+from httpmark.harness.load.engines import launch
+from httpmark.harness.model.errors import Unusable
+from httpmark.harness.model.load import Bottleneck, LoadMode, LoadPlan, LoadResult
+from httpmark.harness.report import figures, quantities
+from httpmark.harness.servers import resources
+
+PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
+
+
+@pytest.fixture(autouse=True)
+def _who_else_ran_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows here take no time, so what this machine did in them says nothing."""
+    monkeypatch.setattr(resources, "idle_ns", lambda cpus: None)
+
+
+class Up:
+    """A server that is up, as a race sees it."""
+
+    address = "127.0.0.1"
+    port = 1
+    cgroup = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def pids(self) -> list[int]:
+        return [os.getpid()]
+
+    def trees(self) -> list[int]:
+        return [os.getppid()]
+
+    def alive(self) -> bool:
+        return True
+
+    def exit_reason(self) -> str:
+        return "it did not end"
+
+
+class Scripted:
+    """An engine that measures what it is told to, in order."""
+
+    name = "scripted"
+
+    def __init__(self, costs: dict[str, list[float]], **changes: object) -> None:
+        self.costs = {name: iter(values) for name, values in costs.items()}
+        self.changes = changes
+        self.up: str = ""
+        self.order: list[str] = []
+        self.rates: list[float | None] = []
+        self.accounted: set[tuple[int, ...]] = set()
+
+    def version(self) -> str:
+        return "1"
+
+    def cannot(self, plan: LoadPlan) -> str | None:
+        return None
+
+    def cost(self) -> float:
+        """CPU ns per request of the next sample of what is up."""
+        return next(self.costs[self.up])
+
+    def measure(
+        self, plan: LoadPlan, target: launch.Target, *, duration_s: float,
+        cpus: frozenset[int] | None,
+    ) -> launch.Measured:  # fmt: skip
+        self.order.append(self.up)
+        self.rates.append(plan.rate)
+        self.accounted.add(target.pids)
+        cost = self.cost()
+        requests = round(1e9 / cost)
+        measured = launch.Measured(
+            requests=requests, seconds=1.0, errors={}, established=plan.connections,
+            server_ns_per_request=cost, client_ns_per_request=30.0, server_on_cpu_ratio=1.0,
+            client_on_cpu_ratio=0.1, run_delay_ratio=0.0, littles_law_ratio=1.0,
+            latency_us=None, latency_reason="none", histogram=None,
+        )  # fmt: skip
+        return msgspec.structs.replace(measured, **self.changes.get(self.up, {}))  # type: ignore[arg-type]
+
+
+def race(
+    costs: dict[str, list[float]], *, rounds: int = 3, fails: str = "", **changes: object
+) -> tuple[races.Race, Scripted]:
+    engine = Scripted(costs, **changes)
+
+    def contestant(name: str) -> races.Contestant:
+        @contextlib.contextmanager
+        def start(plan: LoadPlan, place: races.Placement) -> Iterator[Up]:
+            if name == fails:
+                raise Unusable("did not start: no reason")
+            engine.up = name
+            yield Up(name)
+
+        return races.Contestant(name, start, name == "null")
+
+    made = races.Race(
+        PLAN, engine, [contestant(name) for name in costs], rounds=rounds, duration_s=1.0, seed=7
+    )
+    return made, engine
+
+
+def run(made: races.Race) -> dict[str, LoadResult]:
+    list(made.run())
+    return made.results()
+
+
+def test_what_a_server_lets_go_of_is_accounted_for() -> None:
+    made, engine = race({"a": [100.0] * 3})
+    run(made)
+    assert engine.accounted == {(os.getppid(),)}
+
+
+def fold_of(
+    costs: dict[str, list[float]], *, rounds: int = 3, **changes: object
+) -> dict[str, LoadResult]:
+    """The results of a race with these costs."""
+    return run(race(costs, rounds=rounds, fails="", **changes)[0])
+
+
+def test_every_block_holds_every_server_once() -> None:
+    made, engine = race({"a": [80.0] * 6, "b": [200.0] * 6, "null": [35.0] * 6}, rounds=6)
+    run(made)
+    blocks = [engine.order[i : i + 3] for i in range(0, 18, 3)]
+    assert all(sorted(block) == ["a", "b", "null"] for block in blocks)
+    assert len({tuple(block) for block in blocks}) > 1, "the order never changed"
+
+
+def test_the_order_follows_the_seed() -> None:
+    orders = []
+    for _ in range(2):
+        made, engine = race({"a": [80.0] * 5, "b": [90.0] * 5, "null": [35.0] * 5}, rounds=5)
+        run(made)
+        orders.append(engine.order)
+    assert orders[0] == orders[1]
+
+
+def test_cost_is_the_median_with_its_interval_and_its_ratio_to_null() -> None:
+    made, _ = race({"a": [70.0, 72.0, 76.0], "null": [35.0, 36.0, 38.0]})
+    result = run(made)["a"]
+    assert result.cpu_ns_per_request.server is not None
+    assert round(result.cpu_ns_per_request.server) == 72
+    # Student's t over the logarithms of 70, 72 and 76: what three figures can tell.
+    assert result.interval_95 == pytest.approx((65.46, 80.57), abs=0.01)
+    assert result.cost_over_null is not None
+    assert round(result.cost_over_null, 3) == 2.0
+    assert result.bottleneck is Bottleneck.SERVER
+    assert result.ranked
+
+
+def test_without_null_throughput_is_not_ranked() -> None:
+    made, _ = race({"a": [80.0] * 3})
+    result = run(made)["a"]
+    assert result.bottleneck is Bottleneck.UNKNOWN
+    assert not result.ranked
+    assert "lower bound" in result.ranked_reason
+
+
+def test_a_null_without_a_window_is_no_yardstick() -> None:
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, null={"requests": 0, "seconds": 0.0})
+    assert run(made)["a"].bottleneck is Bottleneck.UNKNOWN
+
+
+def test_as_fast_as_null_is_the_generators_limit() -> None:
+    made, _ = race({"a": [36.0] * 3, "null": [35.0] * 3})
+    assert run(made)["a"].bottleneck is Bottleneck.CLIENT
+
+
+def test_one_bad_sample_spoils_the_claim() -> None:
+    made, _ = race({"a": [80.0, 80.0, 36.0], "null": [35.0] * 3})
+    result = run(made)["a"]
+    assert not result.ranked
+    assert "1 of 3 samples" in result.bottleneck_why
+
+
+def test_a_starved_sample_is_taken_again_and_counted() -> None:
+    made, engine = race({"a": [80.0] * 9, "null": [35.0] * 3}, a={"run_delay_ratio": 0.5})
+    result = run(made)["a"]
+    assert engine.order.count("a") == 3 * (1 + races.REDOS_MAX)
+    assert result.redone == 3 * races.REDOS_MAX
+    assert result.bottleneck is Bottleneck.STARVED
+    assert result.rounds == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "strangers", "starves"),
+    [
+        ({"run_delay_ratio": 0.5}, 0.0, False),
+        ({"run_delay_ratio": 0.5}, 0.3, True),
+        ({"run_delay_ratio": 0.01}, 0.3, False),
+        ({"run_delay_ratio": 0.5, "client_run_delay_ratio": 0.5}, 0.0, True),
+    ],
+)
+@pytest.mark.parametrize("standing", [False, True])
+def test_a_server_that_waits_for_itself_alone_does_not_starve(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, float], strangers: float, starves: bool,
+    standing: bool,
+) -> None:  # fmt: skip
+    """Go has more threads than one processor; that the others wait is its own doing."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+
+    def each(share: float) -> Callable[..., int]:
+        grown = itertools.count(0, round(share * 1_000_000_000))
+        return lambda *_: next(grown)
+
+    made, _ = race({"a": [80.0] * 9, "null": [35.0] * 9}, a=changes)
+    if standing:
+        # It has both processors, and the generator beside it is no stranger.
+        made.contestants = [msgspec.structs.replace(made.contestants[0], standing=True)]
+    left = (1 - strangers) * (2 if standing else 1)
+    parts = 3 if standing else 2
+    monkeypatch.setattr(time, "monotonic_ns", each(1.0))
+    monkeypatch.setattr(resources, "cpu_ns", each(left / parts))
+    monkeypatch.setattr(resources, "idle_ns", each(left / parts))
+    monkeypatch.setattr(resources, "own_children_ns", each(left / parts))
+    result = run(made)["a"]
+    assert (result.bottleneck is Bottleneck.STARVED) is starves
+    assert (result.redone > 0) is starves
+
+
+@pytest.mark.parametrize("standing", [False, True])
+def test_a_target_that_runs_already_has_the_processors_it_has(
+    monkeypatch: pytest.MonkeyPatch, standing: bool
+) -> None:
+    """It is not pinned, so nobody knows who else ran; of three CPUs it was given one at most."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    asked: list[object] = []
+    monkeypatch.setattr(resources, "idle_ns", asked.append)
+    # 300 ns each and 10 million a second.
+    busy = {"requests": 10_000_000, "server_ns_per_request": 300.0, "server_on_cpu_ratio": 3.0}
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, a=busy)
+    made.contestants[0] = msgspec.structs.replace(made.contestants[0], standing=standing)
+    result = run(made)["a"]
+    assert not result.ranked
+    assert result.bottleneck is Bottleneck.UNKNOWN
+    assert "more CPUs than it was given" in result.bottleneck_why
+    assert len(asked) == 4 * 3
+
+
+def test_a_machine_that_starves_all_samples_is_not_asked_thrice_for_ever() -> None:
+    starved = {"run_delay_ratio": 0.5}
+    made, engine = race({"a": [80.0] * 30, "null": [35.0] * 30}, rounds=4, a=starved, null=starved)
+    result = run(made)["a"]
+    # Three samples in a row were taken three times, the other five once.
+    assert len(engine.order) == races.FUTILE_MAX * (1 + races.REDOS_MAX) + 5
+    assert (result.rounds, result.bottleneck) == (4, Bottleneck.STARVED)
+    assert sum(made.redone.values()) == races.FUTILE_MAX * races.REDOS_MAX
+
+
+def machine(
+    monkeypatch: pytest.MonkeyPatch, *, dropped: int = 0, again: int = 0, stolen: int = 0
+) -> None:
+    """A machine whose counters grow by so much in every window, of 1000 ticks and 100,000 segments.
+
+    One look in two is at a window's end.
+    """
+    looks = {"cpu": 0, "segments": 0, "dropped": 0}
+
+    def so_far(name: str, each: int) -> int:
+        looks[name] += 1
+        return (looks[name] // 2) * each
+
+    monkeypatch.setattr(
+        resources, "cpu_clock", lambda: (so_far("cpu", stolen), looks["cpu"] // 2 * 1000)
+    )
+    monkeypatch.setattr(
+        resources, "segments_sent",
+        lambda: (so_far("segments", again), looks["segments"] // 2 * 100_000),
+    )  # fmt: skip
+    monkeypatch.setattr(
+        resources, "dropped_packets", lambda: {"ListenDrops": so_far("dropped", dropped)}
+    )
+
+
+def test_what_the_machine_did_meanwhile_is_in_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, stolen=10, dropped=3, again=50)
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3})
+    sample = run(made)["a"].samples[0]
+    assert sample.steal_ratio == pytest.approx(0.01)
+    assert sample.retransmit_ratio == pytest.approx(0.0005)
+    assert sample.machine_dropped == {"ListenDrops": 3}
+    assert sample.bottleneck is Bottleneck.SERVER, "kept connections lost nothing by it"
+
+
+def test_a_stolen_window_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, stolen=30)
+    made, _ = race({"a": [80.0] * 9, "null": [35.0] * 9})
+    assert run(made)["a"].bottleneck is Bottleneck.STARVED
+    assert sum(made.redone.values()) == races.FUTILE_MAX * races.REDOS_MAX
+
+
+def test_segments_that_are_sent_again_are_the_networks_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine(monkeypatch, again=200)
+    result = fold_of({"a": [80.0] * 3, "null": [35.0] * 3})["a"]
+    assert result.bottleneck is Bottleneck.NETWORK
+    assert not result.ranked
+    assert "0.2% of all segments sent again" in result.bottleneck_why
+
+
+def test_connects_that_the_kernel_dropped_break_a_churn(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, dropped=7)
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3})
+    made.plan = msgspec.structs.replace(made.plan, mode=LoadMode.CHURN)
+    result = run(made)["a"]
+    assert result.bottleneck is Bottleneck.BROKEN
+    assert "ListenDrops 7" in result.bottleneck_why
+
+
+def test_samples_with_errors_give_no_cost() -> None:
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, a={"errors": {"body": 2}})
+    result = run(made)["a"]
+    assert result.cpu_ns_per_request.server is None
+    assert result.errors == {"body": 6}
+    assert result.bottleneck_why == "errors under load: 2 body"
+    assert result.bottleneck is Bottleneck.BROKEN
+    ranked = races.with_ranks({"a": result}, excluded={})["a"]
+    assert ranked.cost_rank is None
+    assert ranked.cost_rank_reason == "answers were wrong under load"
+
+
+def test_a_broken_sample_counts_for_nothing_even_without_an_error() -> None:
+    costs = {"a": [80.0] * 3, "b": [90.0] * 3, "null": [35.0] * 3}
+    results = fold_of(costs, a={"established": 3})
+    broken = results["a"]
+    assert (broken.errors, broken.bottleneck) == ({}, Bottleneck.BROKEN)
+    assert "3 of 4 connections" in broken.bottleneck_why
+    assert broken.cpu_ns_per_request.server is None
+    ranked = races.with_ranks(results, excluded={"null": "a control"})
+    assert (ranked["a"].cost_rank, ranked["b"].cost_rank) == (None, 1)
+    assert "0 sound samples" in (ranked["a"].cost_rank_reason or "")
+    pairs = races.paired(results, base="b", leave_out={"null"}, seed=1)
+    assert {(pair.head, pair.ratio) for pair in pairs} == {("a", None)}
+
+
+def test_a_rate_that_the_cost_contradicts_is_not_ranked_and_the_cost_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    costs = {"a": [80.0] * 3, "b": [90.0] * 3, "null": [35.0] * 3}
+    results = fold_of(costs, a={"requests": 20_000_000})  # at 80 ns each, of one second
+    assert results["a"].bottleneck is Bottleneck.UNKNOWN
+    assert "160% of the server's CPUs" in results["a"].bottleneck_why
+    ranked = races.with_ranks(results, excluded={"null": "a control"})
+    assert not ranked["a"].ranked
+    assert (ranked["a"].cost_rank, ranked["b"].cost_rank) == (1, 2)
+
+
+def test_a_broken_null_is_no_yardstick_of_cost() -> None:
+    results = fold_of({"a": [80.0] * 3, "null": [35.0] * 3}, null={"established": 3})
+    assert results["a"].cost_over_null is None
+    assert [sample.null_cpu_ns_per_request for sample in results["a"].samples] == [None] * 3
+
+
+def test_who_was_not_measured_to_the_end_has_no_rank() -> None:
+    made, engine = race({"a": [80.0] * 4, "b": [90.0] * 4, "null": [35.0] * 4}, rounds=4)
+    measure, taken = engine.measure, itertools.count(1)
+
+    def failing(*words: object, **named: object) -> launch.Measured:
+        if engine.up == "a" and next(taken) == 4:
+            raise Unusable("httpmark-load: no connection could be opened")
+        return measure(*words, **named)  # type: ignore[arg-type]
+
+    engine.measure = failing  # type: ignore[method-assign]
+    ranked = races.with_ranks(run(made), excluded={"null": "a control"})
+    assert ranked["a"].interval_95 is not None
+    assert (ranked["a"].cost_rank, ranked["b"].cost_rank) == (None, 1)
+    assert not ranked["a"].ranked
+    for reason in (ranked["a"].cost_rank_reason, ranked["a"].ranked_reason):
+        assert reason == "not measured to the end: httpmark-load: no connection could be opened"
+
+
+@pytest.mark.parametrize(
+    ("kind", "again"), [("body", 0), ("date", 0), ("lost", 0), ("timeout", 2), ("connect", 2)]
+)
+def test_a_wrong_answer_is_kept_however_starved_the_sample(kind: str, again: int) -> None:
+    """Taken again it would be gone; what a lack of CPU explains is the machine's, and is."""
+    wrong = {"run_delay_ratio": 0.5, "errors": {kind: 1}}
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, rounds=1, a=wrong)
+    result = run(made)["a"]
+    assert result.errors == {kind: 1}
+    assert result.bottleneck is Bottleneck.BROKEN
+    assert result.redone == again
+
+
+def test_a_server_whose_processes_are_not_seen_has_a_reason_and_no_cost() -> None:
+    unseen = {"server_ns_per_request": None, "server_on_cpu_ratio": None}
+    result = fold_of({"a": [80.0] * 3, "null": [35.0] * 3}, a=unseen)["a"]
+    assert result.cpu_ns_per_request.server is None
+    assert result.interval_reason == "no CPU time: the server's processes cannot be seen from here"
+    lost = {"server_ns_per_request": None, "cost_reason": "a process of the server has ended"}
+    told = run(race({"a": [80.0] * 3}, a=lost)[0])["a"]
+    assert told.samples[0].cost_reason == "a process of the server has ended"
+    assert told.interval_reason == "no CPU time: a process of the server has ended"
+
+
+def test_requests_without_an_answer_are_in_the_sample_and_no_rate_of_the_server() -> None:
+    slow = {"unanswered": 1_000_000}  # of 12.5 million that were answered
+    result = fold_of({"a": [80.0] * 3, "null": [35.0] * 3}, a=slow)["a"]
+    assert [sample.unanswered for sample in result.samples] == [1_000_000] * 3
+    assert result.bottleneck is Bottleneck.UNKNOWN
+    assert "7% of the requests had no answer" in result.bottleneck_why
+    assert not result.ranked
+    assert result.interval_95 is not None, "what they cost is in the CPU time: it flatters nobody"
+
+
+def test_a_server_that_does_not_start_is_told_and_left_out() -> None:
+    made, engine = race({"a": [80.0] * 3, "b": [1.0], "null": [35.0] * 3}, fails="b")
+    results = run(made)
+    assert made.died == {"b": "did not start: no reason"}
+    assert results["b"].reason == "did not start: no reason"
+    assert "b" not in engine.order
+    assert results["a"].rounds == 3
+
+
+def test_a_load_that_cannot_be_laid_on_is_no_death() -> None:
+    made, engine = race({"a": [80.0] * 3, "b": [90.0] * 3, "null": [35.0] * 3})
+    measure = engine.measure
+
+    def picky(*words: object, **named: object) -> launch.Measured:
+        if engine.up == "b":
+            raise Unusable("no TLS with it")
+        return measure(*words, **named)  # type: ignore[arg-type]
+
+    engine.measure = picky  # type: ignore[method-assign]
+    results = run(made)
+    assert made.died == {}
+    assert made.failed == {"b": "no TLS with it"}
+    assert results["b"].reason == "no TLS with it"
+    assert results["a"].rounds == 3
+
+
+def test_results_are_to_be_had_at_any_time() -> None:
+    made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3})
+    assert made.results() == {}
+    running = made.run()
+    for _ in range(3):
+        next(running)
+    assert made.results()["a"].rounds == 1
+    assert made.results()["a"].interval_95 is None
+    assert "an interval needs 3" in (made.results()["a"].interval_reason or "")
+
+
+def test_ranks_leave_out_controls_and_say_why() -> None:
+    made, _ = race({"a": [80.0, 81.0, 82.0], "b": [90.0, 91.0, 92.0], "null": [35.0] * 3})
+    ranked = races.with_ranks(run(made), excluded={"null": "a control"})
+    assert (ranked["a"].cost_rank, ranked["b"].cost_rank) == (1, 2)
+    assert ranked["null"].cost_rank is None
+    assert ranked["null"].cost_rank_reason == "a control"
+
+
+def test_who_may_not_be_ranked_has_no_rank_of_throughput_either() -> None:
+    made, _ = race({"a": [80.0] * 3, "b": [90.0] * 3, "null": [35.0] * 3})
+    results = run(made)
+    assert results["a"].ranked
+    out = races.with_ranks(results, excluded={"a": "not ranked: 3 MUSTs not kept"})
+    assert out["b"].ranked
+    assert not out["a"].ranked
+    assert out["a"].ranked_reason == out["a"].cost_rank_reason == "not ranked: 3 MUSTs not kept"
+    again = races.with_ranks(out, excluded={})
+    assert again["a"].ranked, "judged again, it is ranked again"
+    assert again["a"].ranked_reason == results["a"].ranked_reason
+    # What it served is its own limit: a figure, and no lower bound.
+    told = quantities.result_throughput(out["a"])
+    assert (told.text, told.ranked) == ("12.5 M", False)
+    assert told.why == "not ranked: 3 MUSTs not kept"
+
+
+def test_both_ends_never_share_a_processor() -> None:
+    place = races.placement(PLAN)
+    if len(os.sched_getaffinity(0)) >= 2:
+        assert place.server is not None
+        assert place.client is not None
+        assert place.server.isdisjoint(place.client)
+    wide = msgspec.structs.replace(PLAN, workers=4096)
+    assert races.placement(wide) == races.Placement(None, None)
+
+
+def test_an_open_loop_offers_each_server_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = msgspec.structs.replace(PLAN, mode=LoadMode.OPEN, rate_of_capacity=0.5)
+    made, engine = race(
+        {"a": [100.0] * 4, "null": [50.0] * 4}, a={"saturated": False}, null={"saturated": False}
+    )
+    made.plan = plan
+    monkeypatch.setattr(races, "Native", lambda: engine)
+    result = run(made)["a"]
+    assert engine.rates[:2] == [None, None]  # capacity, in a closed loop
+    offered = dict(zip(engine.order[2:], engine.rates[2:], strict=True))
+    assert offered == {"a": 5e6, "null": 1e7}
+    assert result.bottleneck is Bottleneck.NONE
+    assert not result.ranked
+    assert result.ranked_reason == "an offered rate is no throughput"
+    assert made.steps == 8
+
+
+def open_race(
+    monkeypatch: pytest.MonkeyPatch, a: dict[str, object]
+) -> tuple[races.Race, dict[str, LoadResult]]:
+    """A race at half of what each server is found to reach, and its results."""
+    made, engine = race({"a": [100.0] * 9, "null": [50.0] * 9}, rounds=1, a=a)
+    made.plan = msgspec.structs.replace(PLAN, mode=LoadMode.OPEN, rate_of_capacity=0.5)
+    monkeypatch.setattr(races, "Native", lambda: engine)
+    return made, run(made)
+
+
+def test_servers_that_are_compared_are_offered_the_same_rate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What one look for a capacity is off by must not be in every pair."""
+    made, engine = race({"a": [100.0] * 2, "b": [125.0] * 2, "null": [500.0] * 2}, rounds=1)
+    made.plan = msgspec.structs.replace(PLAN, mode=LoadMode.OPEN, rate_of_capacity=0.5)
+    made.one_rate = True
+    monkeypatch.setattr(races, "Native", lambda: engine)
+    run(made)
+    assert engine.rates == [None] * 3 + [4e6] * 3, "half of what b reaches, whatever null does"
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, None),
+        ({"server_on_cpu_ratio": 0.4}, "it was on CPU 40%"),
+        ({"server_on_cpu_ratio": None}, "its CPU could not be seen"),
+        ({"run_delay_ratio": 0.5}, "it starved"),
+    ],
+)
+def test_a_rate_that_is_a_share_of_less_than_the_capacity_says_so(
+    changes: dict[str, object], why: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, results = open_race(monkeypatch, a=changes)
+    told = results["a"].latency_reason or ""
+    assert (f"a share of a lower bound: {why} while" in told) is (why is not None)
+    assert "lower bound" not in (results["null"].latency_reason or "")
+
+
+def test_wrong_answers_while_the_capacity_is_looked_for_are_not_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, results = open_race(monkeypatch, a={"errors": {"body": 2}})
+    assert made.failed == {"a": "no capacity to take a share of: errors under load: 2 body"}
+    assert results["a"].reason == made.failed["a"]
+    assert results["null"].rounds == 1
+
+
+def test_an_open_loop_that_is_answered_late_still_adds_up() -> None:
+    if races.placement(PLAN).server is None:
+        pytest.skip("with one processor nothing is said of shares")
+    # 150 us each and 10,000 a second due: the server worked half as long again after the window.
+    late = {"requests": 10_000, "server_ns_per_request": 150_000.0}
+    for mode, saturated, wanted in (
+        (LoadMode.OPEN, True, Bottleneck.SERVER),
+        (LoadMode.CLOSED, None, Bottleneck.UNKNOWN),
+    ):
+        made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, a={**late, "saturated": saturated})
+        made.plan = msgspec.structs.replace(made.plan, mode=mode)
+        assert run(made)["a"].bottleneck is wanted
+
+
+def test_a_generator_that_is_late_says_so() -> None:
+    times = {"mean": 1.0, "p50": 1.0, "p99": 250.0}
+    made, _ = race(
+        {"a": [100.0] * 3, "null": [50.0] * 3},
+        a={"saturated": False, "lag_us": times, "latency_us": times},
+    )
+    made.plan = msgspec.structs.replace(PLAN, mode=LoadMode.OPEN, rate=10.0)
+    result = run(made)["a"]
+    assert result.latency_us == times
+    assert "late" in (result.latency_reason or "")
+    assert "250 us" in (result.latency_reason or "")
+
+
+def test_a_closed_loop_has_no_latency_of_the_server() -> None:
+    made, _ = race({"a": [100.0] * 3, "null": [50.0] * 3}, a={"latency_us": {"p50": 3.0}})
+    result = run(made)["a"]
+    assert result.latency_us is None
+    assert "saturated closed loop" in (result.latency_reason or "")
+
+
+def test_a_race_goes_on_in_another_order_with_blocks_that_count_on() -> None:
+    made, engine = race({"a": [80.0] * 8, "b": [90.0] * 8, "null": [35.0] * 8}, rounds=4)
+    list(made.run())
+    list(made.run())
+    assert made.blocks == 8
+    times = [sample.started or "" for sample in made.samples["a"]]
+    assert times == sorted(times)
+    assert all(time.endswith("+00:00") for time in times)
+    assert [sample.round for sample in made.samples["a"]] == list(range(1, 9))
+    assert engine.order[:12] != engine.order[12:]
+
+
+def test_only_the_sample_that_was_taken_again_is_called_so() -> None:
+    made, _ = race({"a": [80.0] * 5, "null": [35.0] * 3})
+    starving = iter([True, False, False, False])
+    real = races._starved
+    races._starved = lambda measured, machine: (
+        measured.server_ns_per_request == 80.0 and next(starving)
+    )
+    try:
+        list(made.run())
+    finally:
+        races._starved = real
+    assert [sample.redo for sample in made.samples["a"]].count(True) == 1
+
+
+ROOM = {"descriptors": 19_744, "ports": 28_232, "memory": 600_000}
+
+
+def test_a_plan_that_fits_is_left_alone() -> None:
+    plan = msgspec.structs.replace(PLAN, connections=19_744)
+    assert races.scaled(plan, ROOM, cpus=2) == (plan, None)
+
+
+def test_a_plan_that_is_too_large_is_cut_and_says_why() -> None:
+    plan = msgspec.structs.replace(
+        PLAN, connections=500_000, bind="127.0.0.0/8", threads=6, workers=6
+    )
+    fits, why = races.scaled(plan, ROOM, cpus=2)
+    assert (fits.connections, fits.workers, fits.threads) == (19_744, 1, 1)
+    assert why is not None
+    assert "19,744 instead of 500,000 connections: the hard limit of descriptors" in why
+    assert "1 + 1 threads instead of 6 + 6" in why
+    rich = {"descriptors": 10**6, "ports": 28_232, "memory": 10**6}
+    assert races.scaled(plan, rich, cpus=64)[1] is None, "source addresses make room for ports"
+    one_source = msgspec.structs.replace(plan, bind=None)
+    assert races.scaled(one_source, rich, cpus=64)[0].connections == 28_232
+
+
+def test_threads_are_shared_out_as_they_were_asked_for() -> None:
+    plan = msgspec.structs.replace(PLAN, threads=2, workers=6)
+    fits, _ = races.scaled(plan, ROOM, cpus=4)
+    assert (fits.workers, fits.threads) == (3, 1)
+
+
+def test_a_ladder_loses_its_upper_rungs_or_shrinks() -> None:
+    ladder = (1_000, 10_000, 100_000)
+    plan = msgspec.structs.replace(PLAN, ladder=ladder)
+    assert races.scaled(plan, ROOM, cpus=2)[0].ladder == (1_000, 10_000)
+    high = msgspec.structs.replace(PLAN, ladder=(50_000, 250_000, 500_000))
+    assert races.scaled(high, ROOM, cpus=2)[0].ladder == (1974, 9872, 19_744)
+
+
+def test_pairs_are_compared_within_their_blocks() -> None:
+    made, _ = race({"a": [70.0, 140.0, 35.0], "b": [77.0, 154.0, 38.5], "null": [20.0, 40.0, 10.0]})
+    pairs = {
+        (pair.head, pair.metric): pair
+        for pair in races.paired(run(made), base="a", leave_out={"null"}, seed=1)
+    }
+    cost = pairs["b", "cpu_ns_per_request"]
+    assert cost.ratio == pytest.approx(1.1, rel=1e-6)  # the drift falls on both
+    assert cost.interval_95 == pytest.approx((1.1, 1.1), rel=1e-6)
+    assert cost.pairs == 3
+    assert ("null", "cpu_ns_per_request") not in pairs
+
+
+def test_throughput_is_paired_only_where_the_server_was_the_limit() -> None:
+    made, _ = race({"a": [80.0] * 3, "b": [36.0] * 3, "null": [35.0] * 3})
+    results = run(made)
+    found = races.paired(results, base="a", leave_out={"null"}, seed=1)
+    rates = [pair for pair in found if pair.metric == "requests_per_second"]
+    assert rates[0].ratio is None
+    assert rates[0].reason == "not both were limited by the server"
+    lines = figures.paired_lines(found)
+    assert "  b: req/s not paired, not both were limited by the server" in lines
+    assert any(line.split()[:3] == ["b", "cost", "0.450"] for line in lines)
+    assert races.paired(results, base="z", seed=1) == ()

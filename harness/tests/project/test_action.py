@@ -1,0 +1,342 @@
+"""The GitHub action and the GitLab template: right by their schemas, and their steps do run."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from httpmark.harness.servers import binaries
+from httpmark.harness.tests.project.test_house import ROOT
+from httpmark.harness.tests.shared.made_check import listening
+
+FEW = "get-plain\nhost-missing\n"
+
+
+def vendored(name: str) -> Any:
+    """A schema that check-jsonschema carries."""
+    folder = importlib.resources.files("check_jsonschema") / "builtin_schemas" / "vendor"
+    return json.loads((folder / f"{name}.json").read_text("utf-8"))
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A project's folder, and beside it a bin with the command that is being tested."""
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "httpmark"
+    command.write_text(f"#!{sys.executable}\nfrom httpmark.harness.cli import main\nmain()\n")
+    command.chmod(0o755)
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    return project
+
+
+def environment(here: Path) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("GITHUB", "CI"))}
+    return kept | {"CI": "true", "PATH": f"{here.parent / 'bin'}:{os.environ['PATH']}"}
+
+
+def own_server(port: str = "{port}") -> str:
+    return f"{binaries.need('server')} --address 127.0.0.1 --port {port} --workers 1"
+
+
+# --- GitHub ---------------------------------------------------------------------------------------
+
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+
+
+def filled(text: str, inputs: dict[str, str], steps: dict[str, dict[str, str]]) -> str:
+    def value(match: re.Match[str]) -> str:
+        place, *names = match[1].strip().split(".")
+        if place == "inputs":
+            return inputs[names[0]]
+        assert (place, names[1]) == ("steps", "outputs"), match[0]
+        return steps.get(names[0], {}).get(names[2], "")
+
+    return re.sub(r"\$\{\{(.*?)\}\}", value, text)
+
+
+def act(here: Path, **given: str) -> tuple[int, dict[str, str], str, str]:
+    """Run the action's steps as a runner does: exit code, outputs, log and summary."""
+    inputs = {name: str(one.get("default", "")) for name, one in ACTION["inputs"].items()}
+    inputs |= {name.replace("_", "-"): value for name, value in given.items()}
+    assert set(inputs) == set(ACTION["inputs"])
+    steps: dict[str, dict[str, str]] = {}
+    summary = here.parent / "summary.md"
+    summary.write_text("what was there before\n")
+    log, code = "", 0
+    for step in ACTION["runs"]["steps"]:
+        output = here.parent / "output"
+        output.write_text("")
+        own = {name: filled(text, inputs, steps) for name, text in step.get("env", {}).items()}
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
+            cwd=here, text=True, capture_output=True, timeout=280, check=False,
+            stdin=subprocess.DEVNULL,
+            env={
+                **environment(here), **own, "GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output),
+                "GITHUB_STEP_SUMMARY": str(summary), "RUNNER_TEMP": str(here.parent),
+                "GITHUB_ACTION_PATH": str(ROOT),
+            },
+        )  # fmt: skip
+        log += done.stdout + done.stderr
+        lines = output.read_text().splitlines()
+        steps[step["id"]] = dict(line.split("=", 1) for line in lines)
+        code = done.returncode
+        if code:
+            break
+    outputs = {name: filled(one["value"], inputs, steps) for name, one in ACTION["outputs"].items()}
+    return code, outputs, log, summary.read_text()
+
+
+def test_the_action_is_one_by_its_schema() -> None:
+    jsonschema.validate(ACTION, vendored("github-actions"))
+
+
+def test_no_input_is_part_of_a_script() -> None:
+    for step in ACTION["runs"]["steps"]:
+        assert "${{" not in step["run"]
+        assert step["shell"] == "bash"
+
+
+def test_the_action_passes_a_good_server_it_starts_itself(here: Path) -> None:
+    code, outputs, log, summary = act(
+        here, version="installed", command=own_server(), suite="rfc\n", case=FEW
+    )
+    assert code == 0, log
+    assert outputs["verdict"] == "passed"
+    assert outputs["exit-code"] == "0"
+    assert json.loads(outputs["score"]) == {"rfc": 100.0}
+    for name in ("report", "result-json", "sarif"):
+        assert (here / outputs[name]).is_file()
+    assert summary.startswith("what was there before\n## httpmark: passed")
+
+
+def test_the_action_fails_a_bad_server_with_annotations(here: Path) -> None:
+    (here / "known.toml").write_text("")
+    with listening("null") as target:
+        code, outputs, log, summary = act(
+            here, version="installed", target=target, suite="rfc", case=FEW, baseline="known.toml",
+            strict_baseline="true", report="out put",
+        )  # fmt: skip
+    assert code == 1
+    assert outputs["verdict"] == "failed"
+    assert re.search(r"^::error title=MUST RFC 9112 3\.2::target: ", log, re.MULTILINE)
+    assert "## httpmark: failed" in summary
+    assert "httpmark replay host-missing" in summary
+    assert (here / "out put" / "results.sarif").is_file()
+
+
+def test_the_action_says_what_is_wrong_and_runs_nothing_of_it(here: Path) -> None:
+    code, outputs, log, _ = act(
+        here, version="installed", target="http://127.0.0.1:1/", suite="$(touch evil)`touch evil`"
+    )
+    assert (code, outputs["verdict"], outputs["report"]) == (2, "usage", "")
+    assert "unknown suite" in log
+    assert not (here / "evil").exists()
+    code, outputs, log, _ = act(here, version="installed", target="http://127.0.0.1:1/", case=FEW)
+    assert (code, outputs["verdict"]) == (3, "unusable")
+    assert "nothing answers there" in log
+
+
+# --- GitLab ---------------------------------------------------------------------------------------
+
+TEMPLATE = (ROOT / "ci" / "gitlab.yml").read_text("utf-8")
+SPEC = yaml.safe_load(TEMPLATE.partition("\n---\n")[0])["spec"]["inputs"]
+
+
+def job(**given: str) -> tuple[str, dict[str, Any]]:
+    inputs = {name: str((one or {}).get("default", "")) for name, one in SPEC.items()} | given
+    assert "default" not in SPEC["install"], "GitLab itself then asks for it"
+    assert set(inputs) == set(SPEC)
+    body = re.sub(
+        r"\$\[\[ inputs\.([a-z]+) \]\]", lambda match: inputs[match[1]],
+        TEMPLATE.partition("\n---\n")[2],
+    )  # fmt: skip
+    made = yaml.safe_load(body)
+    jsonschema.Draft7Validator(vendored("gitlab-ci")).validate(made)
+    ((name, words),) = made.items()
+    return name, words
+
+
+def pipe(here: Path, **given: str) -> tuple[int, str, dict[str, Any]]:
+    """Run a job's scripts as a runner does: exit code, log, and the job."""
+    _, words = job(**{"install": "installed", **given})
+    values = {
+        name: one["value"] if isinstance(one, dict) else one
+        for name, one in words["variables"].items()
+    }
+    script = "\n".join((*words["before_script"], *words["script"]))
+    done = subprocess.run(
+        ["sh", "-e", "-c", script], cwd=here, text=True, capture_output=True, timeout=280,
+        check=False, stdin=subprocess.DEVNULL, env=environment(here) | values,
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr, words
+
+
+def test_every_input_of_the_template_is_used() -> None:
+    used = set(re.findall(r"inputs\.([a-z]+)", TEMPLATE.partition("\n---\n")[2]))
+    assert used == set(SPEC)
+
+
+def test_the_template_judges_and_leaves_its_artifacts(here: Path) -> None:
+    (here / "httpmark.toml").write_text('[check]\ncase = ["get-plain", "host-missing"]\n')
+    code, log, words = pipe(here, command=own_server(), suite="rfc")
+    assert code == 0, log
+    assert words["allow_failure"] == {"exit_codes": [4]}
+    artifacts = words["artifacts"]
+    junit, speed = artifacts["reports"].pop("junit")
+    for path in (*artifacts["paths"], *artifacts["reports"].values(), junit):
+        assert (here / path).exists(), path
+    assert not (here / speed).exists()
+    with listening("null") as target:
+        code, log, _ = pipe(here, target=target, suite="rfc", report="other", job="conformance")
+    assert code == 1
+    assert "GATE failed, exit code 1" in log
+    assert (here / "other" / "codequality.json").stat().st_size > 100
+
+
+def test_the_template_says_what_is_wrong(here: Path) -> None:
+    code, log, _ = pipe(here)
+    assert code == 2
+    assert "name a TARGET" in log
+    for word in ("", "httpmark", "httpmark==1.0"):
+        code, log, _ = pipe(here, install=word, target="http://127.0.0.1:1/")
+        assert (code, "says not where from" in log) == (2, True)
+
+
+# --- speed, against another commit ----------------------------------------------------------------
+
+
+def committed(here: Path) -> None:
+    """A project of two commits: the server that is built is the same, but for its name."""
+    (here / ".git").rmdir()
+
+    def git(*words: str) -> None:
+        subprocess.run(
+            ["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=here, check=True,
+            capture_output=True, timeout=60,
+        )  # fmt: skip
+
+    git("init", "-q", "-b", "main")
+    for number in (1, 2):
+        server = own_server('"$1"')
+        (here / "server.sh").write_text(f"#!/bin/sh\n# {number}\nexec {server}\n")
+        git("add", "server.sh")
+        git("commit", "-q", "-m", f"{number}")
+    (here / "httpmark.toml").write_text(
+        f'[check]\nsuite = "rfc"\ncase = {json.dumps(FEW.split())}\n'
+        "[compare]\npairs = 3\nmargin = 100\n"
+    )
+
+
+BUILD = "cp server.sh built.sh && chmod +x built.sh"
+
+
+@pytest.mark.timeout(300)
+def test_the_action_holds_the_speed_against_another_commit(here: Path) -> None:
+    committed(here)
+    subprocess.run(["sh", "-e", "-c", BUILD], cwd=here, check=True, timeout=10)
+    code, outputs, log, summary = act(
+        here, version="installed", command="./built.sh {port}", against="main~1", build=BUILD
+    )
+    assert outputs["verdict"] == "passed", log
+    assert (here.parent / "httpmark-base" / "built.sh").read_text().startswith("#!/bin/sh\n# 1\n")
+    found = json.loads((here / "httpmark-report" / "speed.json").read_text())
+    assert "httpmark-base" in found["base"]
+    assert outputs["speed"] == found["verdict"] in ("pass", "inconclusive", "fail")
+    assert code == (1 if outputs["speed"] == "fail" else 0)
+    assert "is no worse than that of" in summary
+    assert (here / "httpmark-report" / "speed.xml").is_file()
+
+
+STUB = """#!/bin/sh
+[ "$1" = compare ] || exit 0
+echo "$@" >> "$LOG"
+while [ $# -gt 1 ]; do
+  case "$1" in --junit|--sarif|--summary) echo told > "$2" ;; esac
+  shift
+done
+echo '{"verdict": "'$SPEED'"}'
+exit $CODE
+"""
+
+
+@pytest.mark.parametrize(("speed", "code"), [("pass", 0), ("fail", 1), ("inconclusive", 4)])
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_speed_is_one_of_three(
+    here: Path, monkeypatch: pytest.MonkeyPatch, forge: str, speed: str, code: int
+) -> None:
+    """What the steps ask of the command, and what becomes of each of its answers."""
+    committed(here)
+    stub, log = here.parent / "bin" / "httpmark", here.parent / "asked"
+    stub.write_text(STUB)
+    (here / "out").mkdir()
+    for name, value in (("LOG", str(log)), ("SPEED", speed), ("CODE", str(code))):
+        monkeypatch.setenv(name, value)
+    ask = {"command": "./s.sh {port}", "against": "main~1", "inconclusive": "fail", "report": "out"}
+    if forge == "github":
+        found, outputs, _, summary = act(here, version="installed", profile="keepalive", **ask)
+        assert outputs["speed"] == speed
+        assert "told" in summary
+        place = here.parent / "httpmark-base"
+    else:
+        found, _, words = pipe(here, profile="keepalive", **ask)
+        assert words["artifacts"]["reports"]["junit"][1] == "out/speed.xml"
+        place = here / ".httpmark-base"
+    assert found == code
+    (line,) = log.read_text().splitlines()
+    assert line.startswith(f"compare env -C '{place}' ./s.sh {{port}} ./s.sh {{port}} --quick")
+    assert "--profile keepalive" in line
+    assert "--inconclusive fail" in line
+    assert (here / "out" / "speed.xml").exists()
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        ({"against": "nowhere"}, "no commit 'nowhere'"),
+        ({"against": "--exec=touch evil"}, "is no git ref"),
+        ({"against": "main~1", "build": "false"}, "build failed at main~1"),
+        ({"against": "main~1", "command": ""}, "name the command"),
+    ],
+)
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_what_cannot_be_compared_is_said(
+    here: Path, forge: str, ask: dict[str, str], said: str
+) -> None:
+    committed(here)
+    (here.parent / "bin" / "httpmark").write_text("#!/bin/sh\nexit 0\n")
+    ask = {"command": "./s.sh {port}", **ask}
+    if forge == "github":
+        code, _, log, _ = act(here, version="installed", **ask)
+    else:
+        code, log, _ = pipe(here, **ask)
+    assert (code, said in log) == (2, True), log
+    assert not (here / "evil").exists()
+
+
+def test_a_command_runs_in_an_image_that_is_named(here: Path) -> None:
+    docker = here.parent / "bin" / "docker"
+    docker.write_text(f'#!/bin/sh\necho "$@" >> {here}/asked\nshift 6\nexec "$@"\n')
+    docker.chmod(0o755)
+    code, outputs, log, _ = act(
+        here, version="installed", image="ours:1", command=own_server(), suite="rfc", case=FEW
+    )
+    assert (code, outputs["verdict"]) == (0, "passed"), log
+    assert (here / "asked").read_text().startswith("run --rm --init --network host ours:1 ")
+
+
+@pytest.mark.parametrize("word", ["0.1", "httpmark", "latest"])
+def test_no_name_is_looked_up_in_a_registry(here: Path, word: str) -> None:
+    code, _, log, _ = act(here, version=word)
+    assert (code, "says not where from" in log) == (2, True)

@@ -1,0 +1,322 @@
+"""The house rules that a machine can check, checked."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from httpmark.harness.catalogue import loading
+
+ROOT = Path(__file__).resolve().parents[3]
+HARNESS = ROOT / "harness"
+
+# Which wing may use which; `model` and `http` are open to all. The order has no circle in it: a wing
+# uses only wings that stand above it here.
+WINGS: dict[str, set[str]] = {
+    "model": set(),
+    "http": set(),
+    "catalogue": set(),
+    "servers": set(),
+    "judging": {"catalogue"},
+    "firing": {"catalogue", "servers", "judging"},
+    "load": {"catalogue", "servers"},
+    "gate": {"catalogue", "judging"},
+    "report": {"catalogue", "servers", "judging", "load", "gate"},
+    "command": {"catalogue", "servers", "judging", "firing", "load", "gate", "report"},
+}
+OPEN_TO_ALL = {"model", "http"}
+# What only these modules may import.
+DOORS = {
+    "docker": {"servers.docker_daemon", "servers.docker_images", "servers.containers"},
+    "socket": {"servers.sockets"},
+    "ssl": {"servers.sockets"},
+    "asyncio": {"servers.sockets"},
+    "sqlite3": {"judging.evidence"},
+    "jinja2": {"report.html_page"},
+    "h11": {"http.response_reader"},
+    "trustme": {"servers.certificates"},
+    "cryptography": {"servers.certificates"},
+    "hypothesis": {"firing.strategies", "firing.fuzz"},
+}
+# Wings that a door may stand in as a whole.
+WING_DOORS = {
+    "rich": {"command"},
+    "click": {"command"},
+    "subprocess": {"servers", "load", "firing", "judging", "command"},
+}
+LINES_MAX = 600
+FUNCTION_LINES_MAX = 60
+# Files and functions that are longer, and why they are one idea.
+LONGER_FILES: dict[str, str] = {}
+LONGER_FUNCTIONS: dict[str, str] = {}
+FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager"}
+
+
+def tracked(*patterns: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns],
+        cwd=ROOT, capture_output=True, check=True,
+    ).stdout.decode()  # fmt: skip
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+MODULES = sorted(
+    ".".join(path.relative_to(HARNESS).with_suffix("").parts)
+    for path in HARNESS.rglob("*.py")
+    if not {"tests", "native", "__pycache__"} & set(path.relative_to(HARNESS).parts)
+    and path.name != "__init__.py"
+)
+
+
+def path_of(module: str) -> Path:
+    return HARNESS / (module.replace(".", "/") + ".py")
+
+
+def imports(module: str) -> Iterator[str]:
+    """Full names that a module of the harness imports, wherever in the file."""
+    for node in ast.walk(ast.parse(path_of(module).read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def used(module: str) -> Iterator[str]:
+    """The modules of the harness that one imports, as ``wing.module``."""
+    for name in imports(module):
+        if name.startswith("httpmark.harness."):
+            parts = name.split(".")[2:]
+            found = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+            yield next((one for one in found if one in MODULES), parts[0])
+
+
+def test_every_module_stands_in_a_wing() -> None:
+    assert {module.split(".")[0] for module in MODULES} == set(WINGS)
+    assert [path.name for path in HARNESS.glob("*.py")] == ["__init__.py"]
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_a_wing_says_what_comes_in_what_goes_out_and_whom_it_may_use(wing: str) -> None:
+    text = ast.get_docstring(ast.parse((HARNESS / wing / "__init__.py").read_text("utf-8"))) or ""
+    _, rest = text.split("\n\n")
+    flow, uses = rest.splitlines()
+    assert re.fullmatch(r"In: .*\. Out: .*\.", flow)
+    named = re.fullmatch(r"May use: (.*)\.", uses)
+    assert named is not None
+    words = {"no other wing": set(), "every wing": set(WINGS) - {wing}}.get(
+        named[1], set(named[1].split(", "))
+    )
+    shared = OPEN_TO_ALL - {wing} if wing != "model" else set()
+    assert words == WINGS[wing] | (shared - {"http"} if wing == "http" else shared)
+
+
+def test_no_circle_exists_between_wings() -> None:
+    above: set[str] = set()
+    for wing, uses in WINGS.items():
+        assert uses <= above, wing
+        above.add(wing)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_uses_only_wings_that_its_own_may_use(module: str) -> None:
+    wing = module.split(".")[0]
+    allowed = WINGS[wing] | OPEN_TO_ALL | {wing}
+    if wing in OPEN_TO_ALL:
+        allowed = {"model", wing}
+    for other in used(module):
+        assert other.split(".")[0] in allowed, f"{module} imports {other}"
+
+
+def test_no_circle_exists_between_modules() -> None:
+    graph = {module: set(used(module)) & set(MODULES) - {module} for module in MODULES}
+    while leaves := [module for module, uses in graph.items() if not uses]:
+        for leaf in leaves:
+            del graph[leaf]
+        graph = {module: uses - set(leaves) for module, uses in graph.items()}
+    assert not graph, f"a circle goes through some of {sorted(graph)}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_single_doors(module: str) -> None:
+    for name in imports(module):
+        top = name.split(".")[0]
+        assert module in DOORS.get(top, {module}), f"{module} imports {name}"
+        wing = module.split(".")[0]
+        assert wing in WING_DOORS.get(top, {wing}), f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if not m.startswith("command.")])
+def test_only_the_command_prints(module: str) -> None:
+    for node in ast.walk(ast.parse(path_of(module).read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id != "print", f"{module}:{node.lineno}"
+
+
+def test_only_one_boundary_catches_everything() -> None:
+    found = {
+        module: count
+        for module in MODULES
+        if (count := len(re.findall(r"except Exception|except:", path_of(module).read_text())))
+    }
+    assert found == {"command.cli": 1}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_says_what_it_is(module: str) -> None:
+    assert ast.get_docstring(ast.parse(path_of(module).read_text("utf-8")))
+
+
+def sources() -> list[Path]:
+    """Python and C++ that is no test."""
+    found = tracked("harness/*.py", "harness/native/*.cpp", "reference_server/src/*.cpp")
+    return [path for path in found if "tests" not in path.relative_to(ROOT).parts]
+
+
+def test_no_file_is_longer_than_one_idea_needs() -> None:
+    lines = {str(path.relative_to(ROOT)): path.read_text("utf-8").count("\n") for path in sources()}
+    long = {name: count for name, count in lines.items() if count > LINES_MAX}
+    assert long.keys() == LONGER_FILES.keys(), long
+
+
+def test_no_function_is_longer_than_one_idea_needs() -> None:
+    long = {
+        f"{module}.{node.name}": length
+        for module in MODULES
+        for node in ast.walk(ast.parse(path_of(module).read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or 0) - node.body[0].lineno + 1) > FUNCTION_LINES_MAX
+    }
+    assert long.keys() == LONGER_FUNCTIONS.keys(), long
+
+
+def test_the_judge_and_the_judged_share_no_code() -> None:
+    native = {
+        path.name
+        for path in (HARNESS / "native").rglob("*.hpp")
+        if "tests" not in path.relative_to(HARNESS).parts
+    }
+    server = {path.name for path in (ROOT / "reference_server" / "src").rglob("*.hpp")}
+    for path in tracked("*.cpp", "*.hpp"):
+        included = re.findall(r'#include "([^"]+)"', path.read_text("utf-8"))
+        half = "harness" if HARNESS in path.parents else "reference_server"
+        for name in included:
+            other = server - native if half == "harness" else native - server
+            assert Path(name).name not in other, f"{path}: {name}"
+            assert ("reference_server" if half == "harness" else "harness/") not in name
+
+
+def test_no_name_says_nothing() -> None:
+    for path in tracked():
+        assert path.stem not in FORBIDDEN_NAMES, path
+
+
+def test_case_ids_are_unique_and_permanent_slugs() -> None:
+    known = loading.load()
+    ids = list(known.families)
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch(r"[a-z0-9]+(?:[_-][a-z0-9]+)*", name) for name in ids)
+
+
+def test_every_image_folder_has_a_manifest() -> None:
+    folders = {path.relative_to(ROOT).parts[1] for path in tracked("images/*/*")}
+    manifests = {path.parent.name for path in tracked("images/*/server.toml")}
+    assert folders == manifests
+
+
+def shell_blocks(path: Path) -> str:
+    """The commands that a document shows."""
+    text = path.read_text("utf-8")
+    return "\n".join(re.findall(r"```(?:sh|console|bash)\n(.*?)```", text, re.DOTALL))
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_documents_name_only_commands_that_exist() -> None:
+    words = {
+        node.args[0].value
+        for module in MODULES
+        if module.startswith("command.")
+        for node in ast.walk(ast.parse(path_of(module).read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("command", "group")
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+    }
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    seen = 0
+    for path in PAGES:
+        blocks = shell_blocks(path)
+        used = set(re.findall(r"^(?:\$ )?(?:\S*/)?httpmark ([a-z][a-z-]*)", blocks, re.M))
+        seen += len(used)
+        assert used <= words, f"{path.name}: unknown: {used - words}"
+        made = set(re.findall(r"^\$? ?make ([a-z][a-z-]*)", blocks, re.M))
+        assert made <= targets, f"{path.name}: unknown: {made - targets}"
+    assert seen, "the documents show no command"
+
+
+def test_every_long_option_of_a_document_exists() -> None:
+    cli = "".join(path.read_text("utf-8") for path in (HARNESS / "command").glob("*.py"))
+    plugin = path_of("command.pytest_plugin").read_text("utf-8")
+    for path in PAGES:
+        for line in shell_blocks(path).splitlines():
+            if not (found := re.match(r"\$? ?(?:\S*/)?(httpmark|pytest) ", line)):
+                continue
+            source = cli if found[1] == "httpmark" else plugin
+            # What a command in quotes is given is not ours.
+            for option in re.findall(r"(?<!\S)(--[a-z][a-z-]+)", re.sub(r"\"[^\"]*\"", "", line)):
+                assert f'"{option}"' in source, f"{option} in {path.name}: {line}"
+
+
+def test_links_in_documents_lead_somewhere() -> None:
+    for path in tracked("*.md"):
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
+            if "://" not in link:
+                assert (path.parent / link).exists(), f"{path.relative_to(ROOT)}: {link}"
+
+
+def test_nothing_names_a_path_of_one_machine() -> None:
+    pattern = re.compile(rb"/(?:work|farm|root|home)/[a-z]")
+    for path in tracked():
+        if path.suffix not in (".png", ".lock") and path != Path(__file__).resolve():
+            found = pattern.search(path.read_bytes())
+            assert found is None, f"{path.relative_to(ROOT)}: {found}"
+
+
+def test_no_large_file_is_tracked() -> None:
+    for path in tracked():
+        assert path.stat().st_size <= 400_000, path
+
+
+def test_every_test_file_mirrors_a_source() -> None:
+    """tests/<wing>/test_<module>.py; below a module's name may stand what of it is tested."""
+    for path in (HARNESS / "tests").rglob("test_*.py"):
+        place = path.relative_to(HARNESS / "tests").parent
+        if place.parts == ("project",):
+            continue
+        name = path.stem.removeprefix("test_")
+        folder = HARNESS / place
+        known = {one.stem for one in folder.rglob("*")} | {"scenarios", "requirements", "rogue"}
+        known |= {"manners"}
+        ends = [at for at in range(len(name) + 1) if at == len(name) or name[at] == "_"]
+        assert any(name[:end] in known for end in ends), path.relative_to(HARNESS)
+
+
+def test_every_module_is_reached_from_the_command() -> None:
+    reached: set[str] = set()
+    queue = ["command.cli"]
+    while queue:
+        module = queue.pop()
+        if module in reached or module not in MODULES:
+            continue
+        reached.add(module)
+        queue += used(module)
+    # The supervisor is started as a program of its own; pytest finds the plugin by its entry point.
+    assert set(MODULES) - reached <= {"servers.supervisor", "command.pytest_plugin"}, "dead modules"

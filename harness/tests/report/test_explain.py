@@ -1,0 +1,263 @@
+"""Cases explained: found by slug, family or number; a reproducer that sends the very octets."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+
+import pytest
+
+from httpmark.harness.catalogue import delivery_modes, expectation, loading, lookup
+from httpmark.harness.command import check_session, listing
+from httpmark.harness.firing import replay
+from httpmark.harness.gate import findings
+from httpmark.harness.http import printable
+from httpmark.harness.judging import response_rules
+from httpmark.harness.model.cases import Level
+from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.model.exchanges import Outcome
+from httpmark.harness.model.load import Bottleneck
+from httpmark.harness.model.verdicts import Word
+from httpmark.harness.report import byte_maps, explain, glossary, scoreboard
+from httpmark.harness.servers import manifests
+from httpmark.harness.tests.shared import made_run, peers
+
+
+@pytest.mark.parametrize("name", ["path_byte-80", "path_byte", "SEED-PATH"])
+def test_a_case_is_found_by_slug_family_and_number(name: str) -> None:
+    family, planned = lookup.find(name)
+    assert family.id == "path_byte"
+    assert planned.case.sent.startswith(b"GET /hello\x80 ")
+
+
+@pytest.mark.parametrize("name", ["path_byte-zz", "path_byt", "", "none-at-all"])
+def test_an_unknown_case_is_said(name: str) -> None:
+    with pytest.raises(HarnessError, match="no case"):
+        lookup.find(name)
+
+
+def test_visible_octets_can_be_told_apart() -> None:
+    shown = {printable.escaped(bytes((octet,))) for octet in range(256)}
+    assert len(shown) == 256
+    assert all(text.isascii() and text.isprintable() for text in shown)
+
+
+def test_explain_says_rule_and_octets() -> None:
+    text = explain.explain("path_byte-0d")
+    assert "RFC 3986 3.3" in text
+    assert r"GET /hello\r HTTP/1.1\r\n" in text
+
+
+def test_replay_shows_both_sides_and_the_verdict() -> None:
+    with peers.peer(peers.closing(peers.BAD)) as peer:
+        target = check_session.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        text = replay.replay("path_byte-00", target)
+    assert r"GET /hello\x00 HTTP/1.1" in text
+    assert "HTTP/1.1 400 Bad Request" in text
+    assert "verdict:  pass" in text
+
+
+@pytest.mark.parametrize("what", ["servers", "suites", "cases", "profiles"])
+def test_listings_have_the_contracts_shape(what: str) -> None:
+    rows, value = listing.listing(what)
+    assert rows
+    assert list(value) == [what]
+    keys = {
+        "servers": {"name", "version", "capabilities", "available", "binary"},
+        "suites": {"name", "cases"},
+        "cases": {"id", "ref", "family", "level", "clause", "suite", "generated"},
+        "profiles": set(),
+    }[what]
+    for entry in value[what]:
+        assert what == "profiles" or keys <= set(entry)
+
+
+def test_every_case_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it needs of a target; what looks at other answers only says so."""
+    known = loading.load()
+    monkeypatch.setattr(loading, "load", lambda: known)
+    for family in known.families.values():
+        if not lookup.has_octets(known, family.id):
+            with pytest.raises(HarnessError, match="sends nothing of its own"):
+                explain.explain(family.id)
+            continue
+        text = explain.explain(family.id)
+        assert text.startswith(family.id)
+        assert "views." not in text
+
+
+def test_a_talk_is_told_write_by_write() -> None:
+    text = explain.explain("EXP-01")
+    assert text.count("sent:") == 2
+    assert "(until an answer comes, at most 2 s)" in text
+    assert "time.sleep" in text.splitlines()[-1]
+    assert "nc -q" not in text
+    assert "(half-close)" in explain.explain("EOF-04")
+    said = explain.explain("EOF-04").partition("by hand:\n")[2]
+    assert "s.shutdown(1)" in said
+    assert not re.search(r"^(printf|curl)", said, re.MULTILINE), "neither says a half-close"
+
+
+def test_a_line_nobody_copies_is_a_replay() -> None:
+    said = explain.explain("target-1m").partition("by hand:\n")[2]
+    assert said == "httpmark replay target-1m http://127.0.0.1:PORT/"
+    assert "openssl s_client" in explain.explain("connection-close-notify")
+
+
+def test_what_a_program_plays_is_not_replayed() -> None:
+    assert "two answers in order" in " ".join(explain.explain("PIPE-11").split())
+    with peers.peer(peers.closing(peers.BAD)) as peer:
+        target = check_session.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        with pytest.raises(HarnessError, match="check TARGET --suite rfc --case"):
+            replay.replay("PIPE-11", target)
+
+
+def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
+    """And while it breaks the same rule: a request that all accept shows nothing."""
+
+    def accepting(connection: socket.socket) -> None:
+        while peers.head(connection):
+            connection.sendall(peers.OK)
+
+    with peers.peer(accepting) as peer:
+        target = check_session.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        text = replay.minimised("host-missing-other-field", target)
+        assert replay.minimised("get-plain", target).endswith("nothing to make smaller")
+        assert "fewer do not show it" in replay.minimised("host-twice-different", target)
+    assert "fail, with 23 of 31 octets" in text
+    assert f"nc -q 2 127.0.0.1 {peer.port}" in text
+
+
+@pytest.mark.parametrize(
+    ("octets", "said"),
+    [
+        (b"GET /a?b HTTP/1.1\r\nHost: h\r\nX-A: 'v'\r\nX-B:\r\n\r\n", True),
+        (b"POST /mirror HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello", True),
+        (b"GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", False),  # not valid
+        (b"GET / HTTP/1.0\r\nHost: h\r\n\r\n", False),
+        (b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", False),
+        (b"GET / HTTP/1.1\r\nHost: h\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", False),
+    ],
+)
+def test_curl_says_what_it_can_say(octets: bytes, said: bool) -> None:
+    assert (explain.curl(octets, address="127.0.0.1", port=1) is not None) == said
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not on this machine")
+def test_the_curl_line_sends_the_same_request() -> None:
+    seen: list[bytes] = []
+
+    def keep(connection: socket.socket) -> None:
+        seen.append(peers.head(connection))
+        connection.sendall(peers.BAD)
+
+    octets = b"DELETE /a?b=%41 HTTP/1.1\r\nHost: h\r\nX-A: 'v' \"w\"\r\nX-B:\r\n\r\n"
+    with peers.peer(keep) as peer:
+        line = explain.curl(octets, address="127.0.0.1", port=peer.port)
+        assert line is not None
+        subprocess.run(["sh", "-c", line], capture_output=True, check=False, timeout=20)
+    first, *fields = seen[0].split(b"\r\n")
+    assert first == b"DELETE /a?b=%41 HTTP/1.1"
+    assert sorted(fields) == sorted(
+        [b"Host: 127.0.0.1:%d" % peer.port, b"X-A: 'v' \"w\"", b"X-B:", b"", b""]
+    )
+
+
+def test_every_word_of_a_report_is_explained() -> None:
+    """What a gate, a scoreboard or the ledger calls by a name, ``explain`` knows by that name."""
+    known = loading.load()
+    words = [
+        *(row.id for row in known.requirements),
+        *response_rules.CHECKS,
+        *{family.group for family in known.families.values()},
+        *known.suites,
+        *known.plans,
+        *delivery_modes.MODES,
+        *findings.RULESETS,
+        *expectation.WORDS,
+        *(server.name for server in manifests.servers()),
+        *(str(one) for kind in (Word, Outcome, Level, findings.Said, Bottleneck) for one in kind),
+        *byte_maps.READINGS,
+        *("controls", "must", "score", "server", "deliveries", "cl/must", "get-plain-delivery"),
+        *(word for server in manifests.servers() for word in server.capabilities),
+    ]
+    for word in words:
+        assert explain.explain(word), word
+
+
+def test_every_column_of_a_scoreboard_is_explained() -> None:
+    text = scoreboard.scoreboard(made_run.complete_run())
+    heads = [line for line in text.splitlines() if line.startswith("server  ")]
+    assert len(heads) > 6
+    for head in heads:
+        # Words of several parts first; heads as wide as their columns stand one blank apart.
+        for word in sorted((*glossary.WORDS, *glossary.SAME), key=len, reverse=True):
+            head = re.sub(rf"(?<!\S){re.escape(word)}(?!\S)", "", head)
+        assert not head.split()
+
+
+def test_a_word_and_a_case_of_one_name_are_both_told() -> None:
+    text = explain.explain("host-missing")
+    assert "HOST-01" in text
+    assert "a requirement: met when all its cases pass" in text
+
+
+def test_no_word_hides_a_case() -> None:
+    known = loading.load()
+    cases = {word for family in known.families.values() for word in (family.id, *family.refs)}
+    assert not cases & {*glossary.WORDS, *glossary.SAME}
+
+
+def test_what_a_check_of_every_answer_asks_is_told_in_80_columns() -> None:
+    for word in ("RESP-20", "CL", "date-sent", "9112/6.3", "not applicable", "R400C"):
+        text = explain.explain(word)
+        assert max(map(len, text.splitlines())) <= 80, word
+    assert "MUST: RFC 9110 6.6.1" in explain.explain("RESP-20")
+    assert "date-sent" in explain.explain("resp-20")
+
+
+def gluing(connection: socket.socket) -> None:
+    """Takes a header section that came in one piece alone."""
+    while request := connection.recv(65536):
+        connection.sendall(peers.OK if request.endswith(b"\r\n\r\n") else peers.BAD)
+        if not request.endswith(b"\r\n\r\n"):
+            return
+
+
+def test_a_cut_is_replayed_beside_one_write_of_the_same() -> None:
+    with peers.peer(gluing) as peer:
+        target = check_session.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        text = replay.replay_cut("get-plain", target, "two@17")
+        with pytest.raises(HarnessError, match="no delivery 'two@9999'"):
+            replay.replay_cut("get-plain", target, "two@9999")
+        with pytest.raises(HarnessError, match="no delivery 'slowly'"):
+            replay.replay_cut("get-plain", target, "slowly")
+        with pytest.raises(HarnessError, match="is not sent in cuts"):
+            replay.replay_cut("host-64k", target, "tail")
+    assert "HTTP/1.1 200 OK" in text
+    assert "received, cut as two@17 in 2 writes" in text
+    assert "HTTP/1.1 400 Bad Request" in text
+    assert text.endswith("the answer differs: 400 instead of 200 (3 of 3 times)")
+
+
+def test_a_cut_through_a_secret_does_not_show_it() -> None:
+    with peers.peer(gluing) as peer:
+        target = check_session.asked(
+            f"127.0.0.1:{peer.port}", path="/hello", header=("X-Key: s3cr3t-value",),
+            allow_remote=False,
+        )  # fmt: skip
+        sent = delivery_modes.message(lookup.find("get-plain", target.facts())[1].case)
+        at = sent.index(b"s3cr3t") + 3
+        text = replay.replay_cut("get-plain", target, f"two@{at}")
+    assert "s3c" not in text
+    assert "r3t" not in text
+    assert "X-Key: ***" in text
+
+
+def test_a_server_that_does_not_care_where_is_said_to() -> None:
+    with peers.peer(peers.answering(peers.OK)) as peer:
+        target = check_session.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        text = replay.replay_cut("get-plain", target, "byte")
+    assert text.endswith("the answer is the same (3 of 3 times)")

@@ -1,0 +1,230 @@
+"""Each failure of a stored run is shown by an exchange of its own kind."""
+
+from __future__ import annotations
+
+import base64
+import html
+import shlex
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from httpmark.harness.gate import findings
+from httpmark.harness.gate.findings import Said
+from httpmark.harness.http import printable
+from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.model.cases import Level
+from httpmark.harness.model.exchanges import Outcome
+from httpmark.harness.report import failure_examples
+from httpmark.harness.servers import binaries
+from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared.made_findings import CONTROLS_FAIL, run_of
+from httpmark.harness.tests.shared.made_run import OK, MadeEvidence
+
+
+def store(folder: Path, server: str) -> Path:
+    made = MadeEvidence(only=("path_byte", "field_name_byte"))
+    with Evidence(folder / "evidence.sqlite", create=True) as evidence:
+        evidence.add(server, made.exchanges(server))
+        if (facts := made.facts(server)) is not None:
+            evidence.set_facts(server, facts)
+    return folder
+
+
+def test_what_was_let_through_is_shown_by_a_request_that_was(tmp_path: Path) -> None:
+    run = run_of("go_net_http")
+    asked = msgspec.structs.replace(run.servers[0], again=("http://127.0.0.1:1/", "--path", "/a b"))
+    found = findings.findings(run)
+    shown = failure_examples.of_run(
+        found,
+        store(tmp_path, "go_net_http"),
+        msgspec.structs.replace(run, servers=(asked,)),
+    )
+    family = next(finding for finding in shown if finding.id == "path_byte")
+    replay, by_hand = family.reproducers
+    assert replay.startswith("httpmark replay path_byte-")
+    assert replay.endswith(" http://127.0.0.1:1/ --path '/a b'")
+    assert by_hand.startswith("printf ")
+    assert by_hand.endswith(" | nc -q 2 127.0.0.1 18080")
+    assert "HTTP/1.1 200 OK" in family.wire
+    by_id = {finding.id: finding for finding in shown}
+    assert not by_id["field_name_byte"].reproducers, "it passes"
+    assert not by_id["query_byte"].reproducers, "no evidence of it"
+
+
+def test_silence_is_shown_by_silence(tmp_path: Path) -> None:
+    run = run_of("go_net_http")
+    (finding,) = [f for f in findings.findings(run) if f.id == "path_byte"]
+    finding = msgspec.structs.replace(finding, outcome="hung")
+    (shown,) = failure_examples.of_run([finding], store(tmp_path, "go_net_http"), run)
+    assert not shown.reproducers, "none was silent"
+    with Evidence(tmp_path / "evidence.sqlite") as evidence:
+        exchange = next(evidence.exchanges("go_net_http", family="path_byte"))
+        silent = msgspec.structs.replace(
+            exchange, outcome=Outcome.HUNG, received=b"", attempt=2, first_us=None
+        )
+        evidence.add("go_net_http", [silent])
+    (shown,) = failure_examples.of_run([finding], tmp_path, run)
+    assert "(nothing)" in shown.wire
+    assert len(shown.reproducers) == 1, "nothing listens any more"
+
+
+def test_a_failed_control_is_shown(tmp_path: Path) -> None:
+    run = run_of("reference", CONTROLS_FAIL)
+    (finding,) = [f for f in findings.findings(run) if f.id == "controls"]
+    with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+        (exchange, *_) = MadeEvidence(only=("path_byte",)).exchanges("reference")
+        control = msgspec.structs.replace(
+            exchange, case="control_hello", family="control_hello", received=OK
+        )
+        evidence.add("reference", [control])
+    (shown,) = failure_examples.of_run([finding], tmp_path, run)
+    assert shown.said is Said.FAILED
+    assert shown.wire.startswith("control_hello, sent:")
+
+
+def test_no_evidence_no_proof(tmp_path: Path) -> None:
+    run = run_of("go_net_http")
+    found = findings.findings(run)
+    assert failure_examples.of_run(found, tmp_path, run) == found
+
+
+def picky(connection: socket.socket) -> None:
+    """Answers 2xx to its own path, host and key alone, and takes what it should refuse."""
+    while request := peers.head(connection):
+        own = request.startswith(b"GET /app") and b"\r\nX-Key: k\r\n" in request
+        known = own and b"\r\nHost: a.example\r\n" in request
+        connection.sendall(peers.OK if known else peers.NOT_FOUND)
+
+
+def spoken(*words: str) -> tuple[int, str]:
+    """The exit code of a command, and what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from httpmark.harness.cli import main; main()", *words],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize("in_url", [True, False])
+def test_the_line_to_be_copied_draws_the_same_verdict(tmp_path: Path, in_url: bool) -> None:
+    """Whatever the target was asked with; but a secret is left for its owner to fill in."""
+    with peers.peer(picky) as peer:
+        target = f"http://127.0.0.1:{peer.port}/"
+        own = [f"{target}app"] if in_url else [target, "--path", "/app"]
+        code, said = spoken(
+            "check", *own, "--host", "a.example", "--header", "X-Key: k", "--suite", "rfc",
+            "--case", "host-twice-different", "--out", str(tmp_path / "run"),
+        )  # fmt: skip
+        assert code == 1, said
+        lines = {line.strip() for line in said.splitlines() if "replay host-twice" in line}
+        [line] = lines
+        assert "X-Key: ***" in line
+        words = shlex.split(line)[1:]
+        code, masked = spoken(*words)
+        assert (code, masked) == (2, "")
+        code, replayed = spoken(*(word.replace("***", "k") for word in words))
+        assert code == 0
+        assert "verdict:  fail" in replayed.splitlines()
+        other = spoken("replay", "host-twice-different", target)[1]
+        assert "\nactual:   200" in replayed
+        assert "\nactual:   404" in other, "what is left out matters"
+
+
+def test_a_served_command_is_started_again(tmp_path: Path) -> None:
+    """Nothing listens any more where the server was: the line starts it."""
+    command = f"{binaries.need('null')} --address 127.0.0.1 --port {{port}} --workers 1"
+    code, said = spoken(
+        "check", "--serve", command, "--path", "/x", "--suite", "rfc", "--case", "host-missing",
+        "--out", str(tmp_path / "run"), "--junit", str(tmp_path / "junit.xml"),
+    )  # fmt: skip
+    assert code == 1, said
+    assert "| nc " not in (tmp_path / "junit.xml").read_text()
+    [line] = [line.strip() for line in said.splitlines() if "httpmark check" in line]
+    words = shlex.split(line)
+    assert words[:6] == ["httpmark", "check", "--serve", command, "--path", "/x"]
+    code, said = spoken(*words[1:], "--out", str(tmp_path / "again"))
+    assert code == 1
+    assert "failed: host-missing" in said
+
+
+def gluing(connection: socket.socket) -> None:
+    """Takes a header section that comes in one piece alone."""
+    while request := connection.recv(65536):
+        is_whole = request.endswith(b"\r\n\r\n") and request.startswith(b"GET ")
+        connection.sendall(peers.OK if is_whole else peers.BAD)
+        if not is_whole:
+            return
+
+
+def test_a_delivery_that_disagrees_has_a_line_that_shows_it(tmp_path: Path) -> None:
+    with peers.peer(gluing) as peer:
+        target = f"http://127.0.0.1:{peer.port}/"
+        code, said = spoken(
+            "check", target, "--suite", "rfc", "--case", "get-plain", "--full",
+            "--out", str(tmp_path / "run"), "--junit", str(tmp_path / "junit.xml"),
+        )  # fmt: skip
+        assert code == 1, said
+        [line] = [line.strip() for line in said.splitlines() if "--delivery" in line]
+        assert line.startswith(f"httpmark replay get-plain {target} --delivery ")
+        code, replayed = spoken(*shlex.split(line)[1:])
+        assert code == 0
+        assert "the answer differs: 400 instead of 200 (3 of 3 times)" in replayed
+        shown = (tmp_path / "junit.xml").read_text()
+        assert line in html.unescape(shown)
+        assert "get-plain, sent:" in shown
+        other = spoken("replay", "get-plain", target, "--delivery", "two@1", "--minimise")
+        assert other[0] == 2
+
+
+def test_a_delivery_of_a_served_command_is_asked_for_whole() -> None:
+    finding = findings.Finding(
+        server="s", suite="rfc", id=f"get-plain{findings.CUT}", title="", level=Level.MUST, clause="",
+        said=Said.FAILED, message="", witness="get-plain", delivery="two@17",
+    )  # fmt: skip
+    line = printable.command(
+        finding.witness, "rfc", ("--serve", "./s {port}"), delivery=finding.delivery
+    )
+    assert line == "httpmark check --serve './s {port}' --suite rfc --case get-plain --full"
+
+
+SECRET = "s3cr3t-of-the-owner"
+
+
+def echoing(connection: socket.socket) -> None:
+    """Takes all, and tells what it was sent, as it was and as a mirror would."""
+    while request := peers.head(connection):
+        told = request + base64.b64encode(SECRET.encode())
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(told) + told)
+
+
+def test_a_value_of_header_is_shown_nowhere(tmp_path: Path) -> None:
+    with peers.peer(echoing) as peer:
+        target = f"http://127.0.0.1:{peer.port}/"
+        key = ("--header", f"X-Api-Key: {SECRET}")
+        done = spoken(
+            "check", target, *key, "--suite", "rfc", "--suite", "seed", "--case", "host-*",
+            "--case", "field_name_byte", "--outputs", str(tmp_path / "outputs"),
+            "--out", str(tmp_path / "run"), "--json", str(tmp_path / "result.json"),
+        )  # fmt: skip
+        assert done[0] == 1, done
+        said = [
+            done[1],
+            spoken("replay", "host-twice-different", target, *key)[1],
+            spoken("replay", "host-twice-different", target, *key, "--minimise")[1],
+            spoken("judge", "--second-opinion", str(tmp_path / "run"))[1],
+        ]
+    spoken("export", str(tmp_path / "run"), "--json", "--out", str(tmp_path / "tables"))
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    (tmp_path / "said").write_text("\n".join(said))
+    hidden = (SECRET.encode(), base64.b64encode(SECRET.encode()))
+    tell = {p.name for p in files if any(secret in p.read_bytes() for secret in hidden)}
+    assert tell == {"evidence.sqlite"}
+    assert len(files) > 10
+    assert not any(word in text for text in said for word in (SECRET, hidden[1].decode()))
+    assert all("X-Api-Key: ***" in text for text in said[:2])
+    assert "X-Api-Key: ***" in (tmp_path / "run" / "report.html").read_text()

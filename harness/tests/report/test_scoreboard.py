@@ -1,0 +1,69 @@
+"""The scoreboard: plain text that fits."""
+
+from __future__ import annotations
+
+import string
+
+import msgspec
+import pytest
+
+from httpmark.harness.model.load import Bottleneck
+from httpmark.harness.report import scoreboard
+from httpmark.harness.tests.shared.made_run import (
+    OCTET_FAMILIES,
+    load_result,
+    made_run,
+    with_server,
+)
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_no_line_of_the_scoreboard_is_too_long(width: int) -> None:
+    run = with_server(made_run(only=OCTET_FAMILIES), "ring", name="http-" + "x" * 60)
+    run = with_server(
+        run,
+        "go_net_http",
+        memory=None,
+        memory_reason="not measured because " + "of this " * 40,
+        load=(load_result(99_999_999.0, bottleneck=Bottleneck.STARVED, over_null=2_890_173.0),),
+    )
+    board = scoreboard.scoreboard(run, width=width)
+    assert max(map(len, board.splitlines())) <= width
+    assert all(line == line.rstrip() for line in board.splitlines())
+    assert set(board) <= set(string.printable)
+
+
+def test_ranks_say_which_musts_stand_behind_them() -> None:
+    run = made_run(only=OCTET_FAMILIES)
+    told = "MUSTs of rfc were not asked"
+    for suites, said in (
+        ((), "conformance: no suite fired;"),
+        (("seed",), "conformance: seed only;"),
+    ):
+        board = scoreboard.scoreboard(msgspec.structs.replace(run, suites=suites))
+        (line,) = (line for line in board.splitlines() if told in line)
+        assert line.startswith(said)
+    asked = scoreboard.scoreboard(msgspec.structs.replace(run, suites=("seed", "rfc")))
+    assert told not in asked
+    unloaded = tuple(msgspec.structs.replace(server, load=()) for server in run.servers)
+    nothing = msgspec.structs.replace(run, suites=("seed",), servers=unloaded)
+    assert told not in scoreboard.scoreboard(nothing)
+
+
+def test_one_reason_for_both_ranks_is_said_once() -> None:
+    why = "not ranked: 3 MUSTs not kept"
+    result = msgspec.structs.replace(
+        load_result(300.0), cost_rank=None, cost_rank_reason=why, ranked=False, ranked_reason=why
+    )
+    board = scoreboard.scoreboard(
+        with_server(made_run(only=OCTET_FAMILIES), "go_net_http", load=(result,))
+    )
+    assert "  go_net_http: not ranked, 3 MUSTs not kept" in board.splitlines()
+    assert "3.33 M server" in board
+    assert ">= 3.33 M" not in board
+
+
+def test_windows_that_were_taken_again_are_counted_under_the_table() -> None:
+    result = msgspec.structs.replace(load_result(100.0), redone=4)
+    run = with_server(made_run(only=OCTET_FAMILIES), "go_net_http", load=(result,))
+    assert "go_net_http: 4 windows starved and were taken again" in scoreboard.scoreboard(run)

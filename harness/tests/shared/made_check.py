@@ -1,0 +1,26 @@
+"""The command as a user calls it, beside a server of ours, for tests of what a gate does."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+
+from httpmark.harness.servers import binaries
+from httpmark.harness.tests.command.test_manners import own_port, wait_listening
+
+
+@contextlib.contextmanager
+def listening(name: str) -> Iterator[str]:
+    """The reference ("server") or the null server, as the address it answers at."""
+    port = own_port()
+    process = subprocess.Popen(
+        [binaries.need(name), "--address", "127.0.0.1", "--port", str(port), "--workers", "1"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        wait_listening(port, until=True, seconds=20)
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.kill()
+        process.wait()

@@ -39,7 +39,7 @@ _SECOND_FROM = 20_000
 _TWOFOLD_FROM = 1_000
 _LOTS = 12
 _LOTS_AHEAD = 2
-_SECOND = "from httpmark.harness import scoring; scoring.judge_for_another()"
+_SECOND = "from httpmark.harness.judging import suite_results; suite_results.judge_for_another()"
 # The gate: who does not answer this is dead or misrouted, and would take hours to say no more.
 PLAIN = "BASE-01"
 

@@ -84,7 +84,7 @@ def command(
     if images is not None:
         environment["HTTPMARK_IMAGES"] = str(images)
     return subprocess.Popen(
-        [sys.executable, "-c", "from httpmark.harness.cli import main; main()", *words],
+        [sys.executable, "-c", "from httpmark.harness.command.cli import main; main()", *words],
         cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
@@ -257,7 +257,7 @@ def test_a_full_disk_is_said(tmp_path: Path, images: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
     words = [*QUICK, "--server", "plain", "--out", str(small / "r")]
-    inner = [sys.executable, "-c", "from httpmark.harness.cli import main; main()", *words]
+    inner = [sys.executable, "-c", "from httpmark.harness.command.cli import main; main()", *words]
     if shutil.which("unshare") is None:
         pytest.skip("unshare is not on this machine")
     done = subprocess.run(

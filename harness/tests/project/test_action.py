@@ -33,7 +33,9 @@ def here(tmp_path: Path) -> Path:
     """A project's folder, and beside it a bin with the command that is being tested."""
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "httpmark"
-    command.write_text(f"#!{sys.executable}\nfrom httpmark.harness.cli import main\nmain()\n")
+    command.write_text(
+        f"#!{sys.executable}\nfrom httpmark.harness.command.cli import main\nmain()\n"
+    )
     command.chmod(0o755)
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)

@@ -290,6 +290,34 @@ def test_nothing_names_a_path_of_one_machine() -> None:
             assert found is None, f"{path.relative_to(ROOT)}: {found}"
 
 
+def test_every_module_that_a_text_names_exists() -> None:
+    """In strings, configuration and documents, too: a name there is checked by nobody else."""
+    unknown = []
+    for path in tracked("*.py", "*.toml", "*.md", "*.yml", "Makefile", ".ci/*"):
+        if path.name == "CHANGELOG.md":
+            continue
+        text = path.read_text("utf-8")
+        named = set(re.findall(r"\bhttpmark\.harness\.([a-z_0-9.]*[a-z_0-9])", text))
+        named |= {
+            f"{(wing or '').lstrip('.')}.{name}".lstrip(".")
+            for wing, name in re.findall(
+                r"from httpmark\.harness(\.[a-z_.]+)? import ([a-z_0-9]+)\b", text
+            )
+        }
+        named |= {
+            one.replace("/", ".")
+            for one in re.findall(r"\bharness/((?:[a-z_0-9]+/)*[a-z_0-9]+)\.py\b", text)
+        }
+        for name in named:
+            parts = name.split(".")
+            ends = (HARNESS.joinpath(*parts[:end]) for end in range(len(parts), 0, -1))
+            found = next((p for p in ends if p.with_suffix(".py").exists() or p.is_dir()), None)
+            # Below a wing a name is a module; below a module it is a name of that module.
+            if found is None or (found.is_dir() and found != HARNESS.joinpath(*parts)):
+                unknown.append(f"{path.relative_to(ROOT)}: {name}")
+    assert not unknown, "\n".join(sorted(unknown))
+
+
 def test_no_large_file_is_tracked() -> None:
     for path in tracked():
         assert path.stat().st_size <= 400_000, path

@@ -104,7 +104,7 @@ def picky(connection: socket.socket) -> None:
 def spoken(*words: str) -> tuple[int, str]:
     """The exit code of a command, and what it prints."""
     done = subprocess.run(
-        [sys.executable, "-c", "from httpmark.harness.cli import main; main()", *words],
+        [sys.executable, "-c", "from httpmark.harness.command.cli import main; main()", *words],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout

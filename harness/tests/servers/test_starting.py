@@ -259,11 +259,11 @@ def test_a_server_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
 HELPER = """
 import sys, time
 from pathlib import Path
-from httpmark.harness import runtime, servers
+from httpmark.harness.servers import starting
 import msgspec
-from httpmark.harness.model import Server
+from httpmark.harness.model.servers import Server
 server = msgspec.json.decode(Path({server!r}).read_bytes(), type=Server)
-one = runtime.start(server, {runtime!r}, address="127.0.0.1", port={port}, workers=2, cpus=None,
+one = starting.start(server, {runtime!r}, address="127.0.0.1", port={port}, workers=2, cpus=None,
                     run_id={run_id!r})
 try:
     print(*one.pids(), flush=True)
@@ -620,11 +620,11 @@ def test_a_base_that_cannot_be_made_says_why(
 BUILDER = """
 import sys
 from pathlib import Path
-from httpmark.harness import runtime
+from httpmark.harness.servers import starting
 import msgspec
-from httpmark.harness.model import Server
+from httpmark.harness.model.servers import Server
 server = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Server)
-runtime.prepare(server, "process", say=lambda line: print(line, flush=True))
+starting.prepare(server, "process", say=lambda line: print(line, flush=True))
 """
 
 

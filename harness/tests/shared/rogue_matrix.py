@@ -63,7 +63,7 @@ LIMITS = {
 }
 # Short enough to test, longer than the patience with which a case waits for an answer.
 TIMEOUTS = {"head_s": 3.0, "content_s": 3.0, "idle_s": 4.0}
-# The one program part of a case (harness/runners.py) that needs nothing but connections.
+# The one program part of a case (harness/firing/programs.py) that needs nothing but connections.
 RUNNERS = (None, "follow_redirect")
 
 # The cases that are to see a bug: numbers, ranges, families, checks on every answer.

@@ -1,0 +1,127 @@
+"""Rules that hold for every test, as a pytest plugin (pyproject.toml loads it with ``-p``).
+
+- ``@pytest.mark.needs("docker")`` skips a test where the machine lacks something. Where
+  HTTPMARK_REQUIRE lists it, the test fails instead.
+- A test that starts a process is marked ``process``, by ``@pytest.mark.process`` or because it uses
+  a fixture that is marked with :func:`starts_process`. One that does so unmarked fails: ``make
+  check`` runs what is not marked, and stays quick by this rule.
+- What was asked again (``asking_again``) and what was skipped is told at the end.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+_Fixture = TypeVar("_Fixture", bound=Callable[..., Any])
+
+# Audit events of CPython by which a process comes into being.
+_STARTS = frozenset(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"))
+# Reading the repository is no process under test.
+_ALLOWED = frozenset(("git",))
+
+
+def starts_process(fixture: _Fixture) -> _Fixture:
+    """Say of a fixture function, below ``@pytest.fixture``, that it starts a process."""
+    fixture.starts_process = True  # type: ignore[attr-defined]
+    return fixture
+
+
+@functools.cache
+def machine_has(name: str) -> bool:
+    """Whether this machine offers a requirement; "docker" means a daemon that answers."""
+    if name == "docker":
+        if shutil.which("docker") is None:
+            return False
+        with _guard.lifted():
+            asked = subprocess.run(["docker", "info"], capture_output=True, timeout=20, check=False)
+        return asked.returncode == 0
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin") is not None
+
+
+def required() -> set[str]:
+    """What HTTPMARK_REQUIRE lists: a missing one fails instead of being skipped."""
+    return {word for word in os.environ.get("HTTPMARK_REQUIRE", "").split(",") if word}
+
+
+class _Guard:
+    """Refuses processes while a test runs that is not marked ``process``."""
+
+    def __init__(self) -> None:
+        self.closed_for: str | None = None
+        self.pid = os.getpid()
+
+    def lifted(self) -> _Lifted:
+        return _Lifted(self)
+
+    def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.closed_for is None or event not in _STARTS or os.getpid() != self.pid:
+            return
+        words = arguments[1] if event == "subprocess.Popen" else None
+        first = words[0] if isinstance(words, list | tuple) and words else words or ""
+        if Path(os.fsdecode(first)).name in _ALLOWED:
+            return
+        raise AssertionError(
+            f"{self.closed_for} starts a process ({event} {first}): mark it with "
+            "@pytest.mark.process, or its fixture with @starts_process"
+        )
+
+
+class _Lifted:
+    """Lets processes start for a while."""
+
+    def __init__(self, guard: _Guard) -> None:
+        self.guard = guard
+
+    def __enter__(self) -> None:
+        self.before, self.guard.closed_for = self.guard.closed_for, None
+
+    def __exit__(self, *_: object) -> None:
+        self.guard.closed_for = self.before
+
+
+_guard = _Guard()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    _guard.pid = os.getpid()
+    sys.addaudithook(_guard.audit)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        info = getattr(item, "_fixtureinfo", None)
+        if info is not None and any(
+            getattr(getattr(one, "func", None), "starts_process", False)
+            for definitions in info.name2fixturedefs.values()
+            for one in definitions
+        ):
+            item.add_marker(pytest.mark.process)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        for name in marker.args:
+            if machine_has(name):
+                continue
+            if name in required():
+                pytest.fail(f"HTTPMARK_REQUIRE lists {name}, and this machine lacks it")
+            pytest.skip(f"{name} is not on this machine")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    _guard.closed_for = None if item.get_closest_marker("process") else item.nodeid
+    try:
+        return (yield)
+    finally:
+        _guard.closed_for = None

@@ -486,7 +486,8 @@ def _unscored(families: list[Family], cases: dict[str, Verdict]) -> str | None:
     for family in families:
         plain = cases.get(family.id) if PLAIN in family.refs else None
         if plain is not None and plain.word not in (Word.PASS, Word.WARN):
-            return f"not scored: a plain request is not accepted ({expectation_words.came(plain.actual)})"
+            came = expectation_words.came(plain.actual)
+            return f"not scored: a plain request is not accepted ({came})"
     return None
 
 

@@ -257,7 +257,8 @@ def test_the_command_says_a_mistake_a_line(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "x.toml").write_text(CASES + case(colour="1") + case(clause='"x"'))
     ran = subprocess.run(
-        [sys.executable, "-c", "from httpmark.harness.command import cli; cli.main()", "list", "cases"],
+        [sys.executable, "-c", "from httpmark.harness.command import cli; cli.main()",
+         "list", "cases"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ran.returncode == 2

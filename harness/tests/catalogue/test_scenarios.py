@@ -365,7 +365,8 @@ def test_the_schema_names_every_key_word_and_program() -> None:
         return any(re.search(rf"(?<![\w-]){re.escape(word)}(?!\w)", one) for one in code)
 
     written = (
-        scenario_files._CaseText, scenario_files._CasesText, scenario_files._FamilyText, scenario_files._ClassText,
+        scenario_files._CaseText, scenario_files._CasesText,
+        scenario_files._FamilyText, scenario_files._ClassText,
         LoadPlan, Requirement,
     )  # fmt: skip
     keys = {key for kind in written for key in kind.__struct_encode_fields__} - {"source", "name"}

@@ -385,7 +385,8 @@ def test_what_a_look_in_a_hurry_would_wait_for_is_void(tmp_path: Path) -> None:
         target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         began = time.monotonic()
         conformance.fire(
-            KNOWN, "rfc", target, evidence, suite_results.Fired(), progress=lambda _: None, quick=True,
+            KNOWN, "rfc", target, evidence, suite_results.Fired(),
+            progress=lambda _: None, quick=True,
             hurry=in_a_hurry(60, 0.5), selected=lambda family: family.id in chosen,
         )  # fmt: skip
         assert time.monotonic() < began + 2, "the case waits for longer than that"
@@ -415,7 +416,8 @@ def test_a_quick_look_believes_in_the_silence_of_a_prompt_target_only(
         target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         evidence.set_facts("peer", target.facts())
         conformance.fire(
-            KNOWN, "rfc", target, evidence, suite_results.Fired(), progress=lambda _: None, quick=True,
+            KNOWN, "rfc", target, evidence, suite_results.Fired(),
+            progress=lambda _: None, quick=True,
             hurry=in_a_hurry(60, 60, end_s), selected=lambda family: family.id in chosen,
         )  # fmt: skip
         [made] = evidence.attempts("peer", family="host-missing")
@@ -449,7 +451,8 @@ def test_what_keeps_a_server_busy_goes_behind_the_other_designed_cases(
             capabilities=("hello", "body"),
         )  # fmt: skip
         conformance.fire(
-            KNOWN, "rfc", target, evidence, suite_results.Fired(), progress=lambda _: None, quick=True,
+            KNOWN, "rfc", target, evidence, suite_results.Fired(),
+            progress=lambda _: None, quick=True,
             selected=lambda family: family.id in chosen,
         )  # fmt: skip
     assert played[0] == ["get-plain"]

@@ -183,7 +183,8 @@ def test_a_delivery_that_disagrees_has_a_line_that_shows_it(tmp_path: Path) -> N
 
 def test_a_delivery_of_a_served_command_is_asked_for_whole() -> None:
     finding = findings.Finding(
-        server="s", suite="rfc", id=f"get-plain{findings.CUT}", title="", level=Level.MUST, clause="",
+        server="s", suite="rfc", id=f"get-plain{findings.CUT}", title="", level=Level.MUST,
+        clause="",
         said=Said.FAILED, message="", witness="get-plain", delivery="two@17",
     )  # fmt: skip
     line = printable.command(

@@ -1,10 +1,10 @@
 """Every bug of :mod:`rogue` against the catalogue: which cases see it, as kept in ``golden/rogue``.
 
-``python -m httpmark.harness.tests.shared.rogue_matrix`` plays the designed cases and a seeded sample of
-each generated family against the unmodified rogue and against each bug, several at once as nearly
-all of it is waiting, and compares what changes with the golden lists; ``--write`` writes them anew,
-``B34 B35`` takes these bugs only. ``--all`` plays generated families whole (hours for all bugs) and
-tells how many of each family see a bug.
+``python -m httpmark.harness.tests.shared.rogue_matrix`` plays the designed cases and a seeded
+sample of each generated family against the unmodified rogue and against each bug, several at once
+because nearly all of it is waiting. It compares what changes with the golden lists. ``--write``
+writes them anew. ``B34 B35`` takes these bugs only. ``--all`` plays generated families whole (hours
+for all bugs) and tells how many of each family see a bug.
 """
 
 from __future__ import annotations

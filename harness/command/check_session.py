@@ -16,7 +16,7 @@ from httpmark.harness.catalogue import catalogue, delivery_modes, loading
 from httpmark.harness.command import run_session, stored_runs
 from httpmark.harness.firing import conformance, discovery, shrinking, targets
 from httpmark.harness.gate import findings
-from httpmark.harness.http import grammar
+from httpmark.harness.http import address, grammar
 from httpmark.harness.judging import suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model import progress, run_folder
@@ -25,7 +25,7 @@ from httpmark.harness.model.errors import HarnessError, NothingSelected, Unusabl
 from httpmark.harness.model.run import SCHEMA_VERSION, Conclusion, Run, ServerResult
 from httpmark.harness.model.servers import ProcessRecipe, Server
 from httpmark.harness.model.verdicts import Compliance, SuiteResult, Tally, Word
-from httpmark.harness.servers import address, machine, manifests, sockets, starting
+from httpmark.harness.servers import machine, manifests, sockets, starting
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -327,7 +327,7 @@ class Checker:
             self.address = address.read(options.target, allow_remote=options.allow_remote)
         else:
             port = sockets.free_port()
-            self.address = address.Address("127.0.0.1", port, f"127.0.0.1:{port}")
+            self.address = address.loopback(port)
         _path(options, self.address)  # before anything is started
         self.last: Run | None = None
         self.hurry = conformance.Hurry.from_now() if options.hurry else None

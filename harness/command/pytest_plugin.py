@@ -212,8 +212,8 @@ class Plan:
         from httpmark.harness.catalogue import loading
         from httpmark.harness.command import check_session, cli, configuration
         from httpmark.harness.gate import baseline, findings
+        from httpmark.harness.http import address
         from httpmark.harness.model.cases import Level
-        from httpmark.harness.servers import address
 
         said: dict[str, Any] = {}
         source = configuration.find(config.rootpath)

@@ -32,8 +32,7 @@ from hypothesis import strategies as st
 from httpmark.harness.catalogue import generators
 from httpmark.harness.firing import strategies, targets
 from httpmark.harness.firing.probe import Talker
-from httpmark.harness.http import printable as wire
-from httpmark.harness.http import request_reader, tolerances
+from httpmark.harness.http import printable, request_reader, shell_lines, tolerances
 from httpmark.harness.http.request_reader import Broken
 from httpmark.harness.judging import observation
 from httpmark.harness.model.cases import Await, Case, Level, Op, Step
@@ -541,13 +540,14 @@ def scenario(find: Find, *, host: str, command: str, again: Sequence[str] = ()) 
     :param again: lines of shell that send the octets again, likewise.
     """
     written = find.octets.split(host.encode("latin-1"))
-    text = "{h}".join("".join(_written(octet) for octet in piece) for piece in written)
+    # A quote would end the text, and braces could be a placeholder.
+    text = "{h}".join(printable.escaped(piece, also=b"'{}") for piece in written)
     number = int(hashlib.sha256(find.slug.encode()).hexdigest()[:7], 16)
     rule = asked(find)
     about = f" ({', '.join(sorted(find.about))})" if find.about else ""
     lines = [
-        f"# Found by: {_commented(command)}",
-        *(f"# Again: {_commented(line)}" for line in again),
+        f"# Found by: {shell_lines.commented(command)}",
+        *(f"# Again: {shell_lines.commented(line)}" for line in again),
         'suite = "found"',
         'family = "FOUND"',
         'title = "what the search brought home"',
@@ -569,21 +569,8 @@ def scenario(find: Find, *, host: str, command: str, again: Sequence[str] = ()) 
     return "\n".join(lines) + "\n"
 
 
-def _commented(line: str) -> str:
-    """A line of shell as a comment: what is no printable character would end it."""
-    return line if line.isprintable() else wire.escaped(line.encode())
-
-
 def _listed(texts: Sequence[str]) -> str:
     return "[" + ", ".join(f"'{text}'" for text in texts) + "]"
-
-
-def _written(octet: int) -> str:
-    named = {0x0D: "\\r", 0x0A: "\\n", 0x09: "\\t"}
-    if octet in named:
-        return named[octet]
-    # Quotes end the text, braces could be a placeholder, a backslash an escape.
-    return chr(octet) if 0x20 <= octet < 0x7F and octet not in b"'\\{}" else f"\\x{octet:02x}"
 
 
 def reproducers(find: Find, target: targets.Target, *, words: Sequence[str]) -> list[str]:
@@ -591,11 +578,15 @@ def reproducers(find: Find, target: targets.Target, *, words: Sequence[str]) -> 
 
     :param words: the target as ``httpmark`` was told it, with its options.
     """
-    line = wire.command(find.slug, "found", words)
+    line = shell_lines.command(find.slug, "found", words)
     if len(find.octets) > _BY_HAND_OCTETS_MAX:
         return [line]
-    where = wire.Place(target.address, target.port, target.tls, target.unix)
-    return [line, wire.scripted(find.octets, where=where), wire.piped(find.octets, where)]
+    where = shell_lines.place(target.facts())
+    return [
+        line,
+        shell_lines.scripted(find.octets, where=where),
+        shell_lines.piped(find.octets, where),
+    ]
 
 
 def ready(folder: Path) -> None:

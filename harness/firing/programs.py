@@ -468,9 +468,11 @@ def same_verdicts_at_64(stage: Stage) -> Found:
     silent = [one for one in wrong if by_case[one.case.id].outcome is Outcome.HUNG]
     spoken = [one for one in wrong if by_case[one.case.id].outcome is not Outcome.HUNG]
     step = max(1, len(all_of_them) // _ALONE_MAX)
-    doubted = {id(one) for one in (*spoken[:_ALONE_MAX], *silent[:_SILENT_MAX])}
+    doubted = {one.case.id for one in (*spoken[:_ALONE_MAX], *silent[:_SILENT_MAX])}
     chosen = [
-        one for number, one in enumerate(all_of_them) if number % step == 0 or id(one) in doubted
+        one
+        for number, one in enumerate(all_of_them)
+        if number % step == 0 or one.case.id in doubted
     ]
     alone = stage.fire(_named((one.case for one in chosen), "alone"), 1)
     if not stage.alive():

@@ -17,7 +17,7 @@ from httpmark.harness.catalogue.lookup import find
 from httpmark.harness.catalogue.step_words import own_steps, played_in_words
 from httpmark.harness.firing import asking, shrinking, targets
 from httpmark.harness.firing.probe import Talker
-from httpmark.harness.http import printable
+from httpmark.harness.http import shell_lines
 from httpmark.harness.http.printable import escaped_lines
 from httpmark.harness.judging import (
     answer_difference,
@@ -188,12 +188,12 @@ def minimised(name: str, target: targets.Target, *, hardened: bool = False) -> s
     if not found:
         return f"{case.id}: {word}, with all {whole} octets: fewer do not show it"
     small = msgspec.structs.replace(found[0], sent=Mask(target.header).sent(found[0].sent))
-    left = printable.own(small)
-    line = printable.by_hand(small, target.facts(), with_canary=False)
+    left = shell_lines.own(small)
+    line = shell_lines.by_hand(small, target.facts(), with_canary=False)
     return "\n".join(
         (
             f"{case.id}: {word}, with {len(left)} of {whole} octets:",
             escaped_lines(left),
-            line or printable.piped(left, printable.place(target.facts())),
+            line or shell_lines.piped(left, shell_lines.place(target.facts())),
         )
     )

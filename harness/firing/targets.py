@@ -8,6 +8,7 @@ import msgspec
 
 from httpmark.harness.firing.probe import IN_FLIGHT, Probe
 from httpmark.harness.http import response_reader
+from httpmark.harness.http.address import listening_at
 from httpmark.harness.model.cases import Facts
 from httpmark.harness.servers import resources, sockets
 
@@ -97,7 +98,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def place(self) -> str:
         """Where it listens, for messages."""
-        return f"unix:{self.unix}" if self.unix else f"{self.address}:{self.port}"
+        return listening_at(self.address, self.port, self.unix)
 
 
 def hello(target: Target, *, deadline_s: float = 2.0) -> bytes | None:

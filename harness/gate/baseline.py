@@ -35,6 +35,7 @@ from typing import Any
 import msgspec
 
 from httpmark.harness.gate.findings import Excuse, Finding, Said
+from httpmark.harness.http.printable import one_line
 from httpmark.harness.judging import failure_modes
 from httpmark.harness.model.errors import HarnessError
 
@@ -453,7 +454,7 @@ def grow(
         empty = not any(line.strip() for line in lines[:start])
         text = "\n".join(_toml(entry) for entry in entries)
         lines[start:start] = [text if empty or not last else f"\n{text}", "" if last else "\n"]
-    plain = [msgspec.structs.replace(one, reason=_printable(one.reason)) for one in wanted]
+    plain = [msgspec.structs.replace(one, reason=one_line(one.reason)) for one in wanted]
     return _sure(baseline, "".join(lines), plain, done)
 
 
@@ -463,14 +464,10 @@ def _place(baseline: Baseline, entry: Entry) -> int:
     )
 
 
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)
-
-
 def _toml(entry: Entry) -> str:
     pairs = [("id", entry.id), ("outcome", entry.outcome), ("reason", entry.reason)]
     # A TOML basic string takes JSON's escapes of what can be printed.
-    lines = [f"{key} = {json.dumps(_printable(text), ensure_ascii=False)}" for key, text in pairs]
+    lines = [f"{key} = {json.dumps(one_line(text), ensure_ascii=False)}" for key, text in pairs]
     if entry.at_most is not None:
         lines.insert(2, f"at_most = {entry.at_most}")
     return "\n".join(("[[expected]]", *lines)) + "\n"

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from httpmark.harness.gate.findings import WORST_FIRST, Finding, Gate, Said, tally
+from httpmark.harness.http.printable import terminal_line
 from httpmark.harness.model.run import Conclusion, Run
 
 _SPOKEN_MAX = 12  # findings of one kind on a terminal
@@ -91,7 +92,7 @@ def spoken(
         counts = f"{failed:,} of {asked:,} MUSTs and controls not kept; cases and checks: {counts}"
     head = f"GATE {headline(found, interrupted=interrupted)}, exit code {code}"
     lines = textwrap.wrap(
-        _plain(f"{head}: {counts}" if counts else head), width, subsequent_indent="  "
+        terminal_line(f"{head}: {counts}" if counts else head), width, subsequent_indent="  "
     )
     told: collections.Counter[Said] = collections.Counter()
     for finding in worst_first(found):
@@ -108,7 +109,11 @@ def spoken(
             (finding.message, "    ", 3),
         ):
             lines += textwrap.wrap(
-                _plain(text), width, initial_indent=indent, subsequent_indent="    ", max_lines=most
+                terminal_line(text),
+                width,
+                initial_indent=indent,
+                subsequent_indent="    ",
+                max_lines=most,
             )
         if said is Said.FAILED and finding.reproducers:
             # Not wrapped: they are there to be copied.
@@ -118,10 +123,6 @@ def spoken(
         if number > _SPOKEN_MAX:
             lines.append(f"  and {number - _SPOKEN_MAX:,} more {said.value}: see the report")
     return lines
-
-
-def _plain(text: str) -> str:
-    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
 
 
 def _surprises(finding: Finding) -> bool:

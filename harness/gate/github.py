@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from httpmark.harness.gate.conclusion import headline, worst_first
 from httpmark.harness.gate.findings import Finding, Said, floor, rfc_link, tally
+from httpmark.harness.http.printable import markdown, markdown_block, markdown_code
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import SuiteResult
 
@@ -18,14 +18,6 @@ ROWS_MAX = 200
 REPRODUCED_MAX = 25
 
 
-def _markdown(text: str) -> str:
-    """Text as text: no markup, no table cell that ends early, no mention of anybody."""
-    plain = "".join(character if character.isprintable() else " " for character in text)
-    for character in "&<>":
-        plain = plain.replace(character, {"&": "&amp;", "<": "&lt;", ">": "&gt;"}[character])
-    return re.sub(r"([\\`*_{}\[\]()#+!|~@$])", r"\\\1", plain).replace("\\@", "&#64;")
-
-
 def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> str:
     """A GitHub step summary in Markdown, worst first, within GitHub's budget."""
     counts = ", ".join(f"{number:,} {word.value}" for word, number in tally(found).items())
@@ -33,7 +25,7 @@ def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> s
         f"## httpmark: {headline(found, interrupted=run.interrupted)}",
         "",
         f"{counts or 'nothing was judged'}{f' · exit code {code}' if code is not None else ''} · "
-        f"catalogue `{_code(run.catalogue_version)}`{' · quick' if run.quick else ''}",
+        f"catalogue `{markdown_code(run.catalogue_version)}`{' · quick' if run.quick else ''}",
         "",
     ]
     scores = [
@@ -46,7 +38,7 @@ def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> s
         for server, name, suite in scores:
             score = "none" if suite.score_percent is None else f"{floor(suite.score_percent)} %"
             lines.append(
-                f"| {_markdown(server.title)} | {_markdown(name)} | {score} | {_counted(suite)} |"
+                f"| {markdown(server.title)} | {markdown(name)} | {score} | {_counted(suite)} |"
             )
         lines.append("")
     if found:
@@ -54,11 +46,11 @@ def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> s
     rows = []
     for finding in worst_first(found):
         link = rfc_link(finding.clause)
-        clause = _markdown(finding.clause)
+        clause = markdown(finding.clause)
         where = f" ([{clause}]({link}))" if link else f" ({clause})" if clause else ""
         rows.append(
-            f"| {finding.said.value} | {finding.level.value}: {_markdown(finding.title)}{where} | "
-            f"{_markdown(finding.server)}: {_markdown(finding.message)} |"
+            f"| {finding.said.value} | {finding.level.value}: {markdown(finding.title)}{where} | "
+            f"{markdown(finding.server)}: {markdown(finding.message)} |"
         )
     text = _within("\n".join(lines) + "\n", rows, SUMMARY_OCTETS_MAX // 2)
     return _with_reproducers(text, found, SUMMARY_OCTETS_MAX)
@@ -69,7 +61,7 @@ def _counted(suite: SuiteResult) -> str:
     if suite.must is not None:
         shown = {word: number for word, number in suite.must.items() if number}
         told = ", ".join(f"{number:,} {word.replace('_', ' ')}" for word, number in shown.items())
-        return f"MUST and controls: {_markdown(told)}" if told else ""
+        return f"MUST and controls: {markdown(told)}" if told else ""
     words = ("rejected", "closed", "accepted", "mute") if suite.families else ()
     return ", ".join(
         f"{sum(int(getattr(family, word)) for family in suite.families.values()):,} {word}"
@@ -86,22 +78,15 @@ def _with_reproducers(text: str, found: Sequence[Finding], octets_max: int) -> s
         if finding.said in (Said.FAILED, Said.WARNED) and finding.reproducers
     ]
     for finding in told[:REPRODUCED_MAX]:
-        title = f"{_markdown(finding.server)}: {_markdown(finding.title)}"
+        title = f"{markdown(finding.server)}: {markdown(finding.title)}"
         lines = "\n".join((*finding.reproducers, *((finding.wire,) if finding.wire else ())))
-        block = f"\n<details><summary>{title}</summary>\n\n{_fenced(lines)}\n\n</details>\n"
+        code = markdown_block(lines, characters_max=FENCED_CHARACTERS_MAX)
+        block = f"\n<details><summary>{title}</summary>\n\n{code}\n\n</details>\n"
         size += len(block.encode("utf-8"))
         if size > octets_max:
             break
         text += block
     return text
-
-
-def _fenced(text: str) -> str:
-    """A code block that its own content cannot end."""
-    plain = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
-    plain = plain[:FENCED_CHARACTERS_MAX]
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", plain)), default=0))
-    return f"{fence}text\n{plain}\n{fence}"
 
 
 def _within(head: str, rows: Sequence[str], octets_max: int) -> str:
@@ -114,10 +99,6 @@ def _within(head: str, rows: Sequence[str], octets_max: int) -> str:
             break
         text.append(row + "\n")
     return "".join(text)
-
-
-def _code(text: str) -> str:
-    return "".join(character for character in text if character.isprintable()).replace("`", "'")
 
 
 def workflow_commands(found: Sequence[Finding]) -> tuple[str, ...]:

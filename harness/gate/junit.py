@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Sequence
 
 from httpmark.harness.gate.findings import Finding, Said, floor
+from httpmark.harness.http.printable import xml
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.model.verdicts import SuiteResult
 
 SYSTEM_OUT_CHARACTERS_MAX = 4096
-
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def _xml(text: str) -> str:
-    """Text without what XML 1.0 cannot hold, which is shown as an escape instead."""
-    return _NOT_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def junit(run: Run, found: Sequence[Finding]) -> str:
@@ -41,8 +34,8 @@ def junit(run: Run, found: Sequence[Finding]) -> str:
         element = ElementTree.SubElement(
             root,
             "testsuite",
-            name=_xml(f"{name} {suite}"),
-            timestamp=_xml(run.started.removesuffix("Z")),
+            name=xml(f"{name} {suite}"),
+            timestamp=xml(run.started.removesuffix("Z")),
             time=f"{result.wall_seconds if result else 0.0:.3f}",
         )
         for kind, number in numbers.items():
@@ -93,31 +86,31 @@ def _properties(
         pairs[f"{load.profile}.bottleneck"] = load.bottleneck.value
     holder = ElementTree.SubElement(element, "properties")
     for name, value in pairs.items():
-        ElementTree.SubElement(holder, "property", name=_xml(name), value=_xml(value))
+        ElementTree.SubElement(holder, "property", name=xml(name), value=xml(value))
 
 
 def _testcase(element: ElementTree.Element, finding: Finding) -> None:
     case = ElementTree.SubElement(
         element,
         "testcase",
-        classname=_xml(finding.clause or finding.suite),
-        name=_xml(finding.id),
+        classname=xml(finding.clause or finding.suite),
+        name=xml(finding.id),
         time="0",
     )
     said = finding.said
     if said in _SKIPPED:
         why = finding.excuse.words if said is Said.EXPECTED and finding.excuse else finding.message
-        ElementTree.SubElement(case, "skipped", message=_xml(f"{_SKIPPED[said]}: {why}"))
+        ElementTree.SubElement(case, "skipped", message=xml(f"{_SKIPPED[said]}: {why}"))
     elif said in (Said.FAILED, Said.UNUSABLE):
         failed = said is Said.FAILED
         trouble = ElementTree.SubElement(
             case,
             "failure" if failed else "error",
-            message=_xml(finding.message),
+            message=xml(finding.message),
             type=finding.level.value if failed else "unusable",
         )
         reproducers = ("to send it by hand:", *finding.reproducers) * bool(finding.reproducers)
-        trouble.text = _xml("\n".join((finding.title, *finding.details, *reproducers)))
+        trouble.text = xml("\n".join((finding.title, *finding.details, *reproducers)))
     spoken = []
     if said is Said.WARNED:
         spoken += [f"reported, {finding.level.value}: {finding.message}", finding.title]
@@ -126,4 +119,4 @@ def _testcase(element: ElementTree.Element, finding: Finding) -> None:
         spoken.append(finding.wire)
     if spoken:
         out = ElementTree.SubElement(case, "system-out")
-        out.text = _xml("\n".join(spoken))[:SYSTEM_OUT_CHARACTERS_MAX]
+        out.text = xml("\n".join(spoken))[:SYSTEM_OUT_CHARACTERS_MAX]

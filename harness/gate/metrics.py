@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from httpmark.harness.gate.findings import Finding, tally
+from httpmark.harness.http.printable import valid_unicode
 from httpmark.harness.model.run import Run, ServerResult
 
 
@@ -29,8 +30,7 @@ class _Page:
 
 
 def _escaped(text: str) -> str:
-    clean = text.encode("utf-8", "backslashreplace").decode()
-    return clean.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return valid_unicode(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def metrics(run: Run, found: Sequence[Finding]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from httpmark.harness.gate.findings import Finding, Said, rfc_link
+from httpmark.harness.http.printable import valid_unicode
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.run import Run
 
@@ -85,9 +86,9 @@ def sarif(
 
 
 def _clean(value: Any) -> Any:
-    """The value without lone surrogates, which JSON can write and its readers refuse."""
+    """The value with all its text made valid."""
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
+        return valid_unicode(value)
     if isinstance(value, dict):
         return {name: _clean(inner) for name, inner in value.items()}
     return [_clean(inner) for inner in value] if isinstance(value, list) else value

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from httpmark.harness.catalogue import generators
 from httpmark.harness.catalogue.catalogue import Catalogue
-from httpmark.harness.http import printable
+from httpmark.harness.http import printable, shell_lines
 from httpmark.harness.judging import judge
 from httpmark.harness.model.cases import Facts, Level
 from httpmark.harness.model.exchanges import Exchange
@@ -435,17 +435,17 @@ def _pick(
 ) -> Picked:
     _, exchange, detected = found
     gone = server.again[:1] == ("--serve",)
-    by_hand = None if gone else printable.by_hand(exchange, facts)
+    by_hand = None if gone else shell_lines.by_hand(exchange, facts)
     return Picked(
         case=exchange.case,
         reading=read,
         detected=detected,
         octets=_named(octets_of(exchange.case, exchange.family) or ()),
-        sent=printable.wire(exchange.sent, limit=_SENT_OCTETS_MAX),
-        received=printable.wire(exchange.received),
+        sent=printable.page_bytes(exchange.sent, limit=_SENT_OCTETS_MAX),
+        received=printable.page_bytes(exchange.received),
         outcome=exchange.outcome.value,
         end=exchange.end.value,
         first_us=exchange.first_us,
         end_us=exchange.end_us,
-        reproducer=by_hand or printable.command(exchange.case, "seed", server.again),
+        reproducer=by_hand or shell_lines.command(exchange.case, "seed", server.again),
     )

@@ -11,7 +11,7 @@ import msgspec
 
 from httpmark.harness.catalogue import delivery_modes
 from httpmark.harness.catalogue.catalogue import Catalogue
-from httpmark.harness.http import printable
+from httpmark.harness.http import shell_lines
 from httpmark.harness.model import timeline
 from httpmark.harness.model.cases import Family, Level
 from httpmark.harness.model.run import Run
@@ -101,7 +101,7 @@ def cuts(run: Run, known: Catalogue, evidence: Evidence | None) -> Cuts | None:
 
 def _command(case: str, suite: str, again: Sequence[str]) -> str:
     """What cuts a message in every way again."""
-    return f"{printable.command(case, suite, again, is_played=True)} --full"
+    return f"{shell_lines.command(case, suite, again, is_played=True)} --full"
 
 
 def _with_octets(side: Side, case: str, evidence: Evidence, *, typed: bool) -> Side:
@@ -111,7 +111,7 @@ def _with_octets(side: Side, case: str, evidence: Evidence, *, typed: bool) -> S
         return side
     # By hand only where the writes are known: one write would draw the other answer.
     known = timeline.events(cut[-1].timeline)
-    by_hand = printable.by_hand(cut[-1], evidence.facts(side.server)) if typed and known else None
+    by_hand = shell_lines.by_hand(cut[-1], evidence.facts(side.server)) if typed and known else None
     return msgspec.structs.replace(
         side,
         sent=cut[-1].sent,

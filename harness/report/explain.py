@@ -4,8 +4,6 @@ the wire when it is sent again."""
 from __future__ import annotations
 
 import contextlib
-import re
-import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +18,8 @@ from httpmark.harness.catalogue.catalogue import Planned
 from httpmark.harness.catalogue.lookup import find
 from httpmark.harness.catalogue.step_words import own_steps, played_in_words
 from httpmark.harness.gate import findings
-from httpmark.harness.http import printable, request_reader
+from httpmark.harness.http import shell_lines
+from httpmark.harness.http.shell_lines import curl
 from httpmark.harness.judging import (
     delivery_comparison,
     response_rules,
@@ -36,38 +35,6 @@ from httpmark.harness.model.cases import (
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.report import glossary
 from httpmark.harness.servers import manifests
-
-_CURL_FIELDS = re.compile(rb"[ -~]*")
-
-
-def curl(message: bytes, *, address: str, port: int | str) -> str | None:
-    """The same with curl, which can say it where the request is whole, valid and plain."""
-    read = request_reader.read(message)
-    if len(read.requests) != 1 or read.certain != len(message):
-        return None
-    [request] = read.requests
-    if not (request.valid and request.whole) or request.target[:1] != b"/" or request.minor != 1:
-        return None
-    head, _, content = message.partition(b"\r\n\r\n")
-    fields = [line for line in head.split(b"\r\n")[1:] if line]
-    names = [line.partition(b":")[0].lower() for line in fields]
-    if b"transfer-encoding" in names or not all(map(_CURL_FIELDS.fullmatch, (*fields, content))):
-        return None
-    kept = [
-        line.decode() for line, name in zip(fields, names, strict=True)
-        if name not in (b"host", b"content-length")
-    ]  # fmt: skip
-    method = request.method.decode("latin-1")
-    words = ["curl", "-i", "--path-as-is", "-H", "User-Agent:", "-H", "Accept:"]
-    words += ["-I"] if method == "HEAD" else [] if method == "GET" else ["-X", method]
-    for line in kept:
-        # An empty value ends in a semicolon there: a colon would take the field away.
-        name, _, value = line.partition(":")
-        words += ["-H", line if value.strip() else f"{name};"]
-    if b"content-length" in names:
-        words += ["-H", "Content-Type:", "--data-binary", content.decode()]
-    words.append(f"http://{address}:{port}{request.target.decode('latin-1')}")
-    return " ".join(shlex.quote(word) for word in words)
 
 
 def explain(name: str) -> str:
@@ -231,7 +198,7 @@ def _of_case(family: Family, planned: Planned) -> str:
         lines_.append(f"to play it: httpmark check http://127.0.0.1:PORT/ --case {case.id}")
         return "\n".join(lines_)
     lines_.append("to send it by hand:")
-    where = printable.Place("127.0.0.1", tls=family.transport == "tls")
+    where = shell_lines.Place("127.0.0.1", tls=family.transport == "tls")
     scheme = "https" if where.tls else "http"
     lines_ += _by_hand(own, where) or [f"httpmark replay {case.id} {scheme}://127.0.0.1:PORT/"]
     return "\n".join(lines_)
@@ -242,7 +209,7 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, 80, initial_indent="  ", subsequent_indent="    ")
 
 
-def _by_hand(own: Sequence[Step], where: printable.Place) -> list[str]:
+def _by_hand(own: Sequence[Step], where: shell_lines.Place) -> list[str]:
     """The lines of shell that send a case, as far as one would copy them; none where no line can
     say it."""
     writes = [step.data for step in own if step.op is Op.SEND]
@@ -251,8 +218,8 @@ def _by_hand(own: Sequence[Step], where: printable.Place) -> list[str]:
         return []
     lines_ = []
     if len(writes) == 1 and not half_close:
-        lines_.append(printable.piped(writes[0], where))
+        lines_.append(shell_lines.piped(writes[0], where))
         if not where.tls and (line := curl(writes[0], address=where.address, port=where.port)):
             lines_.append(line)
-    lines_.append(printable.scripted(*writes, where=where, half_close=half_close))
-    return [line for line in lines_ if len(line) <= printable.LINE_CHARACTERS_MAX]
+    lines_.append(shell_lines.scripted(*writes, where=where, half_close=half_close))
+    return [line for line in lines_ if len(line) <= shell_lines.LINE_CHARACTERS_MAX]

@@ -9,7 +9,7 @@ import msgspec
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.gate.findings import Finding
-from httpmark.harness.http import printable
+from httpmark.harness.http import printable, shell_lines
 from httpmark.harness.judging import evidence as judging_evidence
 from httpmark.harness.judging import judge
 from httpmark.harness.judging.evidence import Evidence
@@ -47,24 +47,24 @@ def _shown(finding: Finding, evidence: Evidence, again: tuple[str, ...]) -> Find
         return finding
     entry = loading.load().families.get(case)
     is_played = entry is not None and entry.runner is not None
-    command = printable.command(
+    command = shell_lines.command(
         case, finding.suite, again, is_played=is_played, delivery=finding.delivery
     )
     if exchange is None:
         return msgspec.structs.replace(finding, reproducers=(command,) if again else ())
     gone = again[:1] == ("--serve",)  # nothing listens there any more
-    by_hand = None if gone else printable.by_hand(exchange, evidence.facts(finding.server))
+    by_hand = None if gone else shell_lines.by_hand(exchange, evidence.facts(finding.server))
     lines = [command] if again or by_hand is None else []
     lines += [by_hand] if by_hand is not None else []
     shown = [wire(exchange)]
     fewest = ""
     if (small := _smaller(finding, exchange, evidence)) is not None:
-        told = printable.fewer(exchange, small)
+        told = shell_lines.fewer(exchange, small)
         shown.append(f"{told}:\n{wire(small)}")
         facts = evidence.facts(finding.server)
-        line = None if gone else printable.by_hand(small, facts, with_canary=False)
+        line = None if gone else shell_lines.by_hand(small, facts, with_canary=False)
         lines += [f"# {told}:", line] if line is not None else []
-        fewest = f"{told}:\n{line or printable.escaped(printable.own(small))}"
+        fewest = f"{told}:\n{line or printable.escaped(shell_lines.own(small))}"
     return msgspec.structs.replace(
         finding, reproducers=tuple(lines), wire="\n\n".join(shown), fewest=fewest
     )

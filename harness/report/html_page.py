@@ -101,7 +101,7 @@ def embedded(run: Run) -> Markup:
         return float(f"{value:.6g}") if isinstance(value, float) else value
 
     text = json.dumps(slim(run), ensure_ascii=True, separators=(",", ":"))
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+    return printable.page_json(text)
 
 
 def _per_connection(slope: float) -> str:
@@ -114,7 +114,7 @@ def _per_connection(slope: float) -> str:
 
 def _finalize(value: Any) -> Any:
     return (
-        printable.visible(value)
+        printable.page_text(value)
         if isinstance(value, str) and not isinstance(value, Markup)
         else value
     )
@@ -143,7 +143,7 @@ def _templates() -> jinja2.Environment:
         parts=first_screen.parts,
         wanted=expectation_words.wanted,
         came=expectation_words.came,
-        octets=lambda value, limit: printable.wire(value, limit=limit),
+        octets=lambda value, limit: printable.page_bytes(value, limit=limit),
     )
     return environment
 

@@ -13,7 +13,8 @@ import msgspec
 from markupsafe import escape
 
 from httpmark.harness.catalogue.catalogue import Catalogue
-from httpmark.harness.http.printable import by_hand, command, fewer, wire
+from httpmark.harness.http.printable import page_bytes
+from httpmark.harness.http.shell_lines import by_hand, command, fewer
 from httpmark.harness.judging import scoring
 from httpmark.harness.judging.evidence import kept_as
 from httpmark.harness.model.cases import Family, Level, Requirement
@@ -402,8 +403,8 @@ def _with_logs(
             octets[key] = len(exchange.received)
     if not sent:
         return row
-    sides = [wire(sent, limit=SENT_OCTETS_MAX), line]
-    sides += [wire(key[0], limit=RECEIVED_OCTETS_MAX) for key in alike]
+    sides = [page_bytes(sent, limit=SENT_OCTETS_MAX), line]
+    sides += [page_bytes(key[0], limit=RECEIVED_OCTETS_MAX) for key in alike]
     cost = sum(len(escape(side)) + _AROUND_OCTETS for side in sides)
     if not budget.take(cost):
         return row

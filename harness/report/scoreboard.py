@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from httpmark.harness.http.printable import terminal_line
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.load import Bottleneck
 from httpmark.harness.model.run import Run
@@ -12,7 +13,7 @@ from httpmark.harness.report import figures
 from httpmark.harness.report.byte_maps import READINGS
 from httpmark.harness.report.first_screen import SUITE, Column, Row, columns, rows
 from httpmark.harness.report.quantities import count, memory, nanoseconds, percent, times
-from httpmark.harness.report.text_tables import Table, ascii_only, fit, grouped, wrapped
+from httpmark.harness.report.text_tables import Table, fit, grouped, wrapped
 
 # The suite whose MUSTs decide who is ranked.
 REQUIREMENTS = "rfc"
@@ -29,7 +30,7 @@ def scoreboard(run: Run, *, width: int = 80) -> str:
         *(("quick",) if run.quick else ()),
         *(("INTERRUPTED, partial",) if run.interrupted else ()),
     )
-    lines = [fit(ascii_only(" | ".join(marks)), width)]
+    lines = [fit(terminal_line(" | ".join(marks)), width)]
     lines += _conformance_lines([row for row in measured if row.suite is not None], width)
     lines += _requirement_lines(measured, width)
     for column in columns(run):
@@ -140,7 +141,7 @@ def _cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str
         f"COST, {column.title}: {column.connections:,} connections x depth {column.depth:,}, "
         "server CPU per request"
     )
-    lines = ["", fit(ascii_only(title), width), table.head("server")]
+    lines = ["", fit(terminal_line(title), width), table.head("server")]
     notes: list[tuple[str, str]] = []
     by_name = {row.server.name: row for row in measured}
     for name in column.order:

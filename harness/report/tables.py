@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import msgspec
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.gate.findings import Finding
+from httpmark.harness.http.printable import markdown, valid_unicode
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.run import Run
@@ -307,7 +307,7 @@ def as_csv(table: Table) -> str:
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(table.columns)
     writer.writerows([_cell(value) for value in row] for row in table.rows)
-    return out.getvalue().encode("utf-8", "backslashreplace").decode()
+    return valid_unicode(out.getvalue())
 
 
 def _cell(value: Value) -> Value:
@@ -348,8 +348,7 @@ def _text(value: Value) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.6g}"
-    text = "".join(c if c.isprintable() else " " for c in str(value))
-    return re.sub(r"([\\`*_<>\[\]|@&])", r"\\\1", text) if isinstance(value, str) else text
+    return markdown(value) if isinstance(value, str) else str(value)
 
 
 def write_parquet(table: Table, path: Path) -> None:
@@ -376,9 +375,7 @@ def _column(arrow: Any, values: list[Value]) -> Any:
         isinstance(value, int | float) and not isinstance(value, bool) for value in known
     ):
         return arrow.array([v if v is None else float(v) for v in values], arrow.float64())
-    texts = [
-        v if v is None else str(v).encode("utf-8", "backslashreplace").decode() for v in values
-    ]
+    texts = [v if v is None else valid_unicode(str(v)) for v in values]
     return arrow.array(texts, arrow.string())
 
 

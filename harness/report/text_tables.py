@@ -5,18 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-
-def ascii_only(text: str) -> str:
-    """Text for any terminal: one line of printable ASCII, the rest as escapes."""
-    plain = text.replace("×", "x").replace("≥", ">=").replace("–", "-").replace("’", "'")
-    return "".join(
-        character
-        if character.isascii() and character.isprintable()
-        else " "
-        if character.isspace()
-        else character.encode("unicode_escape", "backslashreplace").decode("ascii")
-        for character in plain.replace("—", "-").replace("µ", "u")
-    )
+from httpmark.harness.http.printable import terminal_line
 
 
 def fit(text: str, width: int) -> str:
@@ -37,9 +26,9 @@ class Table:
         self.heads = [head for head, _ in columns]
 
     def line(self, name: str, cells: Sequence[str]) -> str:
-        parts = [fit(ascii_only(name), self.name_width).ljust(self.name_width)]
+        parts = [fit(terminal_line(name), self.name_width).ljust(self.name_width)]
         for text, size in zip(cells, self.widths, strict=True):
-            fitted = fit(ascii_only(text), abs(size))
+            fitted = fit(terminal_line(text), abs(size))
             parts.append(fitted.ljust(-size) if size < 0 else fitted.rjust(size))
         return " ".join(parts).rstrip()
 
@@ -53,7 +42,7 @@ def wrapped(text: str, width: int, *, indent: str = "  ", whole: bool = False) -
     :param whole: words are not cut, be they too long: commands and paths are there to be copied.
     """
     return textwrap.wrap(
-        ascii_only(text),
+        terminal_line(text),
         width,
         initial_indent=indent,
         subsequent_indent=indent + "  ",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from httpmark.harness.http.address import is_local, read
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.servers import Server
 from httpmark.harness.servers import resources, sockets
-from httpmark.harness.servers.address import is_local, read
 
 _HOST_AND_PORT = re.compile(r"[^/\s]+:\d+/?")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from httpmark.harness.http.address import endpoint
 from httpmark.harness.model.servers import ContainerRecipe, ProcessRecipe, Tls
 from httpmark.harness.servers import static_files
 
@@ -18,11 +19,10 @@ def filled(word: str, **values: str) -> str:
 
 
 def placeholder_values(address: str, port: int, workers: int, scratch: str) -> dict[str, str]:
-    host = f"[{address}]" if ":" in address else address
     return {
         "address": address,
         "port": str(port),
-        "endpoint": f"{host}:{port}",
+        "endpoint": endpoint(address, port),
         "workers": str(workers),
         "scratch": scratch,
         "static": f"{scratch}/{static_files.FOLDER}",
@@ -52,7 +52,9 @@ def start_words(
 
 
 def tls_values(address: str, tls: Tls, cert: str, key: str) -> dict[str, str]:
-    endpoint = f"[{address}]:{tls.port}" if ":" in address else f"{address}:{tls.port}"
     return {
-        "tls_port": str(tls.port), "tls_endpoint": endpoint, "tls_cert": cert, "tls_key": key,
-    }  # fmt: skip
+        "tls_port": str(tls.port),
+        "tls_endpoint": endpoint(address, tls.port),
+        "tls_cert": cert,
+        "tls_key": key,
+    }

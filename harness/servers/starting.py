@@ -13,6 +13,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from httpmark.harness.http.address import endpoint
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.servers import Server, Tls
 from httpmark.harness.servers import sockets
@@ -182,9 +183,9 @@ atexit.register(stop_all)
 
 def _wait_ready(one: ProcessServer | ContainerServer, tls: Tls | None) -> None:
     server = one.server
-    host = f"[{one.address}]" if ":" in one.address else one.address
+    host = endpoint(one.address, one.port)
     request = (
-        f"GET {server.ready_path} HTTP/1.1\r\nHost: {host}:{one.port}\r\nConnection: close\r\n\r\n"
+        f"GET {server.ready_path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     ).encode()
     end = time.monotonic() + server.ready_timeout_s
     answer: bytes | None = None

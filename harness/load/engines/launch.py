@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from httpmark.harness.http.address import url
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadPlan, LoadRequest
 from httpmark.harness.servers import resources
@@ -47,9 +48,8 @@ class Target(msgspec.Struct, frozen=True):
         """
         if plan.tls and self.tls_port is None:
             raise Unusable(f"{plan.name} needs TLS, and the target has no TLS port")
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        scheme, port = ("https", self.tls_port) if plan.tls else ("http", self.port)
-        return f"{scheme}://{host}:{port}{self.path or plan.path}"
+        port = self.tls_port if plan.tls and self.tls_port is not None else self.port
+        return url(self.address, port, self.path or plan.path, tls=plan.tls)
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

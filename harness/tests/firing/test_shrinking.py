@@ -13,7 +13,7 @@ from httpmark.harness.catalogue import loading
 from httpmark.harness.command import check_session
 from httpmark.harness.firing import conformance, shrinking
 from httpmark.harness.gate import conclusion, findings, junit, sarif
-from httpmark.harness.http import printable, tolerances
+from httpmark.harness.http import shell_lines, tolerances
 from httpmark.harness.http.request_reader import Broken
 from httpmark.harness.judging import evidence as judging_evidence
 from httpmark.harness.judging import judge, suite_results
@@ -57,7 +57,7 @@ def test_a_failing_request_gets_smaller_and_shows_the_same(tmp_path: Path) -> No
     finding = found(run, folder)["host-three-lines"]
     assert finding.said is findings.Said.FAILED
     first, line = finding.fewest.splitlines()
-    assert "octets do the same" in first
+    assert "bytes do the same" in first
     assert line.startswith("printf ")
     assert finding.reproducers[-2:] == (f"# {first}", line)
     assert first in sarif.sarif(run, [finding])
@@ -67,9 +67,9 @@ def test_a_failing_request_gets_smaller_and_shows_the_same(tmp_path: Path) -> No
             "target", case=finding.id, delivery=judging_evidence.kept_as(finding.id)
         )
         [whole] = evidence.exchanges("target", case=finding.id)
-    assert len(printable.own(small)) < len(printable.own(whole))
-    assert tolerances.broken(printable.own(small)) is Broken.HOST
-    assert printable.own(small).lower().count(b"\nhost:") == 2, "it is about two of them"
+    assert len(shell_lines.own(small)) < len(shell_lines.own(whole))
+    assert tolerances.broken(shell_lines.own(small)) is Broken.HOST
+    assert shell_lines.own(small).lower().count(b"\nhost:") == 2, "it is about two of them"
     assert small.received.startswith(b"HTTP/1.1 200")
     assert any(first in text for text in conclusion.spoken([finding], 1, interrupted=False))
 
@@ -195,5 +195,5 @@ def test_a_request_whose_answer_fails_a_check_gets_smaller_too() -> None:
         [(subject, small)] = shrinking.smallest([one], target)
     assert subject.finding == "RESP-20"
     assert small.delivery == judging_evidence.kept_as("RESP-20")
-    assert printable.own(whole).count(b"\r\n") > 8
-    assert printable.own(small).count(b"\r\n") == 3, "a request line, Host, and the end"
+    assert shell_lines.own(whole).count(b"\r\n") > 8
+    assert shell_lines.own(small).count(b"\r\n") == 3, "a request line, Host, and the end"

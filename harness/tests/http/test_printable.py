@@ -1,32 +1,27 @@
-"""Octets as text: nothing is lost, nothing is markup, and the shell sends the same again."""
+"""Bytes and text made safe: nothing is lost, and nothing acts where it is shown."""
 
 from __future__ import annotations
 
 import html
+import json
 import re
-import shutil
-import socket
-import ssl
-import struct
-import subprocess
-from pathlib import Path
+import string
+import tomllib
+import xml.etree.ElementTree as ElementTree
 
 import hypothesis
 import hypothesis.strategies as st
-import msgspec
-import pytest
 
-from httpmark.harness.catalogue import loading, lookup
+from httpmark.harness.catalogue import notation
 from httpmark.harness.http import printable
-from httpmark.harness.model import timeline
-from httpmark.harness.model.cases import Facts, Op
-from httpmark.harness.model.exchanges import End, Exchange, Outcome
-from httpmark.harness.servers import certificates
+
+# What acts somewhere: terminal escapes, markup, ends of lines and blocks, what no file can hold.
+HOSTILE = "\0\x1b[31m\x7f\x85\r\n\t\u202e\u2028\ud800\ufffe<b>&`*_[x](http://evil)|~#1$@all\\\"'{}"
 
 
 @hypothesis.given(st.binary(max_size=300))
 def test_wire_shows_every_octet_and_no_markup_but_its_own(sent: bytes) -> None:
-    drawn = str(printable.wire(sent, limit=300))
+    drawn = str(printable.page_bytes(sent, limit=300))
     assert set(re.findall(r"<[^>]*>", drawn)) <= {"<b>", "</b>"}
     assert drawn.count("<b>") == drawn.count("</b>")
     text = html.unescape(re.sub(r"</?b>", "", drawn).replace("\n", "\\e"))
@@ -44,146 +39,83 @@ def test_wire_shows_every_octet_and_no_markup_but_its_own(sent: bytes) -> None:
 
 
 def test_a_long_answer_is_cut_and_says_so() -> None:
-    assert "1,800 more octets" in printable.wire(b"a" * 2000)
+    assert "1,800 more bytes" in printable.page_bytes(b"a" * 2000)
 
 
-HERE = printable.Place("127.0.0.1", 18080)
-FACTS = Facts(host="a.example:81", address="127.0.0.1", port=18080)
+def test_page_text_hides_no_character() -> None:
+    shown = printable.page_text(HOSTILE)
+    assert all(character.isprintable() or character in "\n\t" for character in shown)
+    assert r"\u202e" in shown
+    assert r"\ud800" in shown
+    assert printable.page_text("é ≥ 3") == "é ≥ 3"
 
 
-def exchange(*writes: bytes, half_close: bool = False, unsent: bytes = b"") -> Exchange:
-    events = [(timeline.SENT, len(octets)) for octets in writes]
-    events += [(timeline.OWN_FIN, 0)] * half_close
-    return Exchange(
-        "c", "c", b"".join(writes) + unsent, b"", Outcome.HUNG, End.OPEN, None, 0, 0,
-        timeline=b"".join(struct.pack("<BII", kind, 0, octets) for kind, octets in events),
-    )  # fmt: skip
+@hypothesis.given(st.text("<>&/script! -'\"", max_size=60))
+def test_json_cannot_end_its_script_block(text: str) -> None:
+    shown = str(printable.page_json(json.dumps(text)))
+    assert not set(shown) & set("<>&")
+    assert json.loads(shown) == text
 
 
-@hypothesis.given(st.binary(max_size=120))
-@hypothesis.example(b"-\0")
-@hypothesis.example(b"\0005%d\\n'")
-@hypothesis.settings(max_examples=60, deadline=None)
-def test_a_pipe_sends_the_same_octets(sent: bytes) -> None:
-    line = printable.piped(sent, HERE)
-    command, _, rest = line.rpartition(" | ")
-    assert rest == "nc -q 2 127.0.0.1 18080"
-    assert "\n" not in line
-    said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, timeout=10, check=True)
-    assert said.stdout == sent
+@hypothesis.given(st.binary(max_size=300))
+def test_escaped_bytes_can_be_read_back(sent: bytes) -> None:
+    shown = printable.escaped(sent)
+    assert shown.isascii()
+    assert not shown or shown.isprintable()
+    assert notation.unescape(shown) == sent
 
 
-@pytest.mark.parametrize(
-    ("facts", "client"),
-    [
-        (FACTS, "nc -q 2 127.0.0.1 18080"),
-        (msgspec.structs.replace(FACTS, address="::1"), "nc -q 2 ::1 18080"),
-        (
-            msgspec.structs.replace(FACTS, scheme="https"),
-            "openssl s_client -quiet -connect 127.0.0.1:18080",
-        ),
-        (
-            msgspec.structs.replace(FACTS, scheme="https", address="::1"),
-            "openssl s_client -quiet -connect '[::1]:18080'",
-        ),
-        (msgspec.structs.replace(FACTS, unix="/run/a b.sock"), "nc -q 2 -U '/run/a b.sock'"),
-        (msgspec.structs.replace(FACTS, address=None), "nc -q 2 HOST PORT"),
-        (None, "nc -q 2 HOST PORT"),
-    ],
-)
-@pytest.mark.parametrize("host", [b"$(reboot):80", b"h:9", b"", None])
-def test_a_line_leads_to_the_target_whatever_its_host_says(
-    facts: Facts | None, client: str, host: bytes | None
-) -> None:
-    field = b"" if host is None else b"Host: " + host + b"\r\n"
-    line = printable.by_hand(exchange(b"GET / HTTP/1.1\r\n" + field + b"\r\n"), facts)
-    assert line is not None
-    assert line.endswith(f" | {client}")
+@hypothesis.given(st.binary(max_size=100) | st.text("{a}'\\x2", max_size=20).map(str.encode))
+def test_escaped_bytes_are_safe_in_a_literal_string_of_a_scenario_file(sent: bytes) -> None:
+    written = printable.escaped(sent, also=b"'{}")
+    text = tomllib.loads(f"send = '{written}'")["send"]
+    assert notation.expand(text, {"a": 1, "h": b"no"}) == sent
 
 
-def test_every_case_that_fits_a_line_leads_to_its_target() -> None:
-    """The place is that of the target in all of them, be the request as odd as it may."""
-    known = loading.load()
-    facts = msgspec.structs.replace(
-        lookup.EXAMPLE, host="other.example:1234", address="127.0.0.9", port=4321
+def test_escaped_lines_are_cut_and_say_so() -> None:
+    assert printable.escaped_lines(b"a\r\nb\r\n\r\n") == "a\\r\\n\nb\\r\\n\n\\r\\n"
+    assert printable.escaped_lines(b"a" * 3000).endswith("\n... and 952 bytes more")
+
+
+def test_a_terminal_line_is_ascii_on_one_line() -> None:
+    told = printable.terminal_line("≥ 3 µs × 2\n\x1b[31m\u202e")
+    assert told.startswith(">= 3 us x 2 ")
+    told = printable.terminal_line(HOSTILE)
+    assert set(told) <= set(string.printable) - set("\n\r\t\x0b\x0c\x1b")
+
+
+@hypothesis.given(st.text() | st.text(HOSTILE))
+def test_markdown_acts_nowhere(text: str) -> None:
+    shown = printable.markdown(text)
+    assert shown.isprintable()
+    assert not re.search(r"(?<!\\)(?:\\\\)*[`*_\[\]|~$<>@]", shown)
+    plain = html.unescape(re.sub(r"\\(.)", r"\1", shown))
+    assert plain == printable.one_line(text)
+
+
+def test_markdown_code_cannot_end_its_span_or_block() -> None:
+    assert not set(printable.markdown_code(HOSTILE)) & set("`\n\r\x1b")
+    block = printable.markdown_block("a\n```\n````b\x1b", characters_max=100)
+    assert block == "`````text\na\n```\n````b \n`````"
+    assert printable.markdown_block("x" * 90, characters_max=10) == f"```text\n{'x' * 10}\n```"
+
+
+@hypothesis.given(st.text(st.characters(exclude_categories=())))
+def test_xml_takes_any_text(text: str) -> None:
+    element = ElementTree.Element("a")
+    element.text = printable.xml(text)
+    read = ElementTree.fromstring(ElementTree.tostring(element, "unicode"))
+    assert (read.text or "") == printable.xml(text).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def test_one_line_is_one_line() -> None:
+    assert printable.one_line("a\r\n\u2028\x1b[b é") == "a    [b é"
+
+
+@hypothesis.given(st.text(st.characters(exclude_categories=())))
+def test_valid_unicode_can_be_written_and_loses_nothing_else(text: str) -> None:
+    shown = printable.valid_unicode(text)
+    shown.encode("utf-8")
+    assert re.sub(r"\\ud[89a-f][0-9a-f]{2}", "", shown) == re.sub(
+        r"\\ud[89a-f][0-9a-f]{2}", "", re.sub("[\ud800-\udfff]", "", text)
     )
-    told = 0
-    for family in known.families.values():
-        if family.generated or known.inapplicable(family.id, facts) is not None:
-            continue
-        for planned in known.planned(family.id, facts):
-            sends = [step.data for step in planned.case.steps if step.op is Op.SEND]
-            if not sends:
-                continue
-            line = printable.by_hand(exchange(*sends), facts)
-            if line is not None:
-                told += 1
-                assert line.endswith("127.0.0.9 4321") or "('127.0.0.9', 4321)" in line.replace(
-                    "'\"'\"'", "'"
-                )
-    assert told > 300
-
-
-def test_a_long_line_is_none() -> None:
-    assert printable.by_hand(exchange(b"a" * printable.LINE_CHARACTERS_MAX), FACTS) is None
-    over_tls = msgspec.structs.replace(FACTS, scheme="https")
-    assert printable.by_hand(exchange(b"a", half_close=True), over_tls) is None
-
-
-def test_the_request_that_follows_a_case_needs_no_time_of_its_own() -> None:
-    canary = b"GET /?canary-c HTTP/1.1\r\n\r\n"
-    sent = printable.by_hand(exchange(b"a", canary), FACTS)
-    assert sent is not None
-    assert sent.startswith("printf 'aGET /?canary-c")
-    assert printable.by_hand(exchange(b"a", unsent=canary), FACTS) == sent
-
-
-@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX])
-def test_writes_apart_and_a_half_close_are_said_in_python(family: int, tmp_path: Path) -> None:
-    unix = family == socket.AF_UNIX
-    with socket.socket(family) as listener:
-        listener.bind(str(tmp_path / "s") if unix else ("127.0.0.1", 0))
-        listener.listen()
-        facts = msgspec.structs.replace(
-            FACTS,
-            unix=str(tmp_path / "s") if unix else None,
-            port=80 if unix else listener.getsockname()[1],
-        )
-        line = printable.by_hand(exchange(b"a\xff", b"b'", half_close=True), facts)
-        assert line is not None
-        with subprocess.Popen(["sh", "-c", line], stdout=subprocess.PIPE) as client:
-            talk = listener.accept()[0]
-            received = b""
-            while piece := talk.recv(100):
-                received += piece
-            talk.sendall(b"answer")
-            talk.close()
-            said, _ = client.communicate(timeout=20)
-    assert received == b"a\xffb'"
-    assert b"answer" in said
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not on this machine")
-@pytest.mark.parametrize("in_one_write", [True, False])
-def test_over_tls_the_octets_arrive(tmp_path: Path, in_one_write: bool) -> None:
-    pair = certificates.Authority(tmp_path).server("127.0.0.1")
-    own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    own.load_cert_chain(pair.certificate, pair.key)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        facts = msgspec.structs.replace(FACTS, scheme="https", port=listener.getsockname()[1])
-        line = printable.by_hand(
-            exchange(*([b"Q\nR\n"] if in_one_write else [b"Q\n", b"R\n"])), facts
-        )
-        assert line is not None
-        with subprocess.Popen(
-            ["sh", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as client:
-            talk = own.wrap_socket(listener.accept()[0], server_side=True)
-            received = b""
-            while len(received) < 4:
-                received += talk.recv(100)
-            talk.sendall(b"answer")
-            talk.close()
-            said, _ = client.communicate(timeout=20)
-    assert received == b"Q\nR\n"
-    assert b"answer" in said

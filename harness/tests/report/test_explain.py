@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import socket
-import subprocess
 
 import pytest
 
@@ -13,7 +11,6 @@ from httpmark.harness.catalogue import delivery_modes, expectation, loading, loo
 from httpmark.harness.command import check_session, listing
 from httpmark.harness.firing import replay
 from httpmark.harness.gate import findings
-from httpmark.harness.http import printable
 from httpmark.harness.judging import response_rules
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.errors import HarnessError
@@ -36,12 +33,6 @@ def test_a_case_is_found_by_slug_family_and_number(name: str) -> None:
 def test_an_unknown_case_is_said(name: str) -> None:
     with pytest.raises(HarnessError, match="no case"):
         lookup.find(name)
-
-
-def test_visible_octets_can_be_told_apart() -> None:
-    shown = {printable.escaped(bytes((octet,))) for octet in range(256)}
-    assert len(shown) == 256
-    assert all(text.isascii() and text.isprintable() for text in shown)
 
 
 def test_explain_says_rule_and_octets() -> None:
@@ -128,41 +119,6 @@ def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
         assert "fewer do not show it" in replay.minimised("host-twice-different", target)
     assert "fail, with 23 of 31 octets" in text
     assert f"nc -q 2 127.0.0.1 {peer.port}" in text
-
-
-@pytest.mark.parametrize(
-    ("octets", "said"),
-    [
-        (b"GET /a?b HTTP/1.1\r\nHost: h\r\nX-A: 'v'\r\nX-B:\r\n\r\n", True),
-        (b"POST /mirror HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello", True),
-        (b"GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", False),  # not valid
-        (b"GET / HTTP/1.0\r\nHost: h\r\n\r\n", False),
-        (b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", False),
-        (b"GET / HTTP/1.1\r\nHost: h\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", False),
-    ],
-)
-def test_curl_says_what_it_can_say(octets: bytes, said: bool) -> None:
-    assert (explain.curl(octets, address="127.0.0.1", port=1) is not None) == said
-
-
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not on this machine")
-def test_the_curl_line_sends_the_same_request() -> None:
-    seen: list[bytes] = []
-
-    def keep(connection: socket.socket) -> None:
-        seen.append(peers.head(connection))
-        connection.sendall(peers.BAD)
-
-    octets = b"DELETE /a?b=%41 HTTP/1.1\r\nHost: h\r\nX-A: 'v' \"w\"\r\nX-B:\r\n\r\n"
-    with peers.peer(keep) as peer:
-        line = explain.curl(octets, address="127.0.0.1", port=peer.port)
-        assert line is not None
-        subprocess.run(["sh", "-c", line], capture_output=True, check=False, timeout=20)
-    first, *fields = seen[0].split(b"\r\n")
-    assert first == b"DELETE /a?b=%41 HTTP/1.1"
-    assert sorted(fields) == sorted(
-        [b"Host: 127.0.0.1:%d" % peer.port, b"X-A: 'v' \"w\"", b"X-B:", b"", b""]
-    )
 
 
 def test_every_word_of_a_report_is_explained() -> None:

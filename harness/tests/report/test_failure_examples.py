@@ -15,7 +15,7 @@ import pytest
 
 from httpmark.harness.gate import findings
 from httpmark.harness.gate.findings import Said
-from httpmark.harness.http import printable
+from httpmark.harness.http import shell_lines
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.exchanges import Outcome
@@ -187,7 +187,7 @@ def test_a_delivery_of_a_served_command_is_asked_for_whole() -> None:
         clause="",
         said=Said.FAILED, message="", witness="get-plain", delivery="two@17",
     )  # fmt: skip
-    line = printable.command(
+    line = shell_lines.command(
         finding.witness, "rfc", ("--serve", "./s {port}"), delivery=finding.delivery
     )
     assert line == "httpmark check --serve './s {port}' --suite rfc --case get-plain --full"

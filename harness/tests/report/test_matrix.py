@@ -114,7 +114,7 @@ def test_what_fewer_octets_do_stands_below_the_line_that_sends_all() -> None:
     made = matrix.with_logs(made, WithFewer(), AGAIN)
     [case] = next(row for _, found in made.sections for row in found if row.cases).cases
     whole, comment, fewer = case.again.splitlines()
-    assert comment == f"# {len(SENT) - 5} of {len(SENT)} octets do the same"
+    assert comment == f"# {len(SENT) - 5} of {len(SENT)} bytes do the same"
     assert whole.replace("hello", "") == fewer
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import string
-
 from httpmark.harness.report import text_tables
 
 
@@ -23,9 +21,3 @@ def test_words_wrap_and_go_further_in() -> None:
 def test_a_reason_is_said_once() -> None:
     notes = [("a", "late"), ("b", "died"), ("c", "late")]
     assert text_tables.grouped(notes, 80) == ["  a, c: late", "  b: died"]
-
-
-def test_everything_is_ascii_on_one_line() -> None:
-    told = text_tables.ascii_only("≥ 3 µs × 2\n\x1b[31m\u202e")
-    assert told.startswith(">= 3 us x 2 ")
-    assert set(told) <= set(string.printable) - set("\n\r\x1b")

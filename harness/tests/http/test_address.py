@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from httpmark.harness.http import address
+from httpmark.harness.http.address import Address
 from httpmark.harness.model.errors import HarnessError
-from httpmark.harness.servers import address
-from httpmark.harness.servers.address import Address
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,26 @@ def test_a_certificate_is_that_of_the_name_as_it_was_written() -> None:
         ("https://[::1]:1/", "::1"),
     ):
         assert address.read(text, allow_remote=True).name == name
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "unix", "written"),
+    [
+        ("127.0.0.1", 8080, None, "127.0.0.1:8080"),
+        ("::1", 81, None, "[::1]:81"),
+        ("localhost", 80, "/run/s", "unix:/run/s"),
+    ],
+)
+def test_what_is_written_is_read_back(host: str, port: int, unix: str | None, written: str) -> None:
+    assert address.listening_at(host, port, unix) == written
+    found = address.read(written, allow_remote=False)
+    assert (found.unix or found.address, found.port) == (unix or host, port)
+    if unix is None:
+        assert address.endpoint(host, port) == written
+        assert address.url(host, port, "/a?b", tls=True) == f"https://{written}/a?b"
+        read = address.read(address.url(host, port, "/a", tls=False), allow_remote=False)
+        assert read == Address(host, port, written, path="/a")
+
+
+def test_a_server_of_our_own_is_on_this_machine() -> None:
+    assert address.loopback(81) == address.read("127.0.0.1:81", allow_remote=False)

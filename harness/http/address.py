@@ -1,4 +1,4 @@
-"""Where a server that already runs listens, as people write it."""
+"""Addresses of servers: read as people write them, and written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Address(msgspec.Struct, frozen=True):
-    """A place to connect to, and what its URL says besides."""
+    """Where to connect to, and what else its URL says."""
 
     address: str  # or a host name
     port: int
@@ -25,14 +25,14 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The host as it was written: whose certificate a server shows."""
+        """The host as it was written: the name that the certificate must be for."""
         return urlsplit(f"//{self.host}").hostname or self.address
 
 
 def read(text: str, *, allow_remote: bool) -> Address:
     """Read ``http://host:port/``, ``https://host:port/``, ``unix:PATH`` or ``host:port``.
 
-    :raises HarnessError: it is none of them, or names another machine without leave.
+    :raises HarnessError: it is none of them, or it names another machine and that is not allowed.
     """
     if text.startswith("unix:"):
         if not (path := text[5:]):
@@ -68,8 +68,28 @@ def read(text: str, *, allow_remote: bool) -> Address:
 
 
 def is_local(name: str) -> bool:
-    """Whether an address is of this machine's loopback; a name that is no address is not."""
+    """Whether this is an address of the loopback interface; a host name is not."""
     try:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def loopback(port: int) -> Address:
+    """A server of our own on this machine."""
+    return Address("127.0.0.1", port, endpoint("127.0.0.1", port))
+
+
+def endpoint(address: str, port: int | str) -> str:
+    """``127.0.0.1:8080`` or ``[::1]:8080``."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def url(address: str, port: int | str, path: str, *, tls: bool) -> str:
+    """``http://127.0.0.1:8080/hello``; the port is always written."""
+    return f"{'https' if tls else 'http'}://{endpoint(address, port)}{path}"
+
+
+def listening_at(address: str, port: int, unix: str | None) -> str:
+    """Where a server listens, as :func:`read` reads it: ``host:port`` or ``unix:PATH``."""
+    return f"unix:{unix}" if unix else endpoint(address, port)

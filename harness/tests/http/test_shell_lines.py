@@ -1,0 +1,204 @@
+"""Lines of shell: what they send is what was sent, and it goes to the target."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+from pathlib import Path
+
+import hypothesis
+import hypothesis.strategies as st
+import msgspec
+import pytest
+
+from httpmark.harness.catalogue import loading, lookup
+from httpmark.harness.http import shell_lines
+from httpmark.harness.model import timeline
+from httpmark.harness.model.cases import Facts, Op
+from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.servers import certificates
+from httpmark.harness.tests.shared import peers
+
+HERE = shell_lines.Place("127.0.0.1", 18080)
+FACTS = Facts(host="a.example:81", address="127.0.0.1", port=18080)
+
+
+def exchange(*writes: bytes, half_close: bool = False, unsent: bytes = b"") -> Exchange:
+    events = [(timeline.SENT, len(octets)) for octets in writes]
+    events += [(timeline.OWN_FIN, 0)] * half_close
+    return Exchange(
+        "c", "c", b"".join(writes) + unsent, b"", Outcome.HUNG, End.OPEN, None, 0, 0,
+        timeline=b"".join(struct.pack("<BII", kind, 0, octets) for kind, octets in events),
+    )  # fmt: skip
+
+
+@hypothesis.given(st.binary(max_size=120))
+@hypothesis.example(b"-\0")
+@hypothesis.example(b"\0005%d\\n'")
+@hypothesis.settings(max_examples=60, deadline=None)
+def test_a_pipe_sends_the_same_octets(sent: bytes) -> None:
+    line = shell_lines.piped(sent, HERE)
+    command, _, rest = line.rpartition(" | ")
+    assert rest == "nc -q 2 127.0.0.1 18080"
+    assert "\n" not in line
+    said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, timeout=10, check=True)
+    assert said.stdout == sent
+
+
+@pytest.mark.parametrize(
+    ("facts", "client"),
+    [
+        (FACTS, "nc -q 2 127.0.0.1 18080"),
+        (msgspec.structs.replace(FACTS, address="::1"), "nc -q 2 ::1 18080"),
+        (
+            msgspec.structs.replace(FACTS, scheme="https"),
+            "openssl s_client -quiet -connect 127.0.0.1:18080",
+        ),
+        (
+            msgspec.structs.replace(FACTS, scheme="https", address="::1"),
+            "openssl s_client -quiet -connect '[::1]:18080'",
+        ),
+        (msgspec.structs.replace(FACTS, unix="/run/a b.sock"), "nc -q 2 -U '/run/a b.sock'"),
+        (msgspec.structs.replace(FACTS, address=None), "nc -q 2 HOST PORT"),
+        (None, "nc -q 2 HOST PORT"),
+    ],
+)
+@pytest.mark.parametrize("host", [b"$(reboot):80", b"h:9", b"", None])
+def test_a_line_leads_to_the_target_whatever_its_host_says(
+    facts: Facts | None, client: str, host: bytes | None
+) -> None:
+    field = b"" if host is None else b"Host: " + host + b"\r\n"
+    line = shell_lines.by_hand(exchange(b"GET / HTTP/1.1\r\n" + field + b"\r\n"), facts)
+    assert line is not None
+    assert line.endswith(f" | {client}")
+
+
+def test_every_case_that_fits_a_line_leads_to_its_target() -> None:
+    """The place is that of the target in all of them, be the request as odd as it may."""
+    known = loading.load()
+    facts = msgspec.structs.replace(
+        lookup.EXAMPLE, host="other.example:1234", address="127.0.0.9", port=4321
+    )
+    told = 0
+    for family in known.families.values():
+        if family.generated or known.inapplicable(family.id, facts) is not None:
+            continue
+        for planned in known.planned(family.id, facts):
+            sends = [step.data for step in planned.case.steps if step.op is Op.SEND]
+            if not sends:
+                continue
+            line = shell_lines.by_hand(exchange(*sends), facts)
+            if line is not None:
+                told += 1
+                assert line.endswith("127.0.0.9 4321") or "('127.0.0.9', 4321)" in line.replace(
+                    "'\"'\"'", "'"
+                )
+    assert told > 300
+
+
+def test_a_long_line_is_none() -> None:
+    assert shell_lines.by_hand(exchange(b"a" * shell_lines.LINE_CHARACTERS_MAX), FACTS) is None
+    over_tls = msgspec.structs.replace(FACTS, scheme="https")
+    assert shell_lines.by_hand(exchange(b"a", half_close=True), over_tls) is None
+
+
+def test_the_request_that_follows_a_case_needs_no_time_of_its_own() -> None:
+    canary = b"GET /?canary-c HTTP/1.1\r\n\r\n"
+    sent = shell_lines.by_hand(exchange(b"a", canary), FACTS)
+    assert sent is not None
+    assert sent.startswith("printf 'aGET /?canary-c")
+    assert shell_lines.by_hand(exchange(b"a", unsent=canary), FACTS) == sent
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX])
+def test_writes_apart_and_a_half_close_are_said_in_python(family: int, tmp_path: Path) -> None:
+    unix = family == socket.AF_UNIX
+    with socket.socket(family) as listener:
+        listener.bind(str(tmp_path / "s") if unix else ("127.0.0.1", 0))
+        listener.listen()
+        facts = msgspec.structs.replace(
+            FACTS,
+            unix=str(tmp_path / "s") if unix else None,
+            port=80 if unix else listener.getsockname()[1],
+        )
+        line = shell_lines.by_hand(exchange(b"a\xff", b"b'", half_close=True), facts)
+        assert line is not None
+        with subprocess.Popen(["sh", "-c", line], stdout=subprocess.PIPE) as client:
+            talk = listener.accept()[0]
+            received = b""
+            while piece := talk.recv(100):
+                received += piece
+            talk.sendall(b"answer")
+            talk.close()
+            said, _ = client.communicate(timeout=20)
+    assert received == b"a\xffb'"
+    assert b"answer" in said
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not on this machine")
+@pytest.mark.parametrize("in_one_write", [True, False])
+def test_over_tls_the_octets_arrive(tmp_path: Path, in_one_write: bool) -> None:
+    pair = certificates.Authority(tmp_path).server("127.0.0.1")
+    own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    own.load_cert_chain(pair.certificate, pair.key)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        facts = msgspec.structs.replace(FACTS, scheme="https", port=listener.getsockname()[1])
+        line = shell_lines.by_hand(
+            exchange(*([b"Q\nR\n"] if in_one_write else [b"Q\n", b"R\n"])), facts
+        )
+        assert line is not None
+        with subprocess.Popen(
+            ["sh", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as client:
+            talk = own.wrap_socket(listener.accept()[0], server_side=True)
+            received = b""
+            while len(received) < 4:
+                received += talk.recv(100)
+            talk.sendall(b"answer")
+            talk.close()
+            said, _ = client.communicate(timeout=20)
+    assert received == b"Q\nR\n"
+    assert b"answer" in said
+
+
+@pytest.mark.parametrize(
+    ("octets", "said"),
+    [
+        (b"GET /a?b HTTP/1.1\r\nHost: h\r\nX-A: 'v'\r\nX-B:\r\n\r\n", True),
+        (b"POST /mirror HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello", True),
+        (b"GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", False),  # not valid
+        (b"GET / HTTP/1.0\r\nHost: h\r\n\r\n", False),
+        (b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", False),
+        (b"GET / HTTP/1.1\r\nHost: h\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", False),
+    ],
+)
+def test_curl_says_what_it_can_say(octets: bytes, said: bool) -> None:
+    assert (shell_lines.curl(octets, address="127.0.0.1", port=1) is not None) == said
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not on this machine")
+def test_the_curl_line_sends_the_same_request() -> None:
+    seen: list[bytes] = []
+
+    def keep(connection: socket.socket) -> None:
+        seen.append(peers.head(connection))
+        connection.sendall(peers.BAD)
+
+    octets = b"DELETE /a?b=%41 HTTP/1.1\r\nHost: h\r\nX-A: 'v' \"w\"\r\nX-B:\r\n\r\n"
+    with peers.peer(keep) as peer:
+        line = shell_lines.curl(octets, address="127.0.0.1", port=peer.port)
+        assert line is not None
+        subprocess.run(["sh", "-c", line], capture_output=True, check=False, timeout=20)
+    first, *fields = seen[0].split(b"\r\n")
+    assert first == b"DELETE /a?b=%41 HTTP/1.1"
+    assert sorted(fields) == sorted(
+        [b"Host: 127.0.0.1:%d" % peer.port, b"X-A: 'v' \"w\"", b"X-B:", b"", b""]
+    )
+
+
+def test_a_comment_ends_at_its_line_end() -> None:
+    assert shell_lines.commented("httpmark check 'é'") == "httpmark check 'é'"
+    assert shell_lines.commented("a\nsuite = 1") == r"a\nsuite = 1"

@@ -23,7 +23,7 @@ from httpmark.harness.judging import judge, response_rules, scoring, suite_resul
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.cases import Case, Facts, Family, Level, Op, Step
 from httpmark.harness.model.errors import ServerDied
-from httpmark.harness.model.exchanges import Exchange, Outcome
+from httpmark.harness.model.exchanges import RAN_OUT, SILENT, Attempt, Exchange, Outcome
 from httpmark.harness.model.verdicts import Verdict, Word
 from httpmark.harness.servers import resources
 
@@ -236,14 +236,14 @@ class _Shooter:
 
         silent = {
             exchange.case: exchange.machine_dropped
-            for exchange in self.play(cases(), in_flight=IN_FLIGHT, attempt=1)
+            for exchange in self.play(cases(), in_flight=IN_FLIGHT, attempt=Attempt.FIRST)
         }
         # Thousands of honest silences confirm each other; a sample of them is enough.
         believed = [name for name, dropped in silent.items() if not dropped][_CONFIRMED_MAX:]
         again = silent.keys() - set(believed)
         if again:
             patient = (_patient(case) for case in cases() if case.id in again)
-            for _ in self.play(patient, in_flight=_CONFIRM_IN_FLIGHT, attempt=2):
+            for _ in self.play(patient, in_flight=_CONFIRM_IN_FLIGHT, attempt=Attempt.REPEAT):
                 pass
 
     def play(
@@ -278,17 +278,17 @@ class _Shooter:
         with target.probe(in_flight=in_flight) as probe:
             try:
                 for batch in probe.play(plays, end=end):
-                    quiet = [exchange for exchange in batch if exchange.outcome in judge.SILENT]
+                    quiet = [exchange for exchange in batch if exchange.outcome in SILENT]
                     if quiet:
                         self._check_alive(quiet)
                         if resources.grown(before, resources.dropped_packets()):
                             batch = [_dropped(exchange) for exchange in batch]
-                            quiet = [e for e in batch if e.outcome in judge.SILENT]
+                            quiet = [e for e in batch if e.outcome in SILENT]
                     self.evidence.add(target.name, filter(keep, batch))
                     self.fired.exchanges += len(batch)
                     self._answered += sum(e.first_us is not None for e in batch)
                     self._slow += sum((e.first_us or 0) > _PROMPT_US for e in batch)
-                    self._progress(sum(exchange.attempt == judge.FIRST for exchange in batch))
+                    self._progress(sum(exchange.attempt == Attempt.FIRST for exchange in batch))
                     yield from quiet
             finally:
                 probe.stop()
@@ -358,8 +358,8 @@ def _fire_cases(
     )
     shooter = _Shooter(catalogue, target, evidence, fired, progress)
     gate = [name for name in families if suite_results.PLAIN in catalogue.families[name].refs]
-    for attempt in (judge.FIRST, judge.ALONE):
-        patient = map(_patient, cases(gate)) if attempt == judge.ALONE else cases(gate)
+    for attempt in (Attempt.FIRST, Attempt.ALONE):
+        patient = map(_patient, cases(gate)) if attempt == Attempt.ALONE else cases(gate)
         for _ in shooter.play(patient, in_flight=1, attempt=attempt):
             pass
         evidence.flush()
@@ -376,9 +376,7 @@ def _fire_cases(
     )  # fmt: skip
     whole = set(families)
     late = [
-        which
-        for which in evidence.last_with(target.name, judge.SILENT, judge.RAN_OUT)
-        if which[0] in whole
+        which for which in evidence.last_with(target.name, SILENT, RAN_OUT) if which[0] in whole
     ]
     if quick:
         _once_more(shooter, cases, late, doubts, end=None if hurry is None else hurry.end)
@@ -406,13 +404,13 @@ def _first(
     # Where time runs out, those that bind nobody and have the most cases are left.
     generated = sorted(
         (entry for entry in entries if entry.generated),
-        key=lambda entry: (entry.level not in scoring.BINDING, entry.count),
+        key=lambda entry: (not entry.level.is_binding, entry.count),
     )
     whole: list[str] = []
 
     def twice(names: Iterable[str]) -> Iterator[Play]:
         chosen = (name for name in names if catalogue.offers_choice(name))
-        return ((case, judge.REPEAT) for case in cases(chosen))
+        return ((case, Attempt.REPEAT) for case in cases(chosen))
 
     def plays() -> Iterator[Play]:
         number = 0
@@ -422,18 +420,18 @@ def _first(
             if len(case.sent) > _LARGE_OCTETS:
                 large.append(case)
             else:
-                yield case, judge.FIRST
+                yield case, Attempt.FIRST
         yield from twice(designed)
         # A slow server with one thread that reads a hundred thousand chunks answers nobody else.
         for case in large:
-            yield case, judge.FIRST
+            yield case, Attempt.FIRST
         whole.extend(designed)
         for entry in generated:
             for case in cases([entry.id]):
                 number += 1
                 if hurry is not None and hurry.is_up(number):
                     return
-                yield case, judge.FIRST
+                yield case, Attempt.FIRST
             whole.append(entry.id)
         if not quick:
             yield from twice(entry.id for entry in generated)
@@ -443,7 +441,7 @@ def _first(
     ):
         pass
     shooter.evidence.flush()
-    cut = {case.family for case, attempt in shooter.unfinished if attempt == judge.FIRST}
+    cut = {case.family for case, attempt in shooter.unfinished if attempt == Attempt.FIRST}
     for name in families:
         if name not in whole:
             shooter.void(name, _NOT_ASKED)
@@ -460,24 +458,24 @@ def _again(
         lot = late[begin : begin + _LATE_LOT]
         once_more = _only(cases, lot)
         quiet = sum(
-            1 for _ in shooter.play(once_more, in_flight=_AGAIN_IN_FLIGHT, attempt=judge.LATE)
+            1 for _ in shooter.play(once_more, in_flight=_AGAIN_IN_FLIGHT, attempt=Attempt.LATE)
         )
         if 2 * quiet > len(lot):
             break
     alone, silent, lingering = doubts()
-    for attempt in judge.AGAIN:
+    for attempt in (Attempt.DOUBTED, Attempt.DOUBTED_AGAIN):
         chosen = _only(cases, alone | silent)
         for _ in shooter.play(chosen, in_flight=_AGAIN_IN_FLIGHT, attempt=attempt):
             pass
     # Whether a close that is announced comes at all is known after ten seconds (RESP-33).
     open_still = lingering[:_LINGERING_MAX]
     chosen = map(_to_the_end, _only(cases, open_still))
-    for _ in shooter.play(chosen, in_flight=_AGAIN_IN_FLIGHT, attempt=judge.TO_THE_END):
+    for _ in shooter.play(chosen, in_flight=_AGAIN_IN_FLIGHT, attempt=Attempt.TO_THE_END):
         pass
     # Alone: nothing else is on the server, so load cannot be why. Silent cases share the wait.
     for wanted, in_flight in ((alone, 1), (silent, _AGAIN_IN_FLIGHT)):
         patient = map(_patient, _only(cases, wanted))
-        for _ in shooter.play(patient, in_flight=in_flight, attempt=judge.ALONE):
+        for _ in shooter.play(patient, in_flight=in_flight, attempt=Attempt.ALONE):
             pass
 
 
@@ -500,7 +498,7 @@ def _once_more(
         yield from _only(cases, answered - waited)
         yield from _only(cases, waited)
 
-    for _ in shooter.play(chosen(), in_flight=_AGAIN_IN_FLIGHT, attempt=judge.AGAIN[0], end=end):
+    for _ in shooter.play(chosen(), in_flight=_AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED, end=end):
         pass
     unheard = {(case.family, case.id) for case, _ in shooter.unfinished}
     for name in {name for name, _ in unheard & waited}:
@@ -587,7 +585,7 @@ def _run(
         case = next(catalogue.cases(family.id, facts), None)
         if case is None:
             continue
-        can_wait = family.level not in scoring.BINDING
+        can_wait = not family.level.is_binding
         is_slow = is_short and play in programs.BURSTS
         if hurry and can_wait and time.monotonic() > (hurry.begin if is_slow else hurry.end):
             _void(family, _NOT_ASKED, evidence, target.name)
@@ -714,6 +712,6 @@ def _patient(case: Case) -> Case:
 
 
 def _dropped(exchange: Exchange) -> Exchange:
-    if exchange.outcome not in judge.SILENT:
+    if exchange.outcome not in SILENT:
         return exchange
     return msgspec.structs.replace(exchange, machine_dropped=True)

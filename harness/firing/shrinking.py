@@ -23,7 +23,6 @@ from httpmark.harness.firing import delta_debugging
 from httpmark.harness.firing.targets import Target
 from httpmark.harness.judging import failure_modes, judge, matching, observation, response_rules
 from httpmark.harness.judging.evidence import Evidence, kept_as
-from httpmark.harness.judging.scoring import BINDING
 from httpmark.harness.judging.suite_results import strict
 from httpmark.harness.model.cases import Case, Facts, Family, Op
 from httpmark.harness.model.errors import Unusable
@@ -74,12 +73,12 @@ def subject(
         shown = msgspec.structs.replace(planned, case=case)
         verdict = judging.judge(shown, seen)
         verdict = strict(verdict, family) if hardened else verdict
-        return verdict.word, failure_modes.way(verdict.actual)
+        return verdict.word, failure_modes.failure_mode(verdict.actual)
 
     def holds(case: Case, seen: Exchange) -> bool:
         return said(case, seen) == wanted and _by_grammar(case, seen) is own
 
-    if not _can_shrink(planned) or planned.expectation is None or judge.ran_out(exchange):
+    if not _can_shrink(planned) or planned.expectation is None or exchange.ran_out:
         return None
     wanted, own = said(planned.case, exchange), _by_grammar(planned.case, exchange)
     failing = (Word.FAIL, Word.WARN)
@@ -97,11 +96,10 @@ def of_answer(
         answers = response_rules.Collected(facts)
         answers.add(case, seen)
         tally = answers.tallies().get(check)
-        ways_ = tally.ways if tally is not None else {}
-        return next(iter(ways_), None)
+        return next(iter(tally.failure_modes), None) if tally is not None else None
 
     wanted = found(planned.case, exchange)
-    if wanted is None or not _can_shrink(planned) or judge.ran_out(exchange):
+    if wanted is None or not _can_shrink(planned) or exchange.ran_out:
         return None
     return Subject(check, family, planned, lambda case, seen: found(case, seen) == wanted)
 
@@ -187,7 +185,7 @@ def smallest(
             held: list[dict[bytes, bool]] = [{} for _ in lots]
             for (number, tried), case, exchange in _played(target, made, _IN_FLIGHT, end):
                 one = lots[number][0].subject
-                held[number][tried] = not judge.ran_out(exchange) and one.holds(case, exchange)
+                held[number][tried] = not exchange.ran_out and one.holds(case, exchange)
             for (quest, lot), answers in zip(lots, held, strict=True):
                 if len(answers) == len(lot):
                     quest.told(answers)
@@ -273,7 +271,7 @@ def _subjects(
     for id, tally in (*suite.generated.items(), *suite.answers.items()):
         failed = (verdict for verdict in tally.failures if verdict.word is Word.FAIL)
         shown += [(id, verdict) for verdict in itertools.islice(failed, 1)]
-    for finding, verdict in sorted(shown, key=lambda one: one[1].level not in BINDING):
+    for finding, verdict in sorted(shown, key=lambda one: not one[1].level.is_binding):
         exchange = next(evidence.exchanges(server, case=verdict.case), None)
         if exchange is None or exchange.end_us > _SLOW_US:
             continue

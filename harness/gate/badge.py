@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from httpmark.harness.judging.scoring import BINDING
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.model.verdicts import Deliveries, SuiteResult
@@ -42,7 +41,7 @@ def _badge_of(server: ServerResult) -> tuple[str, str]:
 def _suite(suite: SuiteResult) -> tuple[str, str]:
     """The counts of one suite, and its colour."""
     must = suite.must or {}
-    cut = any(one.level in BINDING for one in (suite.deliveries or _NONE).disagreements)
+    cut = any(one.level.is_binding for one in (suite.deliveries or _NONE).disagreements)
     broken = bool(must.get("failed", 0)) or cut
     if suite.score_percent is None and suite.reason is not None:
         return "not scored", "red" if broken else "lightgrey"

@@ -36,8 +36,6 @@ INCONCLUSIVE = ("warn", "fail", "pass")
 
 CUT = "-delivery"  # what the id of a case is followed by in the finding on its deliveries
 
-_BINDING = (Level.MUST, Level.CTRL)
-
 
 class Said(enum.StrEnum):
     """What a finding says of its subject."""
@@ -155,7 +153,7 @@ def _of_case(server: str, suite: str, id: str, verdict: Verdict, family: Family 
     said = {
         Word.PASS: Said.PASSED,
         Word.WARN: Said.WARNED,
-        Word.FAIL: Said.FAILED if verdict.level in _BINDING else Said.WARNED,
+        Word.FAIL: Said.FAILED if verdict.level.is_binding else Said.WARNED,
         Word.VOID: Said.UNDECIDED,
         Word.UNSTABLE: Said.UNDECIDED,
         Word.NOT_APPLICABLE: Said.NOT_APPLICABLE,
@@ -175,7 +173,7 @@ def _of_case(server: str, suite: str, id: str, verdict: Verdict, family: Family 
             *((f"contested: {family.contested}",) if family and family.contested else ()),
             *(("it only closes, and answers nothing",) if verdict.closed_unanswered else ()),
         ),
-        outcome=failure_modes.way(verdict.actual) if fails else "",
+        outcome=failure_modes.failure_mode(verdict.actual) if fails else "",
         failures=int(fails),
         requests=1,
         witness=verdict.case if fails else "",
@@ -198,7 +196,7 @@ def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | N
     binding = 0
     for level, words in tally.words.items():
         counts.update(words)
-        binding += words.get(Word.FAIL, 0) if level in _BINDING else 0
+        binding += words.get(Word.FAIL, 0) if level.is_binding else 0
     total, failed = counts.total(), counts[Word.FAIL]
     applicable = total - counts[Word.NOT_APPLICABLE]
     if not applicable:
@@ -225,18 +223,18 @@ def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | N
         message=told,
         details=(
             *((family.why,) if family and family.why else ()),
-            *((f"fails as {_ways(tally)}",) if tally.ways else ()),
+            *((f"fails as {_modes(tally)}",) if tally.failure_modes else ()),
             *(f"{v.case}: {_wanted_and_got(v)}" for v in tally.failures),
         ),
-        outcome=failure_modes.told(tally.ways) if failed else "",
+        outcome=failure_modes.as_outcome(tally.failure_modes) if failed else "",
         failures=failed,
         requests=total,
         witness=tally.failures[0].case if tally.failures and failed else "",
     )
 
 
-def _ways(tally: Tally) -> str:
-    return ", ".join(f"{way!r} {number} times" for way, number in tally.ways.items())
+def _modes(tally: Tally) -> str:
+    return ", ".join(f"{mode!r} {number} times" for mode, number in tally.failure_modes.items())
 
 
 def listable(families: Mapping[str, Family]) -> dict[str, str]:
@@ -303,7 +301,7 @@ def _of_deliveries(
             clause=known[one.case].clause if one.case in known else "",
             ref=known[one.case].ref if one.case in known else "",
             family=one.case,
-            said=Said.FAILED if one.level in _BINDING else Said.WARNED,
+            said=Said.FAILED if one.level.is_binding else Said.WARNED,
             message=f"{one.count} cuts of {one.case} draw something else than one write: "
             f"{one.what}",
             details=(f"cut as {', '.join(one.deliveries)}",),

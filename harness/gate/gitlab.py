@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 
 from httpmark.harness.gate.findings import Finding, Said
-from httpmark.harness.model.cases import Level
 
 
 def code_quality(found: Sequence[Finding], *, location: str = "README.md") -> str:
@@ -41,4 +40,4 @@ def _severity(finding: Finding) -> str:
         return "info"
     if finding.said is Said.WARNED:
         return "minor"
-    return "critical" if finding.level in (Level.MUST, Level.CTRL) else "major"
+    return "critical" if finding.level.is_binding else "major"

@@ -11,9 +11,9 @@ import msgspec
 from httpmark.harness.http import request_reader
 from httpmark.harness.http.address import endpoint, url
 from httpmark.harness.http.printable import escaped
-from httpmark.harness.model import timeline
 from httpmark.harness.model.cases import Facts
 from httpmark.harness.model.exchanges import Exchange
+from httpmark.harness.model.timeline import EventKind, events
 
 LINE_CHARACTERS_MAX = 500  # a longer line of shell is hard to read and to copy
 
@@ -63,17 +63,17 @@ def _writes(exchange: Exchange, *, with_canary: bool) -> tuple[list[bytes], bool
 
     The request after the case, which shows how far the server had read, needs no write of its own.
     """
-    events = timeline.events(exchange.timeline)
+    recorded = events(exchange.timeline)
     writes: list[bytes] = []
     rest = exchange.sent
-    for number in [event.octets for event in events if event.kind == timeline.SENT]:
+    for number in [event.octets for event in recorded if event.kind is EventKind.SENT]:
         writes.append(rest[:number])
         rest = rest[number:]
     writes += [rest] if rest else []
     while len(writes) > 1 and _CANARY.match(writes[-1]):
         last = writes.pop()
         writes[-1] += last if with_canary else b""
-    return writes, any(event.kind == timeline.OWN_FIN for event in events)
+    return writes, any(event.kind is EventKind.OWN_FIN for event in recorded)
 
 
 _CANARY = re.compile(rb"GET [^ ]*canary-")

@@ -10,10 +10,9 @@ import msgspec
 from httpmark.harness.catalogue.delivery_modes import PAD, head_end, message
 from httpmark.harness.judging import observation
 from httpmark.harness.judging.observation import Final, Sight
-from httpmark.harness.model import timeline
 from httpmark.harness.model.cases import Case, Op
 from httpmark.harness.model.exchanges import Exchange
-from httpmark.harness.model.timeline import RECEIVED, SENT
+from httpmark.harness.model.timeline import EventKind, events
 
 EARLY = "a 2xx or 3xx began before the header section was whole"
 
@@ -54,7 +53,8 @@ _OF_A_CLOSE = frozenset({b"connection", b"keep-alive"})
 def drawn(case: Case, exchange: Exchange) -> Drawn:
     """What an exchange of a delivered case says, as far as it is compared."""
     sight = observation.sight(case, exchange)
-    sent = sum(event.octets for event in timeline.events(exchange.timeline) if event.kind == SENT)
+    records = events(exchange.timeline)
+    sent = sum(event.octets for event in records if event.kind is EventKind.SENT)
     whole = sum(len(step.data) for step in case.steps if step.op is Op.SEND)
     canary = 0 if case.joined else len(case.canary)
     return Drawn(
@@ -111,7 +111,7 @@ def _by_name(
 
 def _early(case: Case, exchange: Exchange, sight: Sight) -> bool:
     """Whether a 2xx or 3xx began before its request's header section had gone (RFC 9110 5.3)."""
-    events = timeline.events(exchange.timeline)
+    records = events(exchange.timeline)
     octets = message(case)
     ends: list[int] = []
     at = 0
@@ -126,10 +126,10 @@ def _early(case: Case, exchange: Exchange, sight: Sight) -> bool:
             break
     for final, end in zip(sight.answers, ends, strict=False):
         sent = received = 0
-        for event in events:
-            if event.kind == SENT:
+        for event in records:
+            if event.kind is EventKind.SENT:
                 sent += event.octets
-            elif event.kind == RECEIVED:
+            elif event.kind is EventKind.RECEIVED:
                 received += event.octets
             if sent >= end:
                 break

@@ -292,6 +292,6 @@ def tallies(told: Deliveries | None) -> dict[str, Tally]:
                 Verdict(case, Word.FAIL, "no answer yet", answer_difference.EARLY, None, Level.MUST)
                 for case in told.early[:8]
             ),
-            ways={answer_difference.EARLY: len(told.early)} if told.early else {},
+            failure_modes={answer_difference.EARLY: len(told.early)} if told.early else {},
         )
     }

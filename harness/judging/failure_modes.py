@@ -20,7 +20,7 @@ _MEASURED = re.compile(
 )
 
 
-def way(actual: str) -> str:
+def failure_mode(actual: str) -> str:
     """How a case fails: what a verdict says came, without what differs from run to run.
 
     Explanations in brackets are left out, what was measured is an N (a status code stays), and
@@ -37,17 +37,17 @@ def way(actual: str) -> str:
     return "; ".join((head, *("closed" if end == "reset" else end for end in ends)))
 
 
-def counted(ways: Mapping[str, int]) -> dict[str, int]:
+def most_frequent(modes: Mapping[str, int]) -> dict[str, int]:
     """How often a family fails which way, by name; what is beyond ``KEPT`` ways is one more."""
-    ranked = sorted(ways.items(), key=lambda item: (-item[1], item[0]))
+    ranked = sorted(modes.items(), key=lambda item: (-item[1], item[0]))
     kept = dict(sorted(ranked[:KEPT]))
     others = sum(number for _, number in ranked[KEPT:])
     return {**kept, OTHER: others} if others else kept
 
 
-def told(ways: Mapping[str, int]) -> str:
+def as_outcome(modes: Mapping[str, int]) -> str:
     """The ways of a family as one outcome: ``200; closed | silence until the deadline``."""
-    return BETWEEN.join(sorted(ways)) or _UNTOLD
+    return BETWEEN.join(sorted(modes)) or _UNTOLD
 
 
 def covers(listed: str, found: str, *, family: bool) -> bool:
@@ -60,7 +60,8 @@ def covers(listed: str, found: str, *, family: bool) -> bool:
     """
     if listed == ANY or (family and listed == _UNTOLD):
         return True
-    known = [way(one) for one in listed.split(BETWEEN)]
+    known = [failure_mode(one) for one in listed.split(BETWEEN)]
     return all(
-        one in known or one.partition("; ")[0] in known for one in map(way, found.split(BETWEEN))
+        one in known or one.partition("; ")[0] in known
+        for one in map(failure_mode, found.split(BETWEEN))
     )

@@ -92,7 +92,7 @@ class Judge:
                 return None
         elif exchange.outcome not in (Outcome.CLOSED, Outcome.RESET):
             return None
-        writes = exchange.timeline[::9].count(timeline.SENT)
+        writes = timeline.writes(exchange.timeline)
         if exchange.end is End.OPEN or writes != 1 or b"HEAD" in case.methods:
             return None  # what follows the head of an answer to HEAD hangs on the octets sent, too
         in_time = observation.closed_in_time(exchange)
@@ -110,11 +110,6 @@ def _expected(expectation: Expectation, hardened: bool) -> str:
     return expectation.text
 
 
-# Attempts at one case, in order. The first two are made among many others in flight.
-FIRST, REPEAT, LATE, ALONE, TO_THE_END = 1, 2, 3, 6, 7
-AGAIN = (4, 5)
-
-
 def settled(
     verdicts: list[Verdict], attempts: list[Exchange], *, has_choice: bool = False
 ) -> Verdict:
@@ -130,12 +125,12 @@ def settled(
     counted = [
         (verdict, exchange)
         for verdict, exchange in zip(verdicts, attempts, strict=True)
-        if not (exchange.attempt <= REPEAT and (verdict.late or _hurried(exchange)))
+        if not (exchange.among_many and (verdict.late or _hurried(exchange)))
     ] or [(verdicts[-1], attempts[-1])]
     last = counted[-1][0]
     words = {verdict.word for verdict, _ in counted}
-    ways = {taken(exchange) for _, exchange in counted} if has_choice else set[bool]()
-    if Word.VOID in words or (len(words) == 1 and len(ways) < 2):
+    chosen = {taken(exchange) for _, exchange in counted} if has_choice else set[bool]()
+    if Word.VOID in words or (len(words) == 1 and len(chosen) < 2):
         return last
     told = ", ".join(f"{verdict.word}: {verdict.actual}" for verdict, _ in counted[:4])
     return Verdict(last.case, Word.UNSTABLE, last.expected, told, last.span, last.level)
@@ -147,14 +142,4 @@ def taken(exchange: Exchange) -> bool:
 
 
 def _hurried(exchange: Exchange) -> bool:
-    return ran_out(exchange) or exchange.outcome is Outcome.RESET
-
-
-def ran_out(exchange: Exchange) -> bool:
-    """Whether an answer did not come in time, or no connection did."""
-    return exchange.outcome in SILENT or bool(exchange.flags & RAN_OUT)
-
-
-SILENT = (Outcome.HUNG, Outcome.REFUSED)
-# The probe's deadline, or an AWAIT of its, ran out; a slow connect alone can make the first.
-RAN_OUT = 2 | 4
+    return exchange.ran_out or exchange.outcome is Outcome.RESET

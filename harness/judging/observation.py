@@ -15,16 +15,7 @@ import msgspec
 from httpmark.harness.http import request_reader, response_reader
 from httpmark.harness.model.cases import Case, Op
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
-from httpmark.harness.model.timeline import (
-    EVENT_RECORD,
-    FIN,
-    OWN_FIN,
-    RECEIVED,
-    RST,
-    SENT,
-    Event,
-    events,
-)
+from httpmark.harness.model.timeline import Event, EventKind, events
 
 CLOSE_US = 1_500_000
 
@@ -119,11 +110,11 @@ def _received_before(records: list[Event]) -> tuple[tuple[int, ...], int | None]
     writes: list[int] = []
     at_fin: int | None = None
     for record in records:
-        if record.kind == RECEIVED:
+        if record.kind is EventKind.RECEIVED:
             received += record.octets
-        elif record.kind == SENT:
+        elif record.kind is EventKind.SENT:
             writes.append(received)
-        elif record.kind == OWN_FIN:
+        elif record.kind is EventKind.OWN_FIN:
             at_fin = received
     return tuple(writes), at_fin
 
@@ -136,14 +127,16 @@ def _boundaries(
     before: list[tuple[int, int]] = []  # octets sent so far, octets received so far
     sent = 0
     for record in records:
-        if record.kind == SENT:
+        if record.kind is EventKind.SENT:
             before.append((sent, received))
             sent += record.octets
-        elif record.kind == RECEIVED:
+        elif record.kind is EventKind.RECEIVED:
             received += record.octets
     canary_at = completed_at = None
     if case.canary and not case.joined and before and records:
-        last = max((r for r in records if r.kind == SENT), key=lambda r: r.at_us, default=None)
+        last = max(
+            (r for r in records if r.kind is EventKind.SENT), key=lambda r: r.at_us, default=None
+        )
         # Not every last write of that length is the canary: it may be a piece of the message.
         own = sum(len(step.data) for step in case.steps if step.op is Op.SEND) - len(case.canary)
         is_canary = last is not None and last.octets == len(case.canary) and sent != own
@@ -152,7 +145,7 @@ def _boundaries(
     completing = [step for step in case.steps if step.if_unanswered and step.data]
     if completing:
         wanted = len(completing[0].data)
-        writes = [r.octets for r in records if r.kind == SENT]
+        writes = [r.octets for r in records if r.kind is EventKind.SENT]
         for (_, came), octets in zip(before[1:], writes[1:], strict=True):
             if octets == wanted:
                 completed_at = came
@@ -165,11 +158,11 @@ def closed_in_time(exchange: Exchange) -> bool:
     if exchange.end is End.OPEN:
         return False
     last = ended = 0
-    for kind, at_us, _ in EVENT_RECORD.iter_unpack(exchange.timeline):
-        if kind in (FIN, RST):
-            ended = at_us
+    for event in events(exchange.timeline):
+        if event.kind in (EventKind.FIN, EventKind.RST):
+            ended = event.at_us
             break
-        last = at_us
+        last = event.at_us
     return ended - last <= CLOSE_US
 
 

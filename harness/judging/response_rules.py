@@ -17,7 +17,6 @@ import functools
 import itertools
 import operator
 import re
-import struct
 from collections import Counter
 from collections.abc import Iterator
 
@@ -28,6 +27,7 @@ from httpmark.harness.http.dates import moment
 from httpmark.harness.judging import failure_modes
 from httpmark.harness.model.cases import Case, Facts, Level, Op
 from httpmark.harness.model.exchanges import End, Exchange
+from httpmark.harness.model.timeline import EventKind, events
 from httpmark.harness.model.verdicts import Tally, Verdict, Word
 
 CLOSE_US = 1_500_000
@@ -36,10 +36,6 @@ SILENCE_US = 1_950_000
 IDLE_US = 1_000_000
 DATE_OFF_S = 5
 STALE_US = 2_000_000
-
-
-_EVENT = struct.Struct("<BII")
-_SENT, _RECEIVED, _FIN, _RST, _OWN_FIN = 1, 2, 3, 4, 5
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -203,7 +199,6 @@ def check(talk: Talk, declared: Declared = Declared()) -> Findings:  # noqa: B00
     return Findings((*answers.findings.found, *notes.found), answers.findings.bits | notes.bits)
 
 
-_CUT = 16  # native/probe_frames.hpp: more came than is kept
 _FAILURES_KEPT = 5
 _LOOPBACK = re.compile(r"(?:127(?:\.[0-9]+){3}|\[::1\]|localhost)(?::[0-9]*)?")
 
@@ -227,7 +222,7 @@ def talk(case: Case, exchange: Exchange, *, same_clock: bool = True) -> Talk:
         began_s=(exchange.ended_s or 0) - exchange.end_us / 1e6 if known else None,
         head_only=exchange.head_only,
         machine_dropped=exchange.machine_dropped,
-        cut=bool(exchange.flags & _CUT),
+        cut=exchange.is_cut,
         own_close=not _OWN_CLOSES.isdisjoint(map(_op_of, case.steps)),
     )
 
@@ -239,7 +234,7 @@ def _really_sent(case: Case, exchange: Exchange) -> bytes:
     first = case.steps[0]
     if exchange.sent_octets == len(first.data) and not (first.if_open or first.if_unanswered):
         return first.data  # all that was sent, and the canary was not
-    writes = [n for kind, _, n in _EVENT.iter_unpack(exchange.timeline) if kind == _SENT]
+    writes = [one.octets for one in events(exchange.timeline) if one.kind is EventKind.SENT]
     if not writes:
         return exchange.sent[: exchange.sent_octets]
     sent = b""
@@ -275,7 +270,7 @@ class Collected:
         self._clean: Counter[int] = Counter()  # exchanges without a finding, by what was judged
         self._words: dict[str, dict[Word, int]] = {}
         self._failures: dict[str, list[Verdict]] = {}
-        self._ways: dict[str, Counter[str]] = {}  # how often each fails which way
+        self._modes: dict[str, Counter[str]] = {}  # how often each fails how
         self.lingering: list[str] = []  # cases that drew "close" and, as far as seen, no close
 
     def add(self, case: Case, exchange: Exchange) -> None:
@@ -311,8 +306,8 @@ class Collected:
             words[word] = words.get(word, 0) + 1
             if shown is not None and shown.word is Word.FAIL:
                 # What follows a colon is the server's own value.
-                self._ways.setdefault(name, Counter())[
-                    failure_modes.way(shown.text.partition(": ")[0])
+                self._modes.setdefault(name, Counter())[
+                    failure_modes.failure_mode(shown.text.partition(": ")[0])
                 ] += 1
             kept = self._failures.setdefault(name, [])
             if shown is not None and len(kept) < _FAILURES_KEPT:
@@ -326,8 +321,8 @@ class Collected:
             mine = self._words.setdefault(name, {})
             for word, number in words.items():
                 mine[word] = mine.get(word, 0) + number
-        for name, counts in other._ways.items():
-            self._ways.setdefault(name, Counter()).update(counts)
+        for name, counts in other._modes.items():
+            self._modes.setdefault(name, Counter()).update(counts)
         for name, failures in other._failures.items():
             kept = self._failures.setdefault(name, [])
             kept += failures[: _FAILURES_KEPT - len(kept)]
@@ -343,7 +338,7 @@ class Collected:
             name: Tally(
                 words={CHECKS[name].level: words[name]},
                 failures=tuple(self._failures.get(name, ())),
-                ways=failure_modes.counted(self._ways.get(name, {})),
+                failure_modes=failure_modes.most_frequent(self._modes.get(name, {})),
             )
             for name in sorted(words)
         }
@@ -829,17 +824,17 @@ class _Clock:
         self._sent: list[tuple[int, int]] = []  # octets so far, when
         self._received: list[tuple[int, int]] = []
         sent = received = 0
-        for kind, at_us, octets in _EVENT.iter_unpack(talk.timeline):
-            if kind == _SENT:
-                sent += octets
-                self._sent.append((sent, at_us))
-            elif kind == _RECEIVED:
-                received += octets
-                self._received.append((received, at_us))
-            elif kind == _OWN_FIN:
+        for event in events(talk.timeline):
+            if event.kind is EventKind.SENT:
+                sent += event.octets
+                self._sent.append((sent, event.at_us))
+            elif event.kind is EventKind.RECEIVED:
+                received += event.octets
+                self._received.append((received, event.at_us))
+            elif event.kind is EventKind.OWN_FIN:
                 self.own_fin = True
-            elif kind in (_FIN, _RST):
-                self.closed_us = at_us
+            elif event.kind in (EventKind.FIN, EventKind.RST):
+                self.closed_us = event.at_us
 
     def sent(self, octet: int) -> int | None:
         """When the octet of that index was written; None: not known, or never."""

@@ -21,7 +21,6 @@ from httpmark.harness.model.verdicts import (
 )
 
 FAILURES_KEPT = 10
-BINDING = (Level.MUST, Level.CTRL)
 
 # A requirement is as good as its worst case; what is not applicable proves nothing either way.
 _WORST_FIRST = (Word.FAIL, Word.UNSTABLE, Word.VOID, Word.WARN, Word.PASS, Word.NOT_APPLICABLE)
@@ -38,14 +37,14 @@ def tally(verdicts: Iterable[Verdict]) -> Tally:
         words[verdict.level][verdict.word] += 1
         closed += verdict.closed_unanswered
         if verdict.word is Word.FAIL:
-            found[failure_modes.way(verdict.actual)] += 1
+            found[failure_modes.failure_mode(verdict.actual)] += 1
         if verdict.word in (Word.FAIL, Word.UNSTABLE) and len(failures) < FAILURES_KEPT:
             failures.append(verdict)
     return Tally(
         words={level: dict(count) for level, count in words.items()},
         closed_unanswered=closed,
         failures=tuple(failures),
-        ways=failure_modes.counted(found),
+        failure_modes=failure_modes.most_frequent(found),
     )
 
 
@@ -117,8 +116,8 @@ def requirements(
     for id, (level, members) in rows.items():
         if not members:
             continue
-        binding = BINDING if level in BINDING else tuple(Level)
-        own = (level,) if "/" in id else binding
+        shown_by = [one for one in Level if one.is_binding or not level.is_binding]
+        own = [level] if "/" in id else shown_by
         counted = [t.words[lv] for t in members for lv in own if lv in t.words]
         word = worst(word for words in counted for word in words)
         failed = sum(words.get(Word.FAIL, 0) for words in counted)
@@ -146,7 +145,7 @@ def must(rows: Mapping[str, tuple[Level, Word, bool]]) -> dict[str, int]:
     """How many requirements of level MUST and CTRL have which verdict (contract.md)."""
     counts = dict.fromkeys((*_KEYS.values(), "closed_unanswered"), 0)
     for level, word, only_closed in rows.values():
-        if level in BINDING:
+        if level.is_binding:
             counts[_KEYS[word]] += 1
             counts["closed_unanswered"] += only_closed
     return counts

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from httpmark.harness.judging.observation import Sight
 from httpmark.harness.model.cases import Case
 from httpmark.harness.model.exchanges import Exchange
-from httpmark.harness.model.timeline import CLOSE_NOTIFY, FIN, RECEIVED, RST, SENT, events
+from httpmark.harness.model.timeline import EventKind, events
 
 Talk = Callable[[Case, Exchange, Sight], tuple[bool | None, str]]
 
@@ -60,9 +60,9 @@ def linear_cost(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | No
     received = 0
     ends = [final.response.end for final in sight.answers]
     for event in events(exchange.timeline):
-        if event.kind == SENT and start is None:
+        if event.kind is EventKind.SENT and start is None:
             start = event.at_us
-        elif event.kind == RECEIVED:
+        elif event.kind is EventKind.RECEIVED:
             received += event.octets
             while len(spans) < 2 and received >= ends[len(spans)]:
                 spans.append(event.at_us - (start or 0))
@@ -124,13 +124,16 @@ def close_announced(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool 
     return sight.answers[-1].response.announces_close, "the close was not announced"
 
 
+_ENDS = (EventKind.CLOSE_NOTIFY, EventKind.FIN, EventKind.RST)
+
+
 def close_notify(case: Case, exchange: Exchange, sight: Sight) -> tuple[bool | None, str]:
     """A closure alert before the close of the connection (RFC 9112 9.8)."""
     if not sight.closed:
         return False, "the connection was not closed"
     kinds = [event.kind for event in events(exchange.timeline)]
-    ends = [kind for kind in kinds if kind in (CLOSE_NOTIFY, FIN, RST)]
-    return ends[:1] == [CLOSE_NOTIFY], "the connection ended without a closure alert"
+    ends = [kind for kind in kinds if kind in _ENDS]
+    return ends[:1] == [EventKind.CLOSE_NOTIFY], "the connection ended without a closure alert"
 
 
 def unasked_close_announced(
@@ -187,11 +190,11 @@ def content_before_switch(case: Case, exchange: Exchange, sight: Sight) -> tuple
     received = 0
     switched = False
     for event in events(exchange.timeline):
-        if event.kind == SENT and switched:
+        if event.kind is EventKind.SENT and switched:
             break
-        if event.kind == RECEIVED:
+        if event.kind is EventKind.RECEIVED:
             received += event.octets
-        elif event.kind != SENT and switched:
+        elif event.kind is not EventKind.SENT and switched:
             return False, "closed: the content was taken for the new protocol"
         switched = switched or received >= end
         if received > end:

@@ -99,9 +99,9 @@ def _with_doubts(
 
     def look(verdict: Verdict, exchanges: list[Exchange]) -> None:
         # A quick look asks again what decides, alone, and takes the rest by its first word.
-        decides = not quick or verdict.level in (Level.MUST, Level.CTRL)
+        decides = not quick or verdict.level.is_binding
         if decides and verdict.word in _DOUBTED and len(doubted) < _AGAIN_MAX:
-            doubted.append((verdict.case, judge.ran_out(exchanges[-1])))
+            doubted.append((verdict.case, exchanges[-1].ran_out))
 
     return _fold(catalogue, family, facts, evidence, server, quick=quick, look=look), doubted
 

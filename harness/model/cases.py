@@ -17,6 +17,11 @@ class Level(enum.StrEnum):
     SEC = "SEC"
     INFO = "INFO"
 
+    @property
+    def is_binding(self) -> bool:
+        """Whether a failure counts in the score and fails the gate; the others are told only."""
+        return self in (Level.MUST, Level.CTRL)
+
 
 class Op(enum.IntEnum):
     """The steps the probe can play; the numbers are those of its frames (native/probe)."""

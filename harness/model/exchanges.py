@@ -40,6 +40,37 @@ class End(enum.StrEnum):
     RESET = "reset"  # the server's RST
 
 
+class ExchangeFlag(enum.IntFlag):
+    """What else the probe says of a case it played (``native/probe_frames.hpp``); stored."""
+
+    UNSENT = 1  # not everything was sent, because the connection ended
+    DEADLINE = 2  # the case's deadline expired before its steps were done
+    AWAIT_RAN_OUT = 4  # an answer that was waited for did not come in time
+    ANNOUNCED_CLOSE = 8
+    CUT = 16  # more came than is kept
+
+
+class Attempt(enum.IntEnum):
+    """Which attempt at a case an exchange is; the numbers are stored, and the last one counts.
+
+    The first two are made among many others in flight, so their silence may be due to load.
+    """
+
+    FIRST = 1
+    REPEAT = 2  # of cases that leave the server a choice: it has to choose alike
+    LATE = 3  # few in flight, of cases whose time ran out
+    DOUBTED = 4  # few in flight, of cases that fail or are void
+    DOUBTED_AGAIN = 5
+    ALONE = 6  # nothing else in flight, and more patient
+    TO_THE_END = 7  # waits for a close that was announced
+
+
+# What an attempt that ran out of time has: the first alone may be due to a slow connect.
+SILENT = (Outcome.HUNG, Outcome.REFUSED)
+RAN_OUT = ExchangeFlag.DEADLINE | ExchangeFlag.AWAIT_RAN_OUT
+_RAN_OUT, _CUT = int(RAN_OUT), int(ExchangeFlag.CUT)
+
+
 class Exchange(msgspec.Struct, frozen=True):
     """One case played once against one server: every octet both ways, and the end."""
 
@@ -52,10 +83,25 @@ class Exchange(msgspec.Struct, frozen=True):
     first_us: int | None  # first send to first octet
     end_us: int  # connect to the end
     sent_octets: int
-    flags: int = 0  # as in the probe's frame
+    flags: int = 0  # of ExchangeFlag
     head_only: bool = False  # the case ended with the answer's header section
-    attempt: int = 1
+    attempt: int = Attempt.FIRST  # of Attempt; of a cut: how many times it was asked so far
     delivery: str = "whole"
     machine_dropped: bool = False  # the kernel lost packets meanwhile: silence proves nothing
     timeline: bytes = b""  # the probe's event records, where the case asked for them
     ended_s: float | None = None  # Unix time at which its record came from the probe
+
+    @property
+    def among_many(self) -> bool:
+        """Whether many others were in flight: load may be why nothing came."""
+        return self.attempt <= Attempt.REPEAT
+
+    @property
+    def is_cut(self) -> bool:
+        """More came than is kept."""
+        return bool(self.flags & _CUT)
+
+    @property
+    def ran_out(self) -> bool:
+        """Whether an answer did not come in time, or no connection did."""
+        return self.outcome in SILENT or bool(self.flags & _RAN_OUT)

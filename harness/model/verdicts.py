@@ -83,7 +83,8 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     words: dict[Level, dict[Word, int]] = {}
     closed_unanswered: int = 0  # failures that are only a close without an answer
     failures: tuple[Verdict, ...] = ()  # the first few that are no pass
-    ways: dict[str, int] = {}  # how often it fails which way (ways.way)
+    # How often it fails how (judging.failure_modes).
+    failure_modes: dict[str, int] = msgspec.field(default_factory=dict, name="ways")
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):

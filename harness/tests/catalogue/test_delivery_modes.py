@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import struct
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +16,7 @@ from httpmark.harness.judging import answer_difference
 from httpmark.harness.judging.answer_difference import Drawn
 from httpmark.harness.model.cases import Await, Case, Facts, Family, Op, Step
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.timeline import EVENT_RECORD
 
 FACTS = Facts(host="127.0.0.1:8080", capabilities=("behave", "body", "hello", "mirror"))
 KNOWN = Known(before=b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello")
@@ -68,7 +68,7 @@ def drew(
     if end is not End.OPEN:
         records.append((3, 0))
     timeline = b"".join(
-        struct.pack("<BII", kind, 1000 * at, octets) for at, (kind, octets) in enumerate(records)
+        EVENT_RECORD.pack(kind, 1000 * at, octets) for at, (kind, octets) in enumerate(records)
     )
     received = b"".join(answers)
     return answer_difference.drawn(

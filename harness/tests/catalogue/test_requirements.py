@@ -13,6 +13,7 @@ from httpmark.harness.model.cases import Family, Level, Requirement
 
 KNOWN = loading.load()
 SHOWS = {row.id: scoring.showing(row) for row in KNOWN.requirements}
+BINDING = {level for level in Level if level.is_binding}
 RANGE = re.compile(r"([A-Z]+)-([0-9]+)\.\.([0-9]+)")
 CLAUSE = re.compile(r"RFC [0-9]{4} [0-9A-Z.]+(, (RFC [0-9]{4} )?[0-9A-Z.]+)*")
 # Lengths that a server makes itself come back to it from no client of ours (RFC 9110 2.3).
@@ -61,7 +62,7 @@ def test_every_binding_case_shows_a_requirement() -> None:
         f"{family.ref} {family.id}"
         for family in KNOWN.families.values()
         if family.suite not in ("seed", "found")
-        and levels(family) & set(scoring.BINDING)
+        and levels(family) & BINDING
         and not any(SHOWS[row.id](family.refs or (family.ref,), family.group)
                     for row in KNOWN.requirements)
     ]  # fmt: skip
@@ -78,13 +79,12 @@ def test_every_check_on_answers_shows_a_requirement() -> None:
 
 
 def test_a_must_is_shown_by_a_binding_case_or_check() -> None:
-    binding = set(scoring.BINDING)
     lame = []
     for row in KNOWN.requirements:
-        if row.level not in binding or row.id in UNSEEN:
+        if row.level not in BINDING or row.id in UNSEEN:
             continue
         by_case = any(
-            levels(family) & binding and SHOWS[row.id](family.refs or (family.ref,), family.group)
+            levels(family) & BINDING and SHOWS[row.id](family.refs or (family.ref,), family.group)
             for family in KNOWN.families.values()
         )
         others = response_rules.CHECKS.keys() | DELIVERIES

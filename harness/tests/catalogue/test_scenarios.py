@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from httpmark.harness.judging import judge, single_case_rules
 from httpmark.harness.model.cases import PLANTED, Case, Facts, Family, Level, Op, Requirement
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.load import LoadPlan
+from httpmark.harness.model.timeline import EVENT_RECORD
 from httpmark.harness.model.verdicts import Word
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "slugs.json"
@@ -207,7 +207,7 @@ def conforming(answer: bytes) -> Callable[[str, Facts], tuple[Level, Word]]:
         [planned] = KNOWN.planned(id, facts)
         sent = planned.case.steps[0].data
         timeline = b"".join(
-            struct.pack("<BII", *event)
+            EVENT_RECORD.pack(*event)
             for event in ((1, 0, len(sent)), (2, 10, len(answer)), (3, 20, 0))
         )
         exchange = Exchange(

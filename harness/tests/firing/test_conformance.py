@@ -22,11 +22,11 @@ from httpmark.harness.catalogue import generators, loading
 from httpmark.harness.firing import asking, conformance, targets
 from httpmark.harness.firing.probe import Play
 from httpmark.harness.gate import findings
-from httpmark.harness.judging import judge, response_rules, suite_results
+from httpmark.harness.judging import response_rules, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.cases import Family, Level
 from httpmark.harness.model.errors import Unusable
-from httpmark.harness.model.exchanges import Exchange
+from httpmark.harness.model.exchanges import Attempt, Exchange
 from httpmark.harness.model.verdicts import SuiteResult, Word
 from httpmark.harness.tests.shared import made_findings, peers
 
@@ -282,9 +282,9 @@ def test_a_quick_look_asks_again_once_and_only_what_decides(tmp_path: Path, quic
                         levels.setdefault(verdict.level, set()).update(
                             exchange.attempt for exchange in attempts
                         )
-    again = {judge.AGAIN[0]} if quick else {*judge.AGAIN, judge.ALONE}
-    assert levels[Level.MUST] - {judge.FIRST, judge.REPEAT} == again
-    assert levels[Level.SHOULD] - {judge.FIRST, judge.REPEAT} == (set() if quick else again)
+    again = {Attempt.DOUBTED} if quick else {Attempt.DOUBTED, Attempt.DOUBTED_AGAIN, Attempt.ALONE}
+    assert levels[Level.MUST] - {Attempt.FIRST, Attempt.REPEAT} == again
+    assert levels[Level.SHOULD] - {Attempt.FIRST, Attempt.REPEAT} == (set() if quick else again)
 
 
 def test_a_server_that_cannot_take_many_at_once_is_asked_fewer() -> None:
@@ -399,9 +399,9 @@ def test_what_a_look_in_a_hurry_would_wait_for_is_void(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer_s", "end_s", "attempts", "word"),
     [
-        (0.0, 90, [judge.FIRST], Word.FAIL),
-        (0.55, 90, [judge.FIRST, judge.AGAIN[0]], Word.FAIL),
-        (0.55, 0, [judge.FIRST], Word.VOID),
+        (0.0, 90, [Attempt.FIRST], Word.FAIL),
+        (0.55, 90, [Attempt.FIRST, Attempt.DOUBTED], Word.FAIL),
+        (0.55, 0, [Attempt.FIRST], Word.VOID),
     ],
     ids=["prompt", "slow", "slow-and-no-time"],
 )

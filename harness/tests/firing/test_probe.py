@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-import struct
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,7 @@ import pytest
 from httpmark.harness.firing.probe import Play, Probe
 from httpmark.harness.model.cases import Await, Case, Op, Step
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
-from httpmark.harness.model.timeline import CLOSE_NOTIFY
+from httpmark.harness.model.timeline import EventKind, events
 from httpmark.harness.servers import certificates
 from httpmark.harness.tests.shared import peers
 
@@ -225,8 +224,8 @@ def test_a_look_leaves_the_answer_and_the_timeline_tells_when() -> None:
     assert exchange.sent_octets == len(GET)
     assert exchange.end_us < 400_000
     assert exchange.delivery == "tail"
-    events = [(kind, octets) for kind, _, octets in struct.iter_unpack("<BII", exchange.timeline)]
-    assert events == [(1, len(GET)), (2, len(peers.OK))]
+    told = [(event.kind, event.octets) for event in events(exchange.timeline)]
+    assert told == [(EventKind.SENT, len(GET)), (EventKind.RECEIVED, len(peers.OK))]
     assert plain.timeline == b""
 
 
@@ -242,8 +241,8 @@ def _tls(pair: certificates.Pair, handler: peers.Handler) -> peers.Handler:
     return serve
 
 
-def _kinds(exchange: Exchange) -> bytes:
-    return exchange.timeline[::9]
+def _kinds(exchange: Exchange) -> set[EventKind]:
+    return {event.kind for event in events(exchange.timeline)}
 
 
 def test_a_session_carries_the_same_octets_and_says_how_it_ended(tmp_path: Path) -> None:
@@ -268,7 +267,7 @@ def test_a_session_carries_the_same_octets_and_says_how_it_ended(tmp_path: Path)
                     [exchange] = next(iter(probe.fire([case(timeline=True)])))
                 assert (exchange.outcome, exchange.end) == (Outcome.ANSWERED, End.CLOSED)
                 assert exchange.received == peers.BAD
-                assert (CLOSE_NOTIFY in _kinds(exchange)) == notified
+                assert (EventKind.CLOSE_NOTIFY in _kinds(exchange)) == notified
 
 
 def test_a_session_that_is_not_agreed_on_is_no_connection(tmp_path: Path) -> None:

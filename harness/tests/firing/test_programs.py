@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ from httpmark.harness.catalogue import loading
 from httpmark.harness.firing import programs
 from httpmark.harness.model.cases import SECRET_TEXT, Case, Facts, Op, Step
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.timeline import EVENT_RECORD
 from httpmark.harness.model.verdicts import Word
 from httpmark.harness.servers import resources, sockets
 
@@ -55,7 +55,7 @@ def drew(case: Case, received: bytes, end: End) -> Exchange:
         Outcome.ANSWERED if received else SILENT[end], end, 1, 1000, len(case.sent),
         delivery=case.delivery,
         timeline=b"".join(
-            struct.pack("<BII", kind, at, octets) for at, (kind, octets) in enumerate(records)
+            EVENT_RECORD.pack(kind, at, octets) for at, (kind, octets) in enumerate(records)
         ),
     )  # fmt: skip
 

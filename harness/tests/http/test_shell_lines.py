@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import socket
 import ssl
-import struct
 import subprocess
 from pathlib import Path
 
@@ -16,9 +15,9 @@ import pytest
 
 from httpmark.harness.catalogue import loading, lookup
 from httpmark.harness.http import shell_lines
-from httpmark.harness.model import timeline
 from httpmark.harness.model.cases import Facts, Op
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.timeline import EVENT_RECORD, EventKind
 from httpmark.harness.servers import certificates
 from httpmark.harness.tests.shared import peers
 
@@ -27,11 +26,11 @@ FACTS = Facts(host="a.example:81", address="127.0.0.1", port=18080)
 
 
 def exchange(*writes: bytes, half_close: bool = False, unsent: bytes = b"") -> Exchange:
-    events = [(timeline.SENT, len(octets)) for octets in writes]
-    events += [(timeline.OWN_FIN, 0)] * half_close
+    events = [(EventKind.SENT, len(octets)) for octets in writes]
+    events += [(EventKind.OWN_FIN, 0)] * half_close
     return Exchange(
         "c", "c", b"".join(writes) + unsent, b"", Outcome.HUNG, End.OPEN, None, 0, 0,
-        timeline=b"".join(struct.pack("<BII", kind, 0, octets) for kind, octets in events),
+        timeline=b"".join(EVENT_RECORD.pack(kind, 0, octets) for kind, octets in events),
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from httpmark.harness.judging import delivery_comparison, response_rules
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.cases import Case, Facts, Level, Op
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.timeline import EVENT_RECORD
 from httpmark.harness.model.verdicts import Deliveries, Disagreement, Word
 
 FACTS = Facts(host="h", capabilities=("hello",), path="/")
@@ -124,8 +124,7 @@ def played(
         attempt=attempt,
         delivery=case.delivery,
         timeline=b"".join(
-            struct.pack("<BII", kind, 1000 * at, octets)
-            for at, (kind, octets) in enumerate(records)
+            EVENT_RECORD.pack(kind, 1000 * at, octets) for at, (kind, octets) in enumerate(records)
         ),
     )
 

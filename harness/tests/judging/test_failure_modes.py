@@ -12,7 +12,7 @@ from httpmark.harness.model.verdicts import Verdict, Word
 
 
 @pytest.mark.parametrize(
-    ("actual", "way"),
+    ("actual", "mode"),
     [
         ("200; closed (200 is not REJ)", "200; closed"),
         ("200, 200; the next request is answered", "200, 200; the next request is answered"),
@@ -30,8 +30,8 @@ from httpmark.harness.model.verdicts import Verdict, Word
         ("", ""),
     ],
 )  # fmt: skip
-def test_a_way_is_what_stays_the_same(actual: str, way: str) -> None:
-    assert failure_modes.way(actual) == way
+def test_a_failure_mode_is_what_stays_the_same(actual: str, mode: str) -> None:
+    assert failure_modes.failure_mode(actual) == mode
 
 
 @hypothesis.given(
@@ -39,10 +39,10 @@ def test_a_way_is_what_stays_the_same(actual: str, way: str) -> None:
     st.sampled_from(["", " (0 answers instead of 1)", " (RFC 9112 4; (x))"]),
     st.lists(st.sampled_from(["left open", "reset", "the next request is answered"]), max_size=2),
 )
-def test_a_way_is_its_own_way(heads: list[str], why: str, ends: list[str]) -> None:
+def test_a_failure_mode_is_its_own_way(heads: list[str], why: str, ends: list[str]) -> None:
     actual = "; ".join((", ".join(heads) + why, *ends))
-    once = failure_modes.way(actual)
-    assert failure_modes.way(once) == once
+    once = failure_modes.failure_mode(actual)
+    assert failure_modes.failure_mode(once) == once
     assert failure_modes.covers(once, actual, family=False)
 
 
@@ -73,14 +73,14 @@ def test_a_family_counts_its_ways() -> None:
     actuals = ["200; closed (x)"] * 3 + ["silence until the deadline"]
     verdicts = [Verdict(f"c-{at}", Word.FAIL, "REJ", one) for at, one in enumerate(actuals)]
     verdicts.append(Verdict("c-9", Word.PASS, "REJ", "400; closed", None, Level.MUST))
-    found = scoring.tally(verdicts).ways
+    found = scoring.tally(verdicts).failure_modes
     assert found == {"200; closed": 3, "silence until the deadline": 1}
-    assert failure_modes.told(found) == "200; closed | silence until the deadline"
-    assert failure_modes.told({}) == "fail"
+    assert failure_modes.as_outcome(found) == "200; closed | silence until the deadline"
+    assert failure_modes.as_outcome({}) == "fail"
 
 
 def test_many_ways_are_few_words() -> None:
-    found = failure_modes.counted({f"way {chr(97 + at)}": at + 1 for at in range(12)})
+    found = failure_modes.most_frequent({f"mode {chr(97 + at)}": at + 1 for at in range(12)})
     assert len(found) == failure_modes.KEPT + 1
     assert sum(found.values()) == sum(range(1, 13))
     assert found[failure_modes.OTHER] == 1 + 2 + 3 + 4

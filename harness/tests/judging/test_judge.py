@@ -7,7 +7,7 @@ import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.judging import judge
-from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.exchanges import Attempt, End, Exchange, Outcome
 from httpmark.harness.model.verdicts import Verdict, Word
 
 KNOWN = loading.load()
@@ -44,7 +44,7 @@ def test_both_readings_of_a_seed_exchange() -> None:
 @pytest.mark.parametrize("flags", [2, 4, 6])
 def test_a_first_attempt_that_ran_out_of_time_does_not_count_beside_others(flags: int) -> None:
     late = msgspec.structs.replace(EXCHANGE, flags=flags)
-    again = msgspec.structs.replace(EXCHANGE, attempt=judge.LATE)
+    again = msgspec.structs.replace(EXCHANGE, attempt=Attempt.LATE)
     fail, passed = (Verdict("c", word, "", "") for word in (Word.FAIL, Word.PASS))
     assert judge.settled([fail, passed], [late, again]).word is Word.PASS
     assert judge.settled([fail], [late]).word is Word.FAIL
@@ -56,7 +56,7 @@ def test_a_first_attempt_that_ran_out_of_time_does_not_count_beside_others(flags
     assert judge.settled([slow, passed], [EXCHANGE, again]).word is Word.PASS
     assert judge.settled([slow, fail], [EXCHANGE, again]).word is Word.FAIL
     assert judge.settled([slow], [EXCHANGE]).word is Word.FAIL
-    repeat = msgspec.structs.replace(late, attempt=judge.REPEAT)
+    repeat = msgspec.structs.replace(late, attempt=Attempt.REPEAT)
     assert judge.settled([passed, fail], [EXCHANGE, repeat]).word is Word.PASS
     assert judge.settled([fail, fail], [late, repeat]).word is Word.FAIL
 
@@ -66,9 +66,9 @@ def test_what_a_server_may_choose_it_chooses_the_same_each_time() -> None:
     taken, refused, closed = (
         msgspec.structs.replace(EXCHANGE, received=octets, attempt=attempt)
         for octets, attempt in (
-            (interim + ANSWER, judge.FIRST),
-            (b"HTTP/1.1 400 Bad Request\r\n\r\n", judge.REPEAT),
-            (b"", judge.AGAIN[0]),
+            (interim + ANSWER, Attempt.FIRST),
+            (b"HTTP/1.1 400 Bad Request\r\n\r\n", Attempt.REPEAT),
+            (b"", Attempt.DOUBTED),
         )
     )
     both = [Verdict("c", Word.PASS, "EITHER", actual) for actual in ("200", "400")]

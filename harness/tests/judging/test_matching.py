@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import struct
 from typing import Any
 
 import msgspec
@@ -14,6 +13,7 @@ from httpmark.harness.catalogue import catalogue, expectation, generators
 from httpmark.harness.judging import judge, matching, observation
 from httpmark.harness.model.cases import Case, Facts, Level
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.timeline import EVENT_RECORD
 from httpmark.harness.model.verdicts import Word
 
 GET = r"GET {p} HTTP/1.1\r\nHost: {h}\r\n\r\n"
@@ -87,20 +87,20 @@ class Talk:
     def exchange(self) -> Exchange:
         own = shown("/mirror?canary-c") if "mirror" in self.facts.capabilities else answer(200)
         sent = [self.case.steps[0].data]
-        records = [struct.pack("<BII", 1, 10, len(sent[0]))]
+        records = [EVENT_RECORD.pack(1, 10, len(sent[0]))]
         received = b"".join(self.answers).replace(OWN, own)
         if received:
-            records.append(struct.pack("<BII", 2, 20, len(received)))
+            records.append(EVENT_RECORD.pack(2, 20, len(received)))
         if self.canary is not None and not self.case.joined:
             sent.append(self.case.canary)
-            records.append(struct.pack("<BII", 1, 100_000, len(self.case.canary)))
+            records.append(EVENT_RECORD.pack(1, 100_000, len(self.case.canary)))
             fate = self.canary.replace(OWN, own)
             received += fate
             if fate:
-                records.append(struct.pack("<BII", 2, 100_100, len(fate)))
+                records.append(EVENT_RECORD.pack(2, 100_100, len(fate)))
         if self.end is not End.OPEN:
             kind = 3 if self.end is FIN else 4
-            records.append(struct.pack("<BII", kind, 200_000 + self.late_us, 0))
+            records.append(EVENT_RECORD.pack(kind, 200_000 + self.late_us, 0))
         outcome = Outcome.ANSWERED
         if not received:
             outcome = {
@@ -346,9 +346,9 @@ def test_a_complete_message_is_answered() -> None:
     (case,) = generators.cases("c", rule, MIRROR)
     expected = expectation.expectation(["WAIT"], values={})
     planned = catalogue.Planned(case, expected, Level.MUST)
-    writes = struct.pack("<BII", 1, 10, 3) + struct.pack("<BII", 1, 1_300_000, 1)
+    writes = EVENT_RECORD.pack(1, 10, 3) + EVENT_RECORD.pack(1, 1_300_000, 1)
     for received, word in ((b"", Word.FAIL), (answer(400), Word.PASS)):
-        came = struct.pack("<BII", 2, 1_400_000, len(received)) if received else b""
+        came = EVENT_RECORD.pack(2, 1_400_000, len(received)) if received else b""
         outcome = Outcome.ANSWERED if received else Outcome.HUNG
         exchange = Exchange(
             "c", "c", b"GETx", received, outcome, End.OPEN, 20, 300_000, 4, timeline=writes + came
@@ -403,7 +403,7 @@ def test_only_a_100_shows_that_content_was_not_waited_for(before: bytes, word: W
     exchange = Exchange(
         "c", "c", case.sent, before + final, Outcome.ANSWERED, End.OPEN, 20, 300_000,
         len(case.sent), timeline=b"".join(
-            struct.pack("<BII", kind, 10 * at, octets)
+            EVENT_RECORD.pack(kind, 10 * at, octets)
             for at, (kind, octets) in enumerate(timeline) if octets
         ),
     )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import struct
 import time
 from typing import Any
 
@@ -18,6 +17,7 @@ from httpmark.harness.judging import response_rules
 from httpmark.harness.judging.response_rules import CHECKS, Declared, Findings, Talk
 from httpmark.harness.model.cases import Case, Facts, Level, Op, Step
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.timeline import EVENT_RECORD
 from httpmark.harness.model.verdicts import Word
 
 GET = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -59,7 +59,7 @@ def talk(*events: Event, began_s: float | None = None, head_only: bool = False) 
             continue
         assert isinstance(value, bytes)
         number = {"send": 1, "recv": 2, "fin": 3, "rst": 4, "own fin": 5}[kind]
-        timeline += struct.pack("<BII", number, at_us, len(value))
+        timeline += EVENT_RECORD.pack(number, at_us, len(value))
         sent += value if kind == "send" else b""
         received += value if kind == "recv" else b""
         end = {"fin": End.CLOSED, "rst": End.RESET}.get(kind, end)
@@ -712,7 +712,7 @@ def test_a_refused_connection_has_no_findings() -> None:
 def played(steps: list[Step], writes: list[int], received: bytes = b"", **changes: Any) -> Talk:
     """An exchange of these steps, of which these writes were recorded, as the checks see it."""
     case = Case("c", "f", tuple(steps))
-    timeline = b"".join(struct.pack("<BII", 1, 10, octets) for octets in writes)
+    timeline = b"".join(EVENT_RECORD.pack(1, 10, octets) for octets in writes)
     made = Exchange(
         "c", "f", case.sent, received, Outcome.ANSWERED, End.OPEN, 1, 9000, sum(writes),
         timeline=timeline,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-
 import msgspec
 import pytest
 
@@ -11,6 +9,7 @@ from httpmark.harness.catalogue import expectation, generators, loading
 from httpmark.harness.judging import judge, matching, observation, single_case_rules
 from httpmark.harness.model.cases import Case, Facts
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.timeline import EVENT_RECORD
 from httpmark.harness.model.verdicts import Word
 from httpmark.harness.tests.judging.test_matching import answer, shown
 
@@ -57,7 +56,7 @@ def played(
             sent += octets
         else:
             kind, octets = KINDS[event], 0
-        records += struct.pack("<BII", kind, 1000 * now, octets)
+        records += EVENT_RECORD.pack(kind, 1000 * now, octets)
     end = End.CLOSED if FIN in events else End.RESET if RST in events else End.OPEN
     first = next((number for number, event in enumerate(events) if isinstance(event, bytes)), None)
     exchange = Exchange(

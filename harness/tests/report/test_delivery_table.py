@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 import msgspec
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.model import timeline as model_timeline
 from httpmark.harness.model.exchanges import Exchange
+from httpmark.harness.model.timeline import EVENT_RECORD, EventKind
 from httpmark.harness.model.verdicts import Compliance
 from httpmark.harness.report import delivery_table, html_page
 from httpmark.harness.tests.shared.made_run import (
@@ -68,8 +67,8 @@ class Timed(CompleteEvidence):
 
     def exchanges(self, server: str, **asked: str | None) -> Iterator[Exchange]:
         for one in super().exchanges(server, **asked):
-            writes = ((model_timeline.SENT, 0, 17), (model_timeline.SENT, 5, len(one.sent) - 17))
-            timeline = b"".join(struct.pack("<BII", *write) for write in writes)
+            writes = ((EventKind.SENT, 0, 17), (EventKind.SENT, 5, len(one.sent) - 17))
+            timeline = b"".join(EVENT_RECORD.pack(*write) for write in writes)
             yield msgspec.structs.replace(one, timeline=timeline)
 
 

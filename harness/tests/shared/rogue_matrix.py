@@ -40,7 +40,7 @@ from httpmark.harness.model.cases import (
     Op,
     Requirement,
 )
-from httpmark.harness.model.exchanges import Exchange, Outcome
+from httpmark.harness.model.exchanges import Exchange, ExchangeFlag, Outcome
 from httpmark.harness.model.verdicts import Word
 from httpmark.harness.servers import static_files
 from httpmark.harness.tests.shared import rogue
@@ -51,7 +51,6 @@ JOBS = 4  # bugs at once: a rogue is mostly waited for
 SAMPLE = 24  # cases of a generated family
 SAMPLE_OFFSETS = 64  # of one that varies the offset: what a block's edge hides is rare
 LAST_OFFSETS = 8  # and its last ones: what the last part of a block hides is at the end only
-RAN_OUT = 4  # a flag of the probe: an answer was waited for in vain
 IN_FLIGHT = 32
 IN_FLIGHT_AGAIN = 8
 IN_FLIGHT_LAST = 4
@@ -371,7 +370,7 @@ def _once(port: int, planned: list[Planned], in_flight: int) -> tuple[Told, set[
                 is_designed = exchange.case == exchange.family
                 checks = _answers(exchange, now - exchange.end_us / 1e6) if is_designed else {}
                 told[name(exchange)] = word, checks
-                if exchange.outcome is Outcome.HUNG or exchange.flags & RAN_OUT:
+                if exchange.outcome is Outcome.HUNG or exchange.flags & ExchangeFlag.AWAIT_RAN_OUT:
                     silent.add(name(exchange))
     return told, silent
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from httpmark.harness.catalogue import catalogue, loading, mistakes, notation, v
 from httpmark.harness.firing import programs
 from httpmark.harness.model.cases import Facts
 from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.tests.shared.command_process import COMMAND
 
 FAMILY = {
     "id": '"one"',
@@ -257,8 +257,7 @@ def test_the_command_says_a_mistake_a_line(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "x.toml").write_text(CASES + case(colour="1") + case(clause='"x"'))
     ran = subprocess.run(
-        [sys.executable, "-c", "from httpmark.harness.command import cli; cli.main()",
-         "list", "cases"],
+        [*COMMAND, "list", "cases"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ran.returncode == 2

@@ -32,18 +32,7 @@ from httpmark.harness.model.verdicts import (
 from httpmark.harness.servers import binaries, certificates, sockets
 from httpmark.harness.tests.shared import peers
 from httpmark.harness.tests.shared.made_findings import run_of
-
-
-class Said:
-    """Events that nobody hears."""
-
-    def say(self, line: str) -> None: ...
-
-    def task(self, name: str, total: int) -> None: ...
-
-    def advance(self, name: str, by: int) -> None: ...
-
-    def done(self, name: str, result: str) -> None: ...
+from httpmark.harness.tests.shared.silent_events import SilentEvents
 
 
 def test_a_selection_without_a_must_is_judged(tmp_path: Path) -> None:
@@ -52,7 +41,7 @@ def test_a_selection_without_a_must_is_judged(tmp_path: Path) -> None:
             target=f"127.0.0.1:{peer.port}", suites=("resilience",), cases=("ROB-07",),
             out=tmp_path / "run",
         )  # fmt: skip
-        result = check_session.Checker(options, Said()).check()
+        result = check_session.Checker(options, SilentEvents()).check()
     found = result.servers[0].compliance.suites["resilience"]
     assert found.cases["markup-in-every-place"].word is Word.PASS
 
@@ -61,7 +50,7 @@ def test_only_what_a_ruleset_judges_goes_out(tmp_path: Path) -> None:
     options = check_session.Options(
         target="127.0.0.1:9", suites=("rfc",), ruleset="realistic", out=tmp_path / "run"
     )
-    checker = check_session.Checker(options, Said())
+    checker = check_session.Checker(options, SilentEvents())
     families = [checker.catalogue.families[name] for name in checker.selected]
     assert {family.realistic or bool(family.gates) for family in families} == {True}
     assert any(family.realistic for family in families)
@@ -73,7 +62,7 @@ def chosen(tmp_path: Path, handler: peers.Handler, *cases: str) -> Run:
             target=f"127.0.0.1:{peer.port}", suites=("seed",), cases=cases, exclude=("CTRL",),
             out=tmp_path / "run",
         )  # fmt: skip
-        return check_session.Checker(options, Said()).check()
+        return check_session.Checker(options, SilentEvents()).check()
 
 
 def test_a_family_alone_is_scored_and_brings_its_controls(tmp_path: Path) -> None:
@@ -100,7 +89,7 @@ def test_controls_alone_are_judged(tmp_path: Path, handler: peers.Handler) -> No
             target=f"127.0.0.1:{peer.port}", suites=("seed",), cases=("CTRL",),
             out=tmp_path / "run",
         )  # fmt: skip
-        result = check_session.Checker(options, Said()).check()
+        result = check_session.Checker(options, SilentEvents()).check()
     code = conclusion.exit_code(result, findings.findings(result), gate=findings.Gate())
     assert code == (0 if handler is peers.naive else 3)
 
@@ -123,7 +112,7 @@ def test_field_lines_go_with_every_request(
             target=f"127.0.0.1:{peer.port}", suites=("seed",), cases=("CTRL",), header=header,
             out=tmp_path / "run",
         )  # fmt: skip
-        result = check_session.Checker(options, Said()).check()
+        result = check_session.Checker(options, SilentEvents()).check()
     assert conclusion.exit_code(result, findings.findings(result), gate=findings.Gate()) == code
 
 
@@ -161,7 +150,7 @@ def test_no_more_connections_than_jobs(tmp_path: Path, jobs: int | None, most: i
             target=f"127.0.0.1:{peer.port}", suites=("rfc",), out=tmp_path / "run", jobs=jobs,
             cases=("MTH-1*",),
         )  # fmt: skip
-        check_session.Checker(options, Said()).check()
+        check_session.Checker(options, SilentEvents()).check()
     # Those that end may be noticed after the next have begun, on a busy machine some of them.
     assert max(seen) <= 8 * most
     assert len(seen) > 10
@@ -227,13 +216,13 @@ def test_a_target_may_be_a_name_and_shows_the_certificate_of_it(
                     cacert=Path(authority.certificate), allow_remote=True, out=tmp_path / name,
                 )  # fmt: skip
 
-            result = check_session.Checker(options("server.example"), Said()).check()
+            result = check_session.Checker(options("server.example"), SilentEvents()).check()
             assert result.servers[0].compliance.suites["rfc"].score_percent == 100
             with pytest.raises(Unusable, match=r"no address is known of nobody\.example"):
-                check_session.Checker(options("nobody.example"), Said()).check()
+                check_session.Checker(options("nobody.example"), SilentEvents()).check()
             known["other.example"] = "127.0.0.1"
             with pytest.raises(Unusable, match="nothing answers"):
-                check_session.Checker(options("other.example"), Said()).check()
+                check_session.Checker(options("other.example"), SilentEvents()).check()
         finally:
             server.terminate()
 
@@ -248,7 +237,7 @@ def said_over(places: dict[str, str], transport: str, folder: Path) -> SaidOf:
         cases=("realistic", "smuggling", "CONN-2*", "EOF", "absolute-form"),
         cacert=Path(places["cacert"]) if transport == "tls" else None,
     )  # fmt: skip
-    result = check_session.Checker(options, Said()).check()
+    result = check_session.Checker(options, SilentEvents()).check()
     suites = result.servers[0].compliance.suites.values()
     assert [suite.score_percent for suite in suites] == [100, 100]
     return {id: verdict.word for suite in suites for id, verdict in suite.cases.items()}
@@ -294,7 +283,7 @@ def test_who_has_no_such_path_is_told_what_to_add(
             target=f"127.0.0.1:{peer.port}", suites=("rfc", "resilience"), quick=True,
             cases=("BASE-01", "PIPE-11", "reset-anywhere"), out=tmp_path / "run",
         )  # fmt: skip
-        checker = check_session.Checker(options, Said())
+        checker = check_session.Checker(options, SilentEvents())
         result = checker.check()
     suite = result.servers[0].compliance.suites["rfc"]
     assert suite.reason is not None
@@ -309,7 +298,7 @@ def test_who_is_accepted_is_told_nothing_more(tmp_path: Path) -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
         said: list[str] = []
 
-        class Heard(Said):
+        class Heard(SilentEvents):
             def done(self, name: str, result: str) -> None:
                 said.append(result)
 
@@ -342,7 +331,7 @@ def test_a_path_that_is_none_is_said_before_anything_is_asked(
 ) -> None:
     options = check_session.Options(target=target, suites=("rfc",), path=path, out=tmp_path / "run")
     with pytest.raises(HarnessError, match="is no path: write /health"):
-        check_session.Checker(options, Said())
+        check_session.Checker(options, SilentEvents())
 
 
 def test_a_score_is_said_as_the_table_says_it() -> None:

@@ -17,8 +17,8 @@ from httpmark.harness.catalogue import loading
 from httpmark.harness.command import cli, configuration
 from httpmark.harness.gate import baseline, findings
 from httpmark.harness.model.errors import HarnessError
-from httpmark.harness.tests.project.test_house import ROOT
 from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared.repository import ROOT
 
 COMMANDS = cli.configurable()
 

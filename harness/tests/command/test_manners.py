@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -16,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared import command_process, peers
+from httpmark.harness.tests.shared.command_process import last_line, run, start
+from httpmark.harness.tests.shared.ports import is_listening, own_port, wait_listening
 
 MANIFEST = """
 name = "{name}"
@@ -77,55 +78,6 @@ def images(tmp_path: Path) -> Path:
     return folder
 
 
-def command(
-    *words: str, cwd: Path, images: Path | None = None, **env: str
-) -> subprocess.Popen[str]:
-    environment = {**os.environ, "CI": "true", **env}
-    if images is not None:
-        environment["HTTPMARK_IMAGES"] = str(images)
-    return subprocess.Popen(
-        [sys.executable, "-c", "from httpmark.harness.command.cli import main; main()", *words],
-        cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-
-
-def run(
-    *words: str, cwd: Path, images: Path | None = None, timeout: float = 120, **env: str
-) -> tuple[int, str, str]:
-    with command(*words, cwd=cwd, images=images, **env) as process:
-        out, errors = process.communicate(timeout=timeout)
-    assert "Traceback" not in out + errors
-    assert "internal error" not in errors
-    return process.returncode, out, errors
-
-
-def own_port() -> int:
-    """A free port that no other run would choose by itself."""
-    while True:
-        port = random.randrange(20000, 30000)
-        if not listening(port):
-            return port
-
-
-def listening(port: int) -> bool:
-    """Whether anybody on this machine listens on a port."""
-    rows = Path("/proc/net/tcp").read_text().splitlines()[1:]
-    return any(row.split()[3] == "0A" and int(row.split()[1][-4:], 16) == port for row in rows)
-
-
-def wait_listening(port: int, *, until: bool, seconds: float) -> None:
-    """Wait until somebody, or nobody, listens on a port."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and listening(port) is not until:
-        time.sleep(0.05)
-    assert listening(port) is until
-
-
-def last_line(text: str) -> str:
-    return text.strip().splitlines()[-1]
-
-
 QUICK = ("run", "--runtime", "process", "--quick", "--suite", "seed")
 
 
@@ -182,7 +134,7 @@ def test_a_server_that_dies_at_start_is_said_with_its_last_words(
     assert "cannot find my teeth" in errors
     result = json.loads((tmp_path / "r" / "result.json").read_text())
     assert "cannot find my teeth" in json.dumps(result["servers"][0])
-    assert not listening(port)
+    assert not is_listening(port)
 
 
 def test_a_server_that_dies_mid_run_keeps_what_was_seen(tmp_path: Path, images: Path) -> None:
@@ -202,7 +154,7 @@ def test_a_server_that_dies_mid_run_keeps_what_was_seen(tmp_path: Path, images: 
     # The others go on.
     assert plain["compliance"]["suites"]["seed"]["score_percent"] == 0.0
     assert (tmp_path / "r" / "report.html").stat().st_size > 1000
-    assert not listening(port)
+    assert not is_listening(port)
 
 
 def test_a_mute_server_is_not_scored(tmp_path: Path, images: Path) -> None:
@@ -219,7 +171,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_leaves_nothing(
     tmp_path: Path, images: Path, number: signal.Signals, code: int
 ) -> None:
     port = own_port()
-    process = command(
+    process = start(
         *QUICK, "--server", "plain", "--server", "reference", "--out", "r",
         "--port", str(port), cwd=tmp_path, images=images,
     )  # fmt: skip
@@ -233,7 +185,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_leaves_nothing(
     result = json.loads((tmp_path / "r" / "result.json").read_text())
     assert result["interrupted"] is True
     assert (tmp_path / "r" / "report.html").exists()
-    assert not listening(port)
+    assert not is_listening(port)
     children = subprocess.run(
         ["pgrep", "-f", str(images)], capture_output=True, text=True, check=False
     ).stdout
@@ -242,7 +194,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_leaves_nothing(
 
 def test_a_killed_harness_leaves_no_server(tmp_path: Path, images: Path) -> None:
     port = own_port()
-    process = command(
+    process = start(
         *QUICK, "--server", "plain", "--out", "r", "--port", str(port),
         cwd=tmp_path, images=images,
     )  # fmt: skip
@@ -257,13 +209,13 @@ def test_a_full_disk_is_said(tmp_path: Path, images: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
     words = [*QUICK, "--server", "plain", "--out", str(small / "r")]
-    inner = [sys.executable, "-c", "from httpmark.harness.command.cli import main; main()", *words]
     if shutil.which("unshare") is None:
         pytest.skip("unshare is not on this machine")
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c",
-         f'mount -t tmpfs -o size=512k tmpfs "{small}" && exec "$@"', "sh", *inner],
-        cwd=tmp_path, env={**os.environ, "CI": "true", "HTTPMARK_IMAGES": str(images)},
+         f'mount -t tmpfs -o size=512k tmpfs "{small}" && exec "$@"', "sh",
+         *command_process.COMMAND, *words],
+        cwd=tmp_path, env=command_process.environment(images),
         text=True, capture_output=True, timeout=120, check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stdout + done.stderr
@@ -280,7 +232,7 @@ def test_a_target_that_dies_under_check_is_said_and_its_evidence_kept(
     )
     try:
         wait_listening(port, until=True, seconds=10)
-        with command(
+        with start(
             "check", f"127.0.0.1:{port}", "--suite", "seed", "--out", "r", "--json", "r.json",
             cwd=tmp_path,
         ) as process:  # fmt: skip

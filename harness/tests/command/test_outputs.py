@@ -20,10 +20,10 @@ from httpmark.harness.load import comparison as load_comparison
 from httpmark.harness.load import statistics
 from httpmark.harness.model import run_folder as model_run_folder
 from httpmark.harness.model.errors import HarnessError
-from httpmark.harness.tests.command.test_manners import command as start
-from httpmark.harness.tests.command.test_manners import run as command
-from httpmark.harness.tests.shared.made_check import listening
+from httpmark.harness.tests.shared.command_process import run as command
+from httpmark.harness.tests.shared.command_process import start
 from httpmark.harness.tests.shared.made_findings import mixed, run_of
+from httpmark.harness.tests.shared.native_server import listening
 
 TODAY = datetime.date(2026, 11, 21)
 

@@ -16,9 +16,9 @@ import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.servers import binaries, certificates
-from httpmark.harness.tests.project.test_house import ROOT
 from httpmark.harness.tests.shared import peers
-from httpmark.harness.tests.shared.made_check import listening
+from httpmark.harness.tests.shared.native_server import listening
+from httpmark.harness.tests.shared.repository import ROOT
 
 
 def pytest_run(

@@ -17,10 +17,10 @@ from httpmark.harness.model.load import Bottleneck
 from httpmark.harness.model.memory import Memory
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import Compliance, Controls, Deliveries
-from httpmark.harness.tests.command.test_check_session import Said
-from httpmark.harness.tests.command.test_manners import own_port
-from httpmark.harness.tests.command.test_manners import run as command
 from httpmark.harness.tests.shared import made_run, peers
+from httpmark.harness.tests.shared.command_process import run as command
+from httpmark.harness.tests.shared.ports import own_port
+from httpmark.harness.tests.shared.silent_events import SilentEvents
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_judging_again_keeps_the_ruleset(tmp_path: Path, ruleset: str) -> None:
             target=f"127.0.0.1:{peer.port}", suites=("rfc", "smuggling"), ruleset=ruleset,
             cases=("TE", "CLTE"), out=tmp_path / "run",
         )  # fmt: skip
-        before = check_session.Checker(options, Said()).check()
+        before = check_session.Checker(options, SilentEvents()).check()
     suites = before.servers[0].compliance.suites
     assert {suite.ruleset for suite in suites.values()} == {ruleset}
     assert stored_runs.rejudge(tmp_path / "run") == run_folder.read(tmp_path / "run")
@@ -164,7 +164,7 @@ def test_judging_again_gives_no_score_to_who_died(tmp_path: Path) -> None:
             target=f"127.0.0.1:{peer.port}", suites=("rfc",), cases=("CL",), out=tmp_path / "run"
         )
         with pytest.raises(Unusable):
-            check_session.Checker(options, Said()).check()
+            check_session.Checker(options, SilentEvents()).check()
     before = run_folder.read(tmp_path / "run")
     suite = before.servers[0].compliance.suites["rfc"]
     assert suite.score_percent is None

@@ -23,8 +23,8 @@ from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import Word
 from httpmark.harness.report import failure_examples
-from httpmark.harness.tests.command.test_check_session import Said
 from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared.silent_events import SilentEvents
 
 CASES = ("get-plain", "host-three-lines", "content-length-plus-sign")
 
@@ -35,7 +35,7 @@ def checked(folder: Path, handler: peers.Handler, *, quick: bool = False) -> Run
             target=f"http://127.0.0.1:{peer.port}/", suites=("rfc",), cases=CASES, out=folder,
             quick=quick,
         )  # fmt: skip
-        return check_session.Checker(options, Said()).check()
+        return check_session.Checker(options, SilentEvents()).check()
 
 
 def found(run: Run, folder: Path) -> dict[str, findings.Finding]:

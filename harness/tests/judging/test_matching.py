@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from typing import Any
 
 import msgspec
@@ -15,6 +13,7 @@ from httpmark.harness.model.cases import Case, Facts, Level
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EVENT_RECORD
 from httpmark.harness.model.verdicts import Word
+from httpmark.harness.tests.shared.made_answers import answer, shown
 
 GET = r"GET {p} HTTP/1.1\r\nHost: {h}\r\n\r\n"
 POST = r"POST {p} HTTP/1.1\r\nHost: {h}\r\nContent-Length: 5\r\n\r\nhello"
@@ -23,41 +22,6 @@ BODY = Facts(host="a:1", capabilities=("hello", "body"))
 HELLO = Facts(host="a:1")
 
 FIN, RST = End.CLOSED, End.RESET
-
-
-def answer(status: int = 200, content: bytes = b"", *fields: str, close: bool = False) -> bytes:
-    lines = [f"HTTP/1.1 {status} x", f"Content-Length: {len(content)}", *fields]
-    if close:
-        lines.append("Connection: close")
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + content
-
-
-def shown(
-    target: str = "/mirror",
-    method: str = "GET",
-    content: bytes = b"",
-    fields: tuple[tuple[bytes, bytes], ...] = ((b"Host", b"a:1"),),
-    trailers: tuple[tuple[bytes, bytes], ...] = (),
-    authority: str | None = "a:1",
-    *,
-    close: bool = False,
-) -> bytes:
-    """The mirror's answer."""
-
-    def text(octets: bytes) -> str:
-        return base64.b64encode(octets).decode()
-
-    value = {
-        "method": text(method.encode()),
-        "target": text(target.encode()),
-        "authority": None if authority is None else text(authority.encode()),
-        "version": text(b"HTTP/1.1"),
-        "content": text(content),
-        "fields": [[text(n), text(v)] for n, v in fields],
-        "trailers": [[text(n), text(v)] for n, v in trailers],
-        "request_number": 1,
-    }
-    return answer(200, json.dumps(value).encode(), close=close)
 
 
 CANARY = b"GET /mirror?canary-c HTTP/1.1"  # its first line

@@ -11,7 +11,7 @@ from httpmark.harness.model.cases import Case, Facts
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EVENT_RECORD
 from httpmark.harness.model.verdicts import Word
-from httpmark.harness.tests.judging.test_matching import answer, shown
+from httpmark.harness.tests.shared.made_answers import answer, shown
 
 FACTS = Facts(host="a:1", capabilities=("hello", "body", "mirror"))
 HELLO = Facts(host="a:1")

@@ -7,10 +7,9 @@ import email.utils
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -19,6 +18,7 @@ from httpmark.harness.load.engines import launch, native, wrk
 from httpmark.harness.model.load import Bottleneck, LoadMode, LoadPlan, LoadRequest
 from httpmark.harness.servers import binaries, resources
 from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared.spinning import spinning
 
 STALL_S = 0.3
 Answer = Callable[[int, bytes], bytes]
@@ -188,19 +188,6 @@ def test_a_cache_that_mixes_up_its_keys_is_caught() -> None:
 
 
 # --- the generator -----------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def spinning(cpu: int) -> Iterator[None]:
-    """Two processes that leave whoever shares their CPU a third of it."""
-    script = f"import os; os.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
-    spinners = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
-    try:
-        yield
-    finally:
-        for one in spinners:
-            one.kill()
-            one.wait()
 
 
 def threads_of(name: str) -> list[int]:

@@ -1,5 +1,5 @@
 """Faults planted in servers, in the generator and in the machine, found by the command as a user
-runs it: the whole way from the socket to the result. One by one: test_engines_planted."""
+runs it: the whole way from the socket to the result. One by one: test_engines_known_faults."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from httpmark.harness.servers import manifests
-from httpmark.harness.tests.command.test_manners import run as command
-from httpmark.harness.tests.load.test_engines_known_faults import spinning
+from httpmark.harness.tests.shared.command_process import run as command
+from httpmark.harness.tests.shared.spinning import spinning
 
 MANIFEST = """
 name = "{name}"

@@ -26,9 +26,9 @@ from httpmark.harness.model.memory import BytesPerConnection, Memory
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.report import comparison_text
 from httpmark.harness.servers import resources
-from httpmark.harness.tests.command.test_manners import command as command_of
-from httpmark.harness.tests.command.test_manners import run as command
-from httpmark.harness.tests.load.test_races import Scripted, Up, fold_of
+from httpmark.harness.tests.shared.command_process import run as command
+from httpmark.harness.tests.shared.command_process import start as command_of
+from httpmark.harness.tests.shared.scripted_race import Scripted, Up, fold_of
 
 PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
 Cost = Callable[[int], float]

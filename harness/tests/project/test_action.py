@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from httpmark.harness.servers import binaries
-from httpmark.harness.tests.project.test_house import ROOT
-from httpmark.harness.tests.shared.made_check import listening
+from httpmark.harness.tests.shared.native_server import listening
+from httpmark.harness.tests.shared.repository import ACTION, ROOT
 
 FEW = "get-plain\nhost-missing\n"
 
@@ -52,8 +52,6 @@ def own_server(port: str = "{port}") -> str:
 
 
 # --- GitHub ---------------------------------------------------------------------------------------
-
-ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
 
 
 def filled(text: str, inputs: dict[str, str], steps: dict[str, dict[str, str]]) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from httpmark.harness.catalogue import loading
+from httpmark.harness.tests.shared.repository import ROOT, tracked
 
-ROOT = Path(__file__).resolve().parents[3]
 HARNESS = ROOT / "harness"
 
 # Which wing may use which; `model` and `http` are open to all. There is no circle: a wing uses only
@@ -87,14 +86,6 @@ LONGER_FUNCTIONS: dict[str, str] = {
     "report.tables.tables": "to be split",
 }
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager"}
-
-
-def tracked(*patterns: str) -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns],
-        cwd=ROOT, capture_output=True, check=True,
-    ).stdout.decode()  # fmt: skip
-    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
 
 
 MODULES = sorted(
@@ -371,6 +362,19 @@ def test_every_test_file_mirrors_a_source() -> None:
         known |= {"manners"}
         ends = [at for at in range(len(name) + 1) if at == len(name) or name[at] == "_"]
         assert any(name[:end] in known for end in ends), path.relative_to(HARNESS)
+
+
+def test_no_test_file_imports_from_another() -> None:
+    """What several tests share lives in harness/tests/shared/."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {name}"
+        for path in tracked("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in [getattr(node, "module", ""), *(alias.name for alias in node.names)]
+        if "test_" in {part[:5] for part in (name or "").split(".")}
+    ]
+    assert not found, "\n".join(found)
 
 
 def test_every_module_is_reached_from_the_command() -> None:

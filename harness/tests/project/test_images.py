@@ -22,7 +22,7 @@ from httpmark.harness.model.servers import Server, Tls
 from httpmark.harness.servers import certificates, manifests, sockets, starting
 from httpmark.harness.servers import running as servers_running
 from httpmark.harness.tests.conftest import required
-from httpmark.harness.tests.servers.test_starting import free_port
+from httpmark.harness.tests.shared.ports import own_port
 
 ASK_DEADLINE_S = 5.0
 HELLO = b"Hello World!"
@@ -280,9 +280,9 @@ def test_a_server_answers_what_its_manifest_says(name: str, how: str, certificat
     starting.prepare(server, how, say=lambda line: None)
     tls = None
     if "tls" in server.capabilities:
-        tls = msgspec.structs.replace(certificate, port=free_port())
+        tls = msgspec.structs.replace(certificate, port=own_port())
     running = starting.start(
-        server, how, address="127.0.0.1", port=free_port(), workers=2, cpus=None,
+        server, how, address="127.0.0.1", port=own_port(), workers=2, cpus=None,
         run_id=f"images{os.getpid()}", tls=tls, conformance=True,
     )  # fmt: skip
     try:
@@ -306,7 +306,7 @@ def test_a_server_without_tls_is_not_asked_for_it(how: str, certificate: Tls) ->
     plain = msgspec.structs.replace(SERVERS["null"], capabilities=("hello",))
     with pytest.raises(HarnessError, match="null has no TLS"):
         starting.start(
-            plain, how, address="127.0.0.1", port=free_port(), workers=1, cpus=None,
+            plain, how, address="127.0.0.1", port=own_port(), workers=1, cpus=None,
             run_id="x", tls=certificate,
         )  # fmt: skip
 

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from httpmark.harness.tests.command.test_manners import own_port
-from httpmark.harness.tests.project.test_action import ACTION
-from httpmark.harness.tests.project.test_house import ROOT, tracked
+from httpmark.harness.tests.shared.ports import own_port
+from httpmark.harness.tests.shared.repository import ACTION, ROOT, tracked
 
 INSTALL = next(step["run"] for step in ACTION["runs"]["steps"] if step["id"] == "install")
 

@@ -10,7 +10,7 @@ import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.judging import scoring
-from httpmark.harness.tests.command.test_manners import run
+from httpmark.harness.tests.shared.command_process import run
 
 PUBLISHED = json.loads((loading.FOLDER / "seed" / "published.json").read_text("utf-8"))
 FAMILIES = {

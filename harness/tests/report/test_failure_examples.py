@@ -7,7 +7,6 @@ import html
 import shlex
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -22,6 +21,7 @@ from httpmark.harness.model.exchanges import Outcome
 from httpmark.harness.report import failure_examples
 from httpmark.harness.servers import binaries
 from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared.command_process import COMMAND
 from httpmark.harness.tests.shared.made_findings import CONTROLS_FAIL, run_of
 from httpmark.harness.tests.shared.made_run import OK, MadeEvidence
 
@@ -104,7 +104,7 @@ def picky(connection: socket.socket) -> None:
 def spoken(*words: str) -> tuple[int, str]:
     """The exit code of a command, and what it prints."""
     done = subprocess.run(
-        [sys.executable, "-c", "from httpmark.harness.command.cli import main; main()", *words],
+        [*COMMAND, *words],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout

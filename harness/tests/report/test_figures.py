@@ -9,7 +9,7 @@ from httpmark.harness.model.load import Cost, LoadMode, LoadResult, PairedRatio
 from httpmark.harness.model.memory import BytesPerConnection, Memory, Rung, SlowReaders, Trickle
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.report import figures, scoreboard
-from httpmark.harness.tests.load.test_races import fold_of
+from httpmark.harness.tests.shared.scripted_race import fold_of
 
 TIMES = {"mean": 1.0, "p50": 110.0, "p90": 220.0, "p99": 330.0, "p99_9": 440.0, "max": 5550.0}
 

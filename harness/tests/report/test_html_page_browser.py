@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from httpmark.harness.report import byte_maps, html_page
-from httpmark.harness.tests.command.test_manners import run as command
 from httpmark.harness.tests.shared import rogue
 from httpmark.harness.tests.shared.browser import Browser, Page
+from httpmark.harness.tests.shared.command_process import run as command
 from httpmark.harness.tests.shared.made_run import (
     OCTET_FAMILIES,
     OK,

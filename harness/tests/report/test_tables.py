@@ -26,7 +26,7 @@ from httpmark.harness.model.verdicts import (
     Word,
 )
 from httpmark.harness.report import agreement, byte_maps, tables
-from httpmark.harness.tests.command.test_manners import run as command
+from httpmark.harness.tests.shared.command_process import run as command
 from httpmark.harness.tests.shared.made_findings import (
     CONTROLS_FAIL,
     OCTET_FAMILIES,

@@ -17,8 +17,8 @@ from httpmark.harness.catalogue import loading
 from httpmark.harness.command import cli
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.servers import binaries, running_target
-from httpmark.harness.tests.command.test_manners import run as command
 from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared.command_process import run as command
 
 
 def parse(text: str, *, allow_remote: bool = False) -> running_target.Standing | None:

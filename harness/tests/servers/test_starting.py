@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import io
 import os
-import random
 import shutil
 import signal
 import socket
@@ -39,6 +38,8 @@ from httpmark.harness.servers import (
     starting,
     static_files,
 )
+from httpmark.harness.tests.shared import child_process
+from httpmark.harness.tests.shared.ports import own_port
 
 GONE_DEADLINE_S = 10.0
 
@@ -83,20 +84,12 @@ def tiny(folder: Path, manner: str = "", **changes: Any) -> Server:
     return Server(**(fields | changes))
 
 
-def free_port() -> int:
-    """Somewhere in a wide range, so that other runs on this machine do not pick the same."""
-    while True:
-        port = random.randrange(20000, 32000)
-        if not sockets.port_taken("127.0.0.1", port):
-            return port
-
-
 def start(server: Server, *, port: int | None = None, **options: Any) -> running.Running:
     chosen: dict[str, Any] = {"workers": 1, "cpus": None, "run_id": f"test{os.getpid()}"}
     chosen |= options
     return starting.start(
         server, chosen.pop("runtime", "process"), address="127.0.0.1",
-        port=port or free_port(), **chosen,
+        port=port or own_port(), **chosen,
     )  # fmt: skip
 
 
@@ -284,15 +277,13 @@ def helper(
     """Another harness, with a server up; its process, the server's pids and port."""
     described = folder / f"{run_id}.json"
     described.write_bytes(msgspec.json.encode(server))
-    port = free_port()
+    port = own_port()
     text = HELPER.format(
         server=str(described), runtime=how, port=port,
         run_id=run_id,
     )  # fmt: skip
     env = with_package()
-    child = subprocess.Popen(
-        [sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, env=env
-    )
+    child = child_process.start([sys.executable, "-c", text], stdout=subprocess.PIPE, env=env)
     assert child.stdout is not None
     with child.stdout as told:
         return child, [int(word) for word in told.readline().split()], port
@@ -635,7 +626,7 @@ def test_a_build_ends_with_its_harness_and_leaves_nothing(
     script = f"echo $$ > {tmp_path}/pid; sleep 60; true"
     server = tiny(tmp_path, process=Recipe(build=(("sh", "-c", script),), start=("x",)))
     (tmp_path / "server.json").write_bytes(msgspec.json.encode(server))
-    with subprocess.Popen(
+    with child_process.start(
         [sys.executable, "-c", BUILDER, str(tmp_path / "server.json")],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=with_package(),
     ) as child:  # fmt: skip

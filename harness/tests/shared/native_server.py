@@ -1,4 +1,4 @@
-"""The command as a user calls it, beside a server of ours, for tests of what a gate does."""
+"""The reference server and the null server, started for a test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 
 from httpmark.harness.servers import binaries
-from httpmark.harness.tests.command.test_manners import own_port, wait_listening
+from httpmark.harness.tests.shared.ports import own_port, wait_listening
 
 
 @contextlib.contextmanager

@@ -127,13 +127,11 @@ def build_process(server: Server, *, say: Say) -> None:
         try:
             with log_file(final.name) as log:
                 for words in recipe.build:
-                    filled = [
-                        filled(
-                            word, build=str(partial), source=server.source, python=sys.executable
-                        )
-                        for word in words
-                    ]
-                    _run_build(server, filled, log, env=recipe.build_env, made=partial)
+                    values = {
+                        "build": str(partial), "source": server.source, "python": sys.executable,
+                    }  # fmt: skip
+                    command = [filled(word, **values) for word in words]
+                    _run_build(server, command, log, env=recipe.build_env, made=partial)
             partial.rename(final)
         finally:
             shutil.rmtree(partial, ignore_errors=True)

@@ -27,9 +27,7 @@ from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.load import LoadResult
 from httpmark.harness.model.run import Run, ServerResult
-from httpmark.harness.servers import (
-    machine,
-)
+from httpmark.harness.servers import machine
 
 
 def measure(options: Options, events: progress.Events) -> Comparison:

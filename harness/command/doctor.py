@@ -1,4 +1,4 @@
-"""`httpmark doctor`: what this machine can and cannot do, and how to mend it."""
+"""`httpmark doctor`: what this machine can and cannot do, and the command that mends it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,18 @@ import msgspec
 
 from httpmark.harness.load.statistics import STEAL_MAX
 from httpmark.harness.report import text_tables
-from httpmark.harness.servers import binaries, docker_daemon
-from httpmark.harness.servers.machine import (
-    cpu_frequency,
-    cpu_pressure,
-    first_line_of,
-    kernel_config,
-    sysctl,
-)
-from httpmark.harness.servers.resources import (
-    connection_room,
-    cpu_clock,
-    dropped_packets,
-    socket_slabs,
+from httpmark.harness.servers import (
+    binaries,
+    cpu_time,
+    docker_daemon,
+    machine,
+    memory_use,
+    network_counters,
+    open_connections,
+    proc_files,
 )
 
-_PRESSURE_MAX = 10.0  # percent of the last ten seconds in which somebody waited for a CPU
+_PRESSURE_MAX = 10.0  # percent of the last ten seconds in which a program waited for a CPU
 _NOFILE_WANTED = 4096
 _CONNTRACK_WANTED = 65536
 _PUBLISHED_CONNECTIONS = 500_000
@@ -39,7 +35,7 @@ _QUEUE_WANTED = 1024
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One line of ``doctor``: what was looked at, whether it suffices, and how to mend it."""
+    """One line of ``doctor``: what was checked, whether it suffices, and what mends it."""
 
     name: str
     ok: bool
@@ -53,7 +49,7 @@ def executables() -> dict[str, str | None]:
 
 
 def doctor() -> list[Check]:
-    """Look at everything a run may need; each shortcoming with its exact mend."""
+    """Check everything that a run may need; what is missing comes with what mends it."""
     checks = []
     for name in binaries.NAMES:
         path = binaries.find(name)
@@ -66,7 +62,8 @@ def doctor() -> list[Check]:
             "CPUs",
             usable >= 2,
             f"{usable} usable",
-            "with one CPU server and generator share it: costs are measured, nothing is ranked",
+            "use a machine with two CPUs: server and generator share the only one, so costs are "
+            "measured and nothing is ranked",
         )
     )
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -89,14 +86,16 @@ def doctor() -> list[Check]:
         ("mmdebstrap", "apt-get install mmdebstrap", "base images without an image registry"),
     ):
         path = shutil.which(command, path=os.environ.get("PATH", "") + ":/usr/sbin")
-        checks.append(Check(command, path is not None, path or f"missing: {what}", package))
+        checks.append(
+            Check(command, path is not None, path or f"missing; needed for {what}", package)
+        )
     checks += [*_connections(), _quiet(), _steal(), _clock(), *_memory_figures()]
     checks += [_accounting(), *_pmu()]
     return [msgspec.structs.replace(check, mend=None) if check.ok else check for check in checks]
 
 
 def lines(found: Sequence[Check], *, width: int = 80) -> list[str]:
-    """What ``doctor`` found as text of a width; only words that are longer stand out of it."""
+    """What ``doctor`` found as lines of at most ``width`` characters; longer words are not cut."""
     out = []
     for check in found:
         out += text_tables.wrapped(
@@ -109,11 +108,11 @@ def lines(found: Sequence[Check], *, width: int = 80) -> list[str]:
 
 
 def _conntrack() -> Check:
-    """A full connection-tracking table drops packets, which reads as a server that hangs."""
-    table = sysctl("net.netfilter.nf_conntrack_max")
+    """A full connection-tracking table drops packets, and then a server seems to hang."""
+    table = machine.sysctl("net.netfilter.nf_conntrack_max")
     if table is None:
         return Check("connection tracking", True, "not loaded")
-    used = int(sysctl("net.netfilter.nf_conntrack_count") or 0)
+    used = int(machine.sysctl("net.netfilter.nf_conntrack_count") or 0)
     room = int(table) - used
     return Check(
         "connection tracking",
@@ -125,7 +124,7 @@ def _conntrack() -> Check:
 
 
 def _dropped() -> Check:
-    counters = {name: value for name, value in dropped_packets().items() if value}
+    counters = {name: value for name, value in network_counters.dropped_packets().items() if value}
     said = ", ".join(f"{name} {value}" for name, value in counters.items()) or "none"
     return Check("packets dropped since boot", True, said)
 
@@ -133,13 +132,16 @@ def _dropped() -> Check:
 def _docker() -> Check:
     reason = docker_daemon.docker_trouble()
     return Check(
-        "docker", reason is None, reason or "a daemon answers", "servers run as processes meanwhile"
+        "docker",
+        reason is None,
+        reason or "a daemon answers",
+        "until then servers run as processes",
     )
 
 
 def _connections() -> list[Check]:
-    """How many connections can be held here, and what would let in more."""
-    room = connection_room()
+    """How many connections can be held here, and what would allow more."""
+    room = open_connections.connection_room()
     name, most = min(room.items(), key=lambda limit: limit[1])
     mends = {
         "descriptors": "raise the hard limit: limits.conf, or `ulimit -Hn` as root",
@@ -148,13 +150,14 @@ def _connections() -> list[Check]:
         "memory": "free memory: a connection with both ends takes up to 40 KiB",
     }
     queue = min(
-        int(sysctl("net.core.somaxconn") or 0), int(sysctl("net.ipv4.tcp_max_syn_backlog") or 0)
+        int(machine.sysctl("net.core.somaxconn") or 0),
+        int(machine.sysctl("net.ipv4.tcp_max_syn_backlog") or 0),
     )
     return [
         Check(
             "connections for the published 500,000",
             most >= _PUBLISHED_CONNECTIONS,
-            f"{most:,}, limited by {name}; profiles above are scaled and say so",
+            f"{most:,}, limited by {name}; larger profiles are scaled down and say so",
             mends[name],
         ),
         Check(
@@ -162,35 +165,35 @@ def _connections() -> list[Check]:
             queue >= _QUEUE_WANTED,
             f"{queue} (somaxconn, tcp_max_syn_backlog)",
             f"sysctl -w net.core.somaxconn={_QUEUE_WANTED} "
-            f"net.ipv4.tcp_max_syn_backlog={_QUEUE_WANTED}: else connects are tried again a second "
-            "later",
+            f"net.ipv4.tcp_max_syn_backlog={_QUEUE_WANTED}: otherwise connects are repeated a "
+            "second later",
         ),
     ]
 
 
 def _quiet() -> Check:
-    """Neighbours: what they take is in no figure of ours, but in their spread."""
-    pressure = cpu_pressure()
+    """Other programs take no part in our figures, but they make them vary."""
+    pressure = machine.cpu_pressure()
     if pressure is None:
         load = os.getloadavg()[0]
-        return Check("a quiet machine", load < 1, f"load average {load:.2f}", "stop what else runs")
+        return Check("a quiet machine", load < 1, f"load average {load:.2f}", "stop other programs")
     return Check(
         "a quiet machine",
         pressure <= _PRESSURE_MAX,
-        f"somebody waited for a CPU {pressure:.0f} % of the last ten seconds",
-        "stop what else runs; samples that starve are redone and counted, not hidden",
+        f"a program waited for a CPU in {pressure:.0f} % of the last ten seconds",
+        "stop other programs; samples that got too little CPU are taken again and counted",
     )
 
 
 def _clock() -> Check:
-    frequency = cpu_frequency()
+    frequency = machine.cpu_frequency()
     governor = frequency["governor"]
     return Check(
         "CPU frequency",
         governor in ("performance", "not exposed"),
         governor
         if governor != "not exposed"
-        else "not exposed: a guest cannot hold it; compare in pairs",
+        else "not exposed: a guest cannot fix it; compare servers in pairs",
         "cpupower frequency-set -g performance",
     )
 
@@ -201,30 +204,31 @@ def _memory_figures() -> list[Check]:
     return [
         Check(
             "kernel memory of connections",
-            socket_slabs() is not None,
-            "by /proc/slabinfo" if socket_slabs() is not None else "not readable",
-            "run as root: /proc/slabinfo is root's",
+            memory_use.socket_slabs() is not None,
+            "from /proc/slabinfo" if memory_use.socket_slabs() is not None else "not readable",
+            "run as root: only root may read /proc/slabinfo",
         ),
         Check(
             "PSS",
-            first_line_of("/proc/self/smaps_rollup") is not None,
-            "by smaps_rollup",
+            proc_files.text_if_there("self", "smaps_rollup") is not None,
+            "from smaps_rollup",
             "needs a kernel of 4.14 or newer",
         ),
-        Check("cgroup peak", True, f"{'v2' if is_v2 else 'v1'}, of servers in containers"),
+        Check("cgroup peak", True, f"{'v2' if is_v2 else 'v1'}, for servers in containers"),
     ]
 
 
 def _accounting() -> Check:
-    """CPU time comes from the scheduler; without schedstat it would come in ticks of 4 ms."""
-    has = first_line_of("/proc/self/schedstat") is not None
-    config = kernel_config() or {}
+    """CPU time comes from the scheduler; without schedstat it comes in ticks of 4 ms."""
+    has = proc_files.text_if_there("self", "schedstat") is not None
+    config = machine.kernel_config() or {}
     irq = config.get("CONFIG_IRQ_TIME_ACCOUNTING")
-    note = "softirq time is charged to whom it interrupts" if irq == "n" else "softirq time apart"
+    charged = "charged to the process that was interrupted" if irq == "n" else "counted apart"
+    note = f"time in soft interrupts is {charged}" if irq else "kernel options unknown"
     return Check(
         "CPU time in ns and run-queue delay",
         has,
-        f"by schedstat; {note if irq else 'kernel options not told'}" if has else "no schedstat",
+        f"from schedstat; {note}" if has else "no schedstat",
         "needs a kernel with CONFIG_SCHED_INFO",
     )
 
@@ -237,7 +241,7 @@ _EXCLUDES_HV = 1 << 6
 
 
 def _counting() -> int | None:
-    """The error of counting our own instructions, kernel included: 0 is none, None not known."""
+    """The error number of counting our own instructions; 0 is success, None is unknown."""
     number = _PERF_EVENT_OPEN.get(platform.machine())
     if number is None:
         return None
@@ -254,12 +258,12 @@ def _counting() -> int | None:
 
 
 def _pmu() -> list[Check]:
-    """Hardware counters; absent in most virtual machines, and then no figure needs them."""
+    """Hardware counters; most virtual machines have none, and no figure depends on them."""
     failed = _counting()
-    paranoid = sysctl("kernel.perf_event_paranoid") or "not told"
+    paranoid = machine.sysctl("kernel.perf_event_paranoid") or "unknown"
     is_forbidden = failed in (errno.EPERM, errno.EACCES)
     told = {
-        None: "not known of this kind of machine",
+        None: "unknown on this kind of machine",
         0: "instructions are counted, user and kernel",
         errno.EPERM: "forbidden: instructions not counted",
         errno.EACCES: "forbidden: instructions not counted",
@@ -277,13 +281,13 @@ def _pmu() -> list[Check]:
 
 
 def _steal() -> Check:
-    """What the hypervisor gave to others since boot; a window with more of it is taken again."""
-    stolen, total = cpu_clock()
+    """CPU time that the hypervisor gave to others since boot; a window with more is taken again."""
+    stolen, total = cpu_time.cpu_clock()
     share = stolen / total if total else 0.0
     return Check(
         "steal",
         share <= STEAL_MAX,
         f"{share:.1%} of all CPU time since boot",
-        "a machine, or an hour, with fewer neighbours; samples that lose above "
-        f"{STEAL_MAX:.0%} are redone and counted",
+        f"use a machine or an hour with less load; samples that lose more than {STEAL_MAX:.0%} are "
+        "taken again and counted",
     )

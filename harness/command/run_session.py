@@ -37,9 +37,12 @@ from httpmark.harness.report import quantities
 from httpmark.harness.servers import (
     certificates,
     containers,
+    cpu_time,
     machine,
     manifests,
-    resources,
+    memory_use,
+    open_connections,
+    program_identity,
     running_target,
     sockets,
     starting,
@@ -148,7 +151,7 @@ class Runner:
 
         :raises HarnessError: the engine can do none of them.
         """
-        room, cpus = resources.connection_room(), len(os.sched_getaffinity(0))
+        room, cpus = open_connections.connection_room(), len(os.sched_getaffinity(0))
         plans, cuts, beyond = [], {}, []
         for name in self.options.profiles:
             plan, cut = races.scaled(self.catalogue.plan(name), room, cpus=cpus)
@@ -309,7 +312,7 @@ class Runner:
             entry.version = running.version or entry.version
             entry.image_digest = running.image_digest
             if entry.program is None or (entry.program_of_suites and not for_suites):
-                entry.program = resources.program(running.pids())
+                entry.program = program_identity.program(running.pids())
                 entry.program_of_suites = for_suites
                 if entry.runtime == "docker":
                     entry.container_limits = _container_limits(running.pids())
@@ -340,7 +343,7 @@ class Runner:
         )
         try:
             with self._up(entry, for_suites=True) as running:
-                before = resources.cpu_ns(running.pids())
+                before = cpu_time.cpu_ns(running.pids())
 
                 def death() -> str | None:
                     return None if running.alive() else f"died: {running.exit_reason()}"
@@ -358,7 +361,7 @@ class Runner:
                         cutting=cutting.begin,
                     )
                 finally:
-                    after = resources.cpu_ns(running.pids())
+                    after = cpu_time.cpu_ns(running.pids())
                     cpu = after - before if before is not None and after is not None else None
                     self._remember(entry, running)
                 result = suite_results.score_suite(self.catalogue, suite, name, evidence, fired)
@@ -389,7 +392,7 @@ class Runner:
         )
 
     def _remember(self, entry: _Entry, running: servers_running.Running) -> None:
-        found = resources.memory(running.pids(), cgroup=running.cgroup)
+        found = memory_use.memory(running.pids(), cgroup=running.cgroup)
         if found is not None:
             entry.memory.append(found)
 

@@ -25,7 +25,7 @@ from httpmark.harness.model.cases import Case, Facts, Family, Level, Op, Step
 from httpmark.harness.model.errors import ServerDied
 from httpmark.harness.model.exchanges import RAN_OUT, SILENT, Attempt, Exchange, Outcome
 from httpmark.harness.model.verdicts import Verdict, Word
-from httpmark.harness.servers import resources
+from httpmark.harness.servers import network_counters
 
 # Silence is believed only after a second try: alone, with twice the time.
 _CONFIRMED_MAX = 256
@@ -273,7 +273,7 @@ class _Shooter:
         keep: Callable[[Exchange], bool] = lambda exchange: True,
     ) -> Iterator[Exchange]:
         """The same, where each case says which attempt at it this is."""
-        before = resources.dropped_packets()
+        before = network_counters.dropped_packets()
         target = self.target
         with target.probe(in_flight=in_flight) as probe:
             try:
@@ -281,7 +281,7 @@ class _Shooter:
                     quiet = [exchange for exchange in batch if exchange.outcome in SILENT]
                     if quiet:
                         self._check_alive(quiet)
-                        if resources.grown(before, resources.dropped_packets()):
+                        if network_counters.grown(before, network_counters.dropped_packets()):
                             batch = [_dropped(exchange) for exchange in batch]
                             quiet = [e for e in batch if e.outcome in SILENT]
                     self.evidence.add(target.name, filter(keep, batch))

@@ -19,7 +19,7 @@ from httpmark.harness.judging.observation import Final, Sight
 from httpmark.harness.model.cases import SECRET_TEXT, Case, Facts, Op, Step
 from httpmark.harness.model.exchanges import Exchange, Outcome
 from httpmark.harness.model.verdicts import Word
-from httpmark.harness.servers import resources
+from httpmark.harness.servers import memory_use, open_connections
 
 _SETTLE_S = 5.0  # until a server has taken notice of resets and given back what they held
 _POLL_S = 0.05
@@ -167,7 +167,7 @@ def _stall_s(stage: Stage) -> float:
 
 def _memory_kb(pids: list[int]) -> int | None:
     """The memory of processes, what they share counted once; None where it is not known."""
-    found = resources.memory(pids)
+    found = memory_use.memory(pids)
     return found.pss_kb if found is not None else None
 
 
@@ -226,12 +226,12 @@ def _without_leak(stage: Stage, cases: list[Case]) -> Found:
 def _settled(pids: list[int], wanted: int | None) -> int | None:
     """The descriptors of processes once they do not fall any more, or are as few as wanted."""
     deadline = time.monotonic() + _SETTLE_S
-    held = resources.descriptors(pids)
+    held = open_connections.descriptors(pids)
     while held is not None and time.monotonic() < deadline:
         if wanted is not None and held <= wanted:
             break
         time.sleep(_POLL_S)
-        now = resources.descriptors(pids)
+        now = open_connections.descriptors(pids)
         if wanted is None and now == held:
             break
         held = now
@@ -335,11 +335,11 @@ def slow_readers(stage: Stage) -> Found:
     write_s = stage.facts.timeouts.get("write_s") or 0
     seconds = max(1.2 * write_s, write_s + 2) + _LINGER_S if write_s else _READING_S
     pids = stage.pids()
-    before, memory = resources.descriptors(pids), _memory_kb(pids)
+    before, memory = open_connections.descriptors(pids), _memory_kb(pids)
     seen: list[tuple[int | None, int | None]] = []
     stage.trickle(
         delivery_modes.message(stage.case), _READERS, seconds,
-        lambda: seen.append((resources.descriptors(pids), _memory_kb(pids))),
+        lambda: seen.append((open_connections.descriptors(pids), _memory_kb(pids))),
     )  # fmt: skip
     if not stage.alive():
         return Found(Word.FAIL, "the server does not answer any more")

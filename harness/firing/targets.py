@@ -10,7 +10,7 @@ from httpmark.harness.firing.probe import IN_FLIGHT, Probe
 from httpmark.harness.http import response_reader
 from httpmark.harness.http.address import listening_at
 from httpmark.harness.model.cases import Facts
-from httpmark.harness.servers import resources, sockets
+from httpmark.harness.servers import open_connections, proc_files, sockets
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,10 +90,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def pids(self) -> list[int]:
         """Its processes, as far as it is on this machine and we may see them."""
         if self.unix:
-            return resources.tree(resources.unix_listeners(self.unix))
+            return proc_files.tree(open_connections.unix_listeners(self.unix))
         if not sockets.is_here(self.address):
             return []  # who listens on that port here is another
-        return resources.tree(resources.listeners(self.port, self.address))
+        return proc_files.tree(open_connections.listeners(self.port, self.address))
 
     @property
     def place(self) -> str:

@@ -26,7 +26,7 @@ from httpmark.harness.load.engines.native import native_command
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadMode, LoadPlan
 from httpmark.harness.model.memory import BytesPerConnection, Memory, Rung, SlowReaders, Trickle
-from httpmark.harness.servers import resources
+from httpmark.harness.servers import cpu_time, memory_use, open_connections
 
 HELD_MIN = 0.999
 MODES = frozenset((LoadMode.IDLE, LoadMode.SLOW))
@@ -135,12 +135,12 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
         it was given. VmHWM is that of the ladder alone where it may be reset.
     :raises Unusable: the server died, or the generator could not open a connection.
     """
-    slabs = resources.socket_slabs()
+    slabs = memory_use.socket_slabs()
     rungs: list[Rung] = []
     ended: str | None = None
     _rest(ground)
     baseline = _rung(0, ground, slabs)
-    is_reset = resources.reset_peak(ground.pids())
+    is_reset = memory_use.reset_peak(ground.pids())
     with contextlib.ExitStack() as held:
         opened = 0
         for number, height in enumerate(plan.ladder):
@@ -179,7 +179,7 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
     except Unusable as error:
         trickle_reason = str(error)
     _rest(ground)
-    after = resources.memory(ground.pids(), cgroup=ground.cgroup)
+    after = memory_use.memory(ground.pids(), cgroup=ground.cgroup)
     return msgspec.structs.replace(
         memory,
         connections_held=max(rung.held for rung in rungs),
@@ -216,16 +216,16 @@ def _trickle(
         warmup_s=0.0,
     )
     peak: int | None = None
-    is_reset = resources.reset_peak(ground.pids())
+    is_reset = memory_use.reset_peak(ground.pids())
     with _holding(spread, ground, cpus) as generator:
         for _ in generator.looks(_opening_s(spread) + plan.duration_s + _GRACE_S):
-            now = resources.memory(ground.pids())
+            now = memory_use.memory(ground.pids())
             if now is not None and now.pss_kb is not None:
                 peak = max(peak or 0, now.pss_kb)
         report = generator.report()
     if not ground.alive():
         raise Unusable(ground.exit_reason())
-    after = resources.memory(ground.pids())
+    after = memory_use.memory(ground.pids())
     requests, errors = report["requests"], report["errors"]
     assert isinstance(requests, int)
     assert isinstance(errors, dict)
@@ -246,14 +246,14 @@ def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memo
     """
     before = _memory(ground)
     peak = before.pss_kb
-    buffers_before = resources.socket_buffers_kb() or 0
-    buffers = None if resources.socket_buffers_kb() is None else 0
-    is_reset = resources.reset_peak(ground.pids())
+    buffers_before = memory_use.socket_buffers_kb() or 0
+    buffers = None if memory_use.socket_buffers_kb() is None else 0
+    is_reset = memory_use.reset_peak(ground.pids())
     whole = msgspec.structs.replace(plan, warmup_s=0.0)  # what is sent counts from the first octet
     with _holding(whole, ground, cpus) as generator:
         generator.established(_opening_s(whole))
         for _ in generator.looks(plan.duration_s + _GRACE_S):
-            now, held = resources.memory(ground.pids()), resources.socket_buffers_kb()
+            now, held = memory_use.memory(ground.pids()), memory_use.socket_buffers_kb()
             if peak is not None and now is not None and now.pss_kb is not None:
                 peak = max(peak, now.pss_kb)
             if buffers is not None and held is not None:
@@ -290,7 +290,7 @@ def sources(bind: str | None, number: int) -> str | None:
 
 
 def _memory(ground: Ground) -> Memory:
-    memory = resources.memory(ground.pids(), cgroup=ground.cgroup)
+    memory = memory_use.memory(ground.pids(), cgroup=ground.cgroup)
     if not ground.alive():
         raise Unusable(ground.exit_reason())
     if memory is None:
@@ -298,17 +298,17 @@ def _memory(ground: Ground) -> Memory:
     return memory
 
 
-def _rung(height: int, ground: Ground, slabs: resources.SocketSlabs | None) -> Rung:
+def _rung(height: int, ground: Ground, slabs: memory_use.SocketSlabs | None) -> Rung:
     memory = _memory(ground)
-    held = resources.accepted_connections(ground.target.port, ground.pids())
-    per_end = resources.kernel_bytes_per_end(slabs, resources.socket_slabs(), held=held)
+    held = open_connections.accepted_connections(ground.target.port, ground.pids())
+    per_end = memory_use.kernel_bytes_per_end(slabs, memory_use.socket_slabs(), held=held)
     return Rung(
         connections=height,
         held=held,
         vmpeak_kb=memory.vmpeak_kb,
         pss_kb=memory.pss_kb,
         kernel_kb=None if per_end is None else round(per_end * held / 1024),
-        socket_buffers_kb=resources.socket_buffers_kb(),
+        socket_buffers_kb=memory_use.socket_buffers_kb(),
     )
 
 
@@ -323,9 +323,9 @@ def _rest(ground: Ground, *, hold_s: float = 0.0) -> None:
     held = time.monotonic() + hold_s
     for _ in _looks(hold_s + _REST_S_MAX):
         pids = ground.pids()
-        memory, used = resources.memory(pids), resources.cpu_ns(pids)
+        memory, used = memory_use.memory(pids), cpu_time.cpu_ns(pids)
         # Who waits for a CPU is not at rest either.
-        busy = None if used is None else used + resources.run_delay_ns(pids)
+        busy = None if used is None else used + cpu_time.run_delay_ns(pids)
         now = (busy, memory.pss_kb if memory else None)
         if now[0] is not None and last[0] is not None and now[1] == last[1]:
             calm = calm + 1 if now[0] - last[0] < _REST_CPU_RATIO * _POLL_S * 1e9 else 0
@@ -369,7 +369,7 @@ def slopes(
     if kernel[0] is None:
         why = (
             "kernel: /proc/slabinfo cannot be read"
-            if resources.socket_slabs() is None
+            if memory_use.socket_slabs() is None
             else "kernel: neighbours opened and closed sockets meanwhile"
         )
         reason = f"{reason}; {why}" if reason else why

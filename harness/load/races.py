@@ -33,7 +33,7 @@ from httpmark.harness.model.load import (
     PairedRatio,
 )
 from httpmark.harness.model.memory import Memory
-from httpmark.harness.servers import resources
+from httpmark.harness.servers import cpu_time, memory_use, network_counters
 
 REDOS_MAX = 2
 # So many samples one behind the other that starved to the end: taking again does not help here.
@@ -69,7 +69,7 @@ def null_cannot(plan: LoadPlan) -> str | None:
 def scaled(plan: LoadPlan, room: dict[str, int], *, cpus: int) -> tuple[LoadPlan, str | None]:
     """A plan that fits this machine, and in words what was cut and why; None where nothing was.
 
-    :param room: connections by what limits them (:func:`resources.connection_room`).
+    :param room: connections by what limits them (:func:`open_connections.connection_room`).
     :param cpus: processors that both ends share.
     """
     cuts = []
@@ -138,18 +138,18 @@ class _Clocks:
         self._server, self._cpus, self._is_shared = server, cpus, is_shared
         self._began = time.monotonic_ns()
         self._before = self._not_strangers()
-        self._cpu = resources.cpu_clock()
-        self._segments = resources.segments_sent()
-        self._dropped = resources.dropped_packets()
+        self._cpu = cpu_time.cpu_clock()
+        self._segments = network_counters.segments_sent()
+        self._dropped = network_counters.dropped_packets()
 
     def _not_strangers(self) -> int | None:
         """What strangers did not take of the server's processors: idle time, and its own."""
         if not self._cpus:
             return None
-        idle, own = resources.idle_ns(self._cpus), resources.spent_ns(self._server.trees())
+        idle, own = cpu_time.idle_ns(self._cpus), cpu_time.spent_ns(self._server.trees())
         if idle is None or own is None:
             return None
-        return idle + own + (resources.own_children_ns() if self._is_shared else 0)
+        return idle + own + (cpu_time.own_children_ns() if self._is_shared else 0)
 
     def _strangers_ratio(self) -> float | None:
         now = self._not_strangers()
@@ -161,9 +161,11 @@ class _Clocks:
     def __call__(self) -> _Machine:
         return _Machine(
             strangers_ratio=self._strangers_ratio(),
-            steal_ratio=resources.steal_ratio(self._cpu, resources.cpu_clock()),
-            retransmit_ratio=resources.retransmit_ratio(self._segments, resources.segments_sent()),
-            dropped=resources.grown(self._dropped, resources.dropped_packets()),
+            steal_ratio=cpu_time.steal_ratio(self._cpu, cpu_time.cpu_clock()),
+            retransmit_ratio=network_counters.retransmit_ratio(
+                self._segments, network_counters.segments_sent()
+            ),
+            dropped=network_counters.grown(self._dropped, network_counters.dropped_packets()),
         )
 
 
@@ -322,7 +324,7 @@ class Race:
                     trees = tuple(server.trees())
                     clocks = _Clocks(
                         server,
-                        resources.affinity(server.pids()) if contestant.standing else place.server,
+                        cpu_time.affinity(server.pids()) if contestant.standing else place.server,
                         is_shared=contestant.standing,
                     )
                     target = Target(
@@ -340,7 +342,7 @@ class Race:
                     found = measured, clocks()
                     if not server.alive():
                         raise Unusable(server.exit_reason())
-                    memory = resources.memory(server.pids(), cgroup=server.cgroup)
+                    memory = memory_use.memory(server.pids(), cgroup=server.cgroup)
                     if memory is not None:
                         held = msgspec.structs.replace(
                             memory, connections_held=measured.established or 0
@@ -594,7 +596,7 @@ def fold(
         instructions_reason=None
         if instructions.server is not None
         else "this machine has no hardware counters"
-        if not resources.has_counters()
+        if not cpu_time.has_counters()
         else "the engine counts none, or perf_event_paranoid forbids it",
     )
 

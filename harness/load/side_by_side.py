@@ -34,9 +34,9 @@ from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.load import Bottleneck, LoadPlan, LoadResult
 from httpmark.harness.model.servers import ProcessRecipe, Server
 from httpmark.harness.servers import (
-    build,
+    build_cache,
     manifests,
-    resources,
+    open_connections,
     running_target,
     sockets,
     starting,
@@ -72,7 +72,7 @@ class Arm:
             wanted = "process" if "{port}" in text else options.runtime
             self.runtime = starting.for_server(self.server, wanted)
 
-    def prepare(self, say: build.Say) -> None:
+    def prepare(self, say: build_cache.Say) -> None:
         """Build what has to be built, or see that the target answers.
 
         :raises Unusable: it cannot be used.
@@ -238,7 +238,7 @@ def plans(options: Options, engine: launch.Engine, *, say: Callable[[str], None]
     :param say: is told what was cut of a profile that is too large for this machine, and why.
     :raises HarnessError: one is no race, or the engine cannot do it.
     """
-    known, room = loading.load(), resources.connection_room()
+    known, room = loading.load(), open_connections.connection_room()
     found = []
     for name in options.profiles or ("pipelined",):
         plan, cut = load_races.scaled(known.plan(name), room, cpus=len(os.sched_getaffinity(0)))

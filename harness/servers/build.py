@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import hashlib
 import os
 import re
 import shlex
@@ -12,85 +9,26 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
-from httpmark.harness.model.errors import HarnessError, Unusable
+from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.servers import Server
-
-if TYPE_CHECKING:
-    pass
+from httpmark.harness.servers.build_cache import PREPARED, Say, cache_folder, locked_cache, log_file
+from httpmark.harness.servers.build_sources import build_digest, sources
 from httpmark.harness.servers.needs import ask_version, command_output, executable, process_trouble
 from httpmark.harness.servers.running import STOP_DEADLINE_S
 from httpmark.harness.servers.start_words import filled
+from httpmark.harness.servers.supervision import Command, supervised
 
-_PACKAGE = Path(__file__).resolve().parents[2]
-_SUPERVISOR = Path(__file__).resolve().parent / "supervisor.py"
 BUILD_DEADLINE_S = 1800
-
-# Names that never enter a build: leftovers of other builds, and what a wheel does not carry.
-_NOT_SOURCE = {"__pycache__", "target", "tests", "build", "node_modules", "server.toml"}
-
-Say = Callable[[str], None]
-
-
-# --- building ---------------------------------------------------------------------------------
-
-
-# What prepare made, by runtime and source: a source edited in mid-run changes nothing of the run.
-PREPARED: dict[tuple[str, str], str] = {}
-
-
-def cache_folder() -> Path:
-    """Where builds and their logs are kept: ``$XDG_CACHE_HOME/httpmark`` or ``~/.cache/httpmark``.
-
-    :raises HarnessError: neither the variable nor a home folder is known.
-    """
-    try:
-        home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    except RuntimeError as error:
-        raise HarnessError(f"no home folder: set XDG_CACHE_HOME ({error})") from error
-    return Path(home) / "httpmark"
-
-
-def _sources(folder: Path, *, prefix: str = "") -> Iterator[tuple[str, Path]]:
-    """The files of a folder that a build reads, as (name in the build, path), in a fixed order."""
-    for path in sorted(folder.iterdir()):
-        if path.name in _NOT_SOURCE or path.name.startswith("."):
-            continue
-        name = f"{prefix}{path.name}"
-        if path.is_dir():
-            yield from _sources(path, prefix=f"{name}/")
-        elif path.is_file():
-            yield name, path
-
-
-def build_context(server: Server) -> list[tuple[str, Path]]:
-    recipe = server.container
-    assert recipe is not None
-    found = list(_sources(Path(server.source)))
-    for word in recipe.context:
-        found += _sources(_PACKAGE / word, prefix=f"{word}/")
-    return found
-
-
-def build_digest(files: list[tuple[str, Path]], *words: str) -> str:
-    digest = hashlib.sha256()
-    for name, path in files:
-        content = path.read_bytes()
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
-    for word in words:
-        digest.update(f"\0{word}".encode())
-    return digest.hexdigest()[:16]
 
 
 def build_folder(server: Server) -> Path:
     """The cache folder of this build: named after the sources, the commands and the tools."""
     recipe = server.process
     assert recipe is not None
-    files = [pair for pair in _sources(Path(server.source)) if not pair[0].startswith("Dockerfile")]
+    files = [pair for pair in sources(Path(server.source)) if not pair[0].startswith("Dockerfile")]
     tools = []
     for need in recipe.needs:
         path = executable(need.command) if need.command else None
@@ -113,7 +51,7 @@ def build_process(server: Server, *, say: Say) -> None:
     if not recipe.build:
         return
     final = build_folder(server)
-    PREPARED["process", server.source] = str(final)
+    PREPARED.keep(server, "process", str(final))
     if final.is_dir():
         return
     with locked_cache(f"build-{final.name}", say=say):
@@ -138,34 +76,6 @@ def build_process(server: Server, *, say: Say) -> None:
         say(f"built {server.name} in {time.monotonic() - started:.0f} s")
 
 
-@contextlib.contextmanager
-def locked_cache(name: str, *, say: Say) -> Iterator[None]:
-    """Hold the cache's lock of that name, so that two runs do not build the same thing at once.
-
-    :raises Unusable: the cache folder cannot be written.
-    """
-    folder = cache_folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / f"{name}.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                say(f"waiting for another run that does {name}")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-    except OSError as error:
-        raise Unusable(
-            f"{folder}: {error.strerror or error}: make room, or set XDG_CACHE_HOME"
-        ) from error
-
-
-def log_file(name: str) -> Any:
-    folder = cache_folder() / "log"
-    folder.mkdir(parents=True, exist_ok=True)
-    return (folder / f"{name}.log").open("w", encoding="utf-8")
-
-
 def _run_build(
     server: Server, words: list[str], log: Any, *, env: dict[str, str], made: Path
 ) -> None:
@@ -176,10 +86,8 @@ def _run_build(
     status, status_write = os.pipe()
     child: subprocess.Popen[bytes] | None = None
     try:
-        child = supervised(
-            words, lifeline=lifeline_read, status=status_write, grace_s=0.0, cpus="-",
-            scratch=made, cwd=Path(server.source), env=os.environ | env, log=log,
-        )  # fmt: skip
+        command = Command(words, cwd=Path(server.source), env=os.environ | env, scratch=made)
+        child = supervised(command, lifeline=lifeline_read, status=status_write, log=log)
         child.wait(timeout=BUILD_DEADLINE_S)
         told = os.read(status, 65536).decode(errors="replace").splitlines()
     except subprocess.TimeoutExpired as error:
@@ -197,41 +105,6 @@ def _run_build(
     if "exit 0" not in told:
         said = telling_line(Path(log.name).read_text(encoding="utf-8", errors="replace"))
         raise Unusable(f"its build failed: {said} (log: {log.name})")
-
-
-def supervised(
-    words: list[str],
-    *,
-    lifeline: int,
-    status: int,
-    grace_s: float,
-    cpus: str,
-    scratch: Path,
-    cwd: Path,
-    env: dict[str, str],
-    log: IO[Any],
-) -> subprocess.Popen[bytes]:
-    """Run words under a supervisor, which gets its two ends of the pipes; they are closed here.
-
-    Whoever holds the other end of ``lifeline`` ends it all by closing that, even where Ctrl-C
-    comes before this returns.
-
-    :raises Unusable: the supervisor cannot be run.
-    """
-    try:
-        return subprocess.Popen(
-            [
-                sys.executable, "-I", "-S", str(_SUPERVISOR), str(lifeline), str(status),
-                str(grace_s), cpus, str(scratch), *words,
-            ],
-            cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-            pass_fds=(lifeline, status), start_new_session=True,
-        )  # fmt: skip
-    except OSError as error:
-        raise Unusable(f"{sys.executable} cannot be run: {error.strerror}") from error
-    finally:
-        os.close(lifeline)
-        os.close(status)
 
 
 def telling_line(text: str) -> str:

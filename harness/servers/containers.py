@@ -9,16 +9,17 @@ import resource
 import signal
 import tarfile
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.servers import Server, Tls
-from httpmark.harness.servers import static_files
+from httpmark.harness.servers import proc_files, running, static_files
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
-from httpmark.harness.servers.build import PREPARED
+from httpmark.harness.servers.build_cache import PREPARED
 from httpmark.harness.servers.docker_daemon import (
     LABEL,
     docker_client,
@@ -28,14 +29,8 @@ from httpmark.harness.servers.docker_daemon import (
 )
 from httpmark.harness.servers.docker_images import add_to_archive, image_tag
 from httpmark.harness.servers.needs import version_in
-from httpmark.harness.servers.processes import descendants, signal_name
-from httpmark.harness.servers.running import (
-    LOG_TAIL_LINES,
-    RUNNING,
-    STOP_GRACE_S,
-    last_line,
-    wait_port_free,
-)
+from httpmark.harness.servers.processes import signal_name
+from httpmark.harness.servers.running import LOG_TAIL_LINES, RUNNING, last_line, wait_port_free
 from httpmark.harness.servers.start_words import (
     filled,
     placeholder_values,
@@ -50,8 +45,7 @@ _IN_CONTAINER = "/httpmark"  # what {scratch} is in a container
 def _start_time(pid: int) -> int | None:
     """When a process began, in ticks since boot: with the pid it names one process."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-        return int(stat.rpartition(b")")[2].split()[19])
+        return int(proc_files.stat_fields(pid)[proc_files.Stat.START_TICKS])
     except (OSError, IndexError, ValueError):
         return None
 
@@ -59,8 +53,8 @@ def _start_time(pid: int) -> int | None:
 def _boot() -> str:
     """This boot and this pid namespace: within them a pid and its start time name one process."""
     with contextlib.suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+        boot = proc_files.text("sys/kernel/random/boot_id").strip()
+        return f"{boot} {proc_files.link('self', 'ns', 'pid')}"
     return ""
 
 
@@ -100,7 +94,19 @@ def sweep() -> list[str]:
     return removed
 
 
-_versions: dict[str, str | None] = {}
+class _ImageVersions:
+    """The versions that servers in containers told, each asked once an image."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, str | None] = {}
+
+    def of(self, image: str, ask: Callable[[], str | None]) -> str | None:
+        if image not in self._told:
+            self._told[image] = ask()
+        return self._told[image]
+
+
+_VERSIONS = _ImageVersions()
 
 
 class ContainerServer:
@@ -121,7 +127,7 @@ class ContainerServer:
         self._begun = False
         self._ended = ""
         self._tail = ""
-        self._asked: tuple[str, ...] = ()
+        self._version_words: tuple[str, ...] = ()
 
     def begin(self, *, workers: int, cpus: str | None, tls: Tls | None, conformance: bool) -> None:
         from docker.types import Ulimit
@@ -145,13 +151,13 @@ class ContainerServer:
             filled(word, **values)
             for word in start_words(recipe, tls=tls is not None, conformance=conformance)
         ]
-        self._asked = tuple(filled(word, **values) for word in recipe.version)
+        self._version_words = tuple(filled(word, **values) for word in recipe.version)
         # The machine's hard limit, never above: a daemon without the right to raise it refuses.
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         with talking_to_daemon("its container cannot be started") as client:
             self._begun = True
             self._container = client.containers.create(
-                PREPARED.get(("docker", self.server.source)) or image_tag(self.server),
+                PREPARED.of(self.server, "docker") or image_tag(self.server),
                 command=words[1:] or None,
                 entrypoint=words[:1] or None,
                 name=self.name,
@@ -173,15 +179,15 @@ class ContainerServer:
             self.cgroup = _memory_cgroup(self._pid)
 
     def ready(self) -> None:
-        """Ask the server in its container for its version, once per image."""
+        if self._version_words:
+            self.version = _VERSIONS.of(self.image_digest or self.name, self._ask_version)
+
+    def _ask_version(self) -> str | None:
         assert self._container is not None
-        key = self.image_digest or self.name
-        if self._asked and key not in _versions:
-            with talking_to_daemon("its version cannot be asked") as _:
-                code, told = self._container.exec_run(list(self._asked))
-            text = told.decode(errors="replace") if isinstance(told, bytes) else ""
-            _versions[key] = version_in(text) if code == 0 else None
-        self.version = _versions.get(key)
+        with talking_to_daemon("its version cannot be asked"):
+            code, told = self._container.exec_run(list(self._version_words))
+        text = told.decode(errors="replace") if isinstance(told, bytes) else ""
+        return version_in(text) if code == 0 else None
 
     def _state(self) -> dict[str, Any]:
         if self._container is None:
@@ -194,7 +200,7 @@ class ContainerServer:
     def pids(self) -> list[int]:
         if not self._pid or not self.alive():
             return []
-        return sorted([self._pid, *descendants(self._pid)])
+        return sorted([self._pid, *proc_files.descendants(self._pid)])
 
     def trees(self) -> list[int]:
         # The first process of a container inherits what loses its parent (pid_namespaces(7)).
@@ -239,7 +245,7 @@ class ContainerServer:
                 try:
                     self.log_tail()
                     # The first process of a container never gets a SIGTERM that it does not catch.
-                    grace_s = STOP_GRACE_S if _catches(self._pid, signal.SIGTERM) else 0
+                    grace_s = running.STOP_GRACE_S if _catches(self._pid, signal.SIGTERM) else 0
                     client.api.stop(self.name, timeout=int(grace_s))
                     self._ended = self.exit_reason()
                     client.api.remove_container(self.name, force=True, v=True)
@@ -248,15 +254,14 @@ class ContainerServer:
             wait_port_free(self.address, self.port)
             self._begun = False
             self._container = None
-        if self in RUNNING:
-            RUNNING.remove(self)
+        RUNNING.remove(self)
 
 
 def _catches(pid: int, number: signal.Signals) -> bool:
     """Whether a process has a handler for a signal; True where that cannot be known."""
     try:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-        caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+        status = proc_files.text(pid, "status").splitlines()
+        caught = next(line for line in status if line.startswith("SigCgt:"))
         return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
     except (OSError, StopIteration, ValueError):
         return True
@@ -289,7 +294,7 @@ def _of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 def _memory_cgroup(pid: int) -> str | None:
     """The folder of a process's memory controller, where this machine shows one."""
     with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines():
+        for line in proc_files.text(pid, "cgroup").splitlines():
             _, controllers, place = line.split(":", 2)
             root = "/sys/fs/cgroup" + ("/memory" if controllers else "")
             wanted = not controllers or "memory" in controllers.split(",")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import getpass
 import os
 import shutil
@@ -14,13 +15,8 @@ from httpmark.harness.model.errors import Unusable
 if TYPE_CHECKING:
     from docker import DockerClient
 LABEL = "httpmark"
-_DOCKER_ASK_S = 60  # one call of the daemon; builds have the deadline above
+_DOCKER_ASK_S = 60  # one call of the daemon; a build has a deadline of its own
 _DOCKER_PING_S = 5
-
-
-# --- containers -------------------------------------------------------------------------------
-
-_client: DockerClient | None = None
 
 
 def docker_trouble() -> str | None:
@@ -47,7 +43,7 @@ def docker_trouble() -> str | None:
 
 
 def docker_facts() -> dict[str, Any] | None:
-    """What of the daemon decides a container's figures; None where none answers (load.md 4.8)."""
+    """What of the daemon decides a container's figures; None where none answers."""
     if docker_trouble() is not None:
         return None
     try:
@@ -93,15 +89,13 @@ def first_line(error: BaseException) -> str:
     return " ".join(str(explained or error).split())[:300]
 
 
+@functools.cache
 def docker_client() -> DockerClient:
     """The client of the daemon, made when first needed: importing docker takes a while."""
-    global _client
-    if _client is None:
-        import docker
+    import docker
 
-        # Making it asks the daemon for its version.
-        _client = docker.from_env(timeout=_DOCKER_PING_S)
-    return _client
+    # Making it asks the daemon for its version.
+    return docker.from_env(timeout=_DOCKER_PING_S)
 
 
 def docker_errors() -> tuple[type[BaseException], ...]:

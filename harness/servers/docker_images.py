@@ -11,23 +11,13 @@ import tarfile
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.servers import Server
-
-if TYPE_CHECKING:
-    pass
-from httpmark.harness.servers.build import (
-    BUILD_DEADLINE_S,
-    PREPARED,
-    Say,
-    build_context,
-    build_digest,
-    locked_cache,
-    log_file,
-    telling_line,
-)
+from httpmark.harness.servers.build import BUILD_DEADLINE_S, telling_line
+from httpmark.harness.servers.build_cache import PREPARED, Say, locked_cache, log_file
+from httpmark.harness.servers.build_sources import build_context, build_digest
 from httpmark.harness.servers.docker_daemon import (
     LABEL,
     docker_client,
@@ -77,7 +67,7 @@ def build_image(server: Server, *, say: Say) -> None:
     recipe = server.container
     assert recipe is not None
     tag = image_tag(server)
-    PREPARED["docker", server.source] = tag
+    PREPARED.keep(server, "docker", tag)
     if recipe.dockerfile is None or _has_image(tag):
         return
     with locked_cache(f"image-{server.name}", say=say):

@@ -18,10 +18,9 @@ from typing import Any
 
 import msgspec
 
-from httpmark.harness.servers import binaries, docker_daemon
-from httpmark.harness.servers.resources import (
-    dropped_packets,
-)
+from httpmark.harness.servers import binaries, docker_daemon, proc_files
+from httpmark.harness.servers.network_counters import dropped_packets
+from httpmark.harness.servers.program_identity import digest
 
 _SYSCTLS = (
     "net.core.netdev_max_backlog",
@@ -61,7 +60,7 @@ _FLAGS = re.compile(rb"GNU (?:C\+\+[0-9]+|GIMPLE) [0-9.]+ (-[ -~]+)")
 _OPENSSL = re.compile(rb"OpenSSL [0-9]+\.[0-9]+\.[0-9]+[^\0\n]*")
 
 
-def first_line_of(path: str) -> str | None:
+def file_text(path: str) -> str | None:
     try:
         return Path(path).read_text("utf-8", "replace").strip()
     except OSError:
@@ -69,7 +68,7 @@ def first_line_of(path: str) -> str | None:
 
 
 def sysctl(name: str) -> str | None:
-    value = first_line_of("/proc/sys/" + name.replace(".", "/"))
+    value = proc_files.text_if_there("sys", *name.split("."))
     return None if value is None else " ".join(value.split())
 
 
@@ -82,7 +81,7 @@ def version() -> str:
 
 
 def _cpu() -> dict[str, Any]:
-    text = first_line_of("/proc/cpuinfo") or ""
+    text = proc_files.text_if_there("cpuinfo") or ""
     found = {
         key: match[1]
         for key in ("vendor_id", "model name", "cpu family", "model", "stepping", "microcode")
@@ -106,19 +105,19 @@ def _topology() -> dict[str, Any]:
     cores = {
         text
         for one in cpu.glob("cpu[0-9]*")
-        if (text := first_line_of(str(one / "topology/thread_siblings_list")))
+        if (text := file_text(str(one / "topology/thread_siblings_list")))
     }
     caches = {
         text
         for one in cpu.glob("cpu[0-9]*")
-        if (text := first_line_of(str(one / "cache/index3/shared_cpu_list")))
+        if (text := file_text(str(one / "cache/index3/shared_cpu_list")))
     }
     nodes = sorted(Path("/sys/devices/system/node").glob("node[0-9]*"))
     return {
         "cores": sorted(cores),
         "l3": sorted(caches),
-        "l3_size": first_line_of(str(cpu / "cpu0/cache/index3/size")),
-        "numa": [first_line_of(str(node / "cpulist")) for node in nodes],
+        "l3_size": file_text(str(cpu / "cpu0/cache/index3/size")),
+        "numa": [file_text(str(node / "cpulist")) for node in nodes],
     }
 
 
@@ -126,12 +125,12 @@ def cpu_frequency() -> dict[str, str]:
     """Who sets the clock, and between which bounds; a guest is mostly not told."""
     folder = "/sys/devices/system/cpu/cpu0/cpufreq/"
     told = {
-        "governor": first_line_of(folder + "scaling_governor"),
-        "driver": first_line_of(folder + "scaling_driver"),
-        "khz_min": first_line_of(folder + "cpuinfo_min_freq"),
-        "khz_max": first_line_of(folder + "cpuinfo_max_freq"),
-        "turbo": first_line_of("/sys/devices/system/cpu/cpufreq/boost")
-        or first_line_of("/sys/devices/system/cpu/intel_pstate/no_turbo"),
+        "governor": file_text(folder + "scaling_governor"),
+        "driver": file_text(folder + "scaling_driver"),
+        "khz_min": file_text(folder + "cpuinfo_min_freq"),
+        "khz_max": file_text(folder + "cpuinfo_max_freq"),
+        "turbo": file_text("/sys/devices/system/cpu/cpufreq/boost")
+        or file_text("/sys/devices/system/cpu/intel_pstate/no_turbo"),
     }
     return {name: value or "not exposed" for name, value in told.items()}
 
@@ -140,9 +139,10 @@ def kernel_config() -> dict[str, str] | None:
     """The options that decide how time is accounted; None where the kernel does not tell."""
     text: str | None = None
     try:
-        text = gzip.decompress(Path("/proc/config.gz").read_bytes()).decode("utf-8", "replace")
+        with proc_files.opened("config.gz") as file:
+            text = gzip.decompress(file.read()).decode("utf-8", "replace")
     except (OSError, EOFError):
-        text = first_line_of(f"/boot/config-{platform.release()}")
+        text = file_text(f"/boot/config-{platform.release()}")
     if text is None:
         return None
     found = dict(re.findall(r"^(CONFIG_[A-Z0-9_]+)=(.*)$", text, re.MULTILINE))
@@ -150,13 +150,13 @@ def kernel_config() -> dict[str, str] | None:
 
 
 def _boot_words() -> list[str]:
-    words = (first_line_of("/proc/cmdline") or "").split(" -- ")[0].split()
+    words = (proc_files.text_if_there("cmdline") or "").split(" -- ")[0].split()
     return sorted(word for word in words if word.split("=")[0] in _BOOT_WORDS)
 
 
 def _vulnerabilities() -> dict[str, str | None]:
     folder = Path("/sys/devices/system/cpu/vulnerabilities")
-    return {one.name: first_line_of(str(one)) for one in sorted(folder.glob("*"))}
+    return {one.name: file_text(str(one)) for one in sorted(folder.glob("*"))}
 
 
 def _source() -> dict[str, Any]:
@@ -177,13 +177,6 @@ def _source() -> dict[str, Any]:
 
     status = git("status", "--porcelain", "--untracked-files=no")
     return {"commit": git("rev-parse", "HEAD"), "changed": None if status is None else bool(status)}
-
-
-def digest(path: str | None) -> str | None:
-    """The SHA-256 of a file; None where there is none, or it may not be read."""
-    with contextlib.suppress(OSError):
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else None
-    return None
 
 
 @functools.cache
@@ -230,14 +223,14 @@ def _limits() -> dict[str, list[int]]:
 def cgroup_limits(process: int | str = "self") -> dict[str, str]:
     """What the cgroup of a process, ours by default, allows of CPU and memory, where it says so."""
     found = {}
-    for line in (first_line_of(f"/proc/{process}/cgroup") or "").splitlines():
+    for line in (proc_files.text_if_there(process, "cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
         folders = [f"/sys/fs/cgroup/{one}" for one in controllers.split(",") if one] or [
             "/sys/fs/cgroup"
         ]
         for folder in folders:
             for name in _CGROUP_LIMITS:
-                value = first_line_of(f"{folder}{path}/{name}") or first_line_of(f"{folder}/{name}")
+                value = file_text(f"{folder}{path}/{name}") or file_text(f"{folder}/{name}")
                 if value is not None:
                     found[name] = value
     return found
@@ -246,13 +239,13 @@ def cgroup_limits(process: int | str = "self") -> dict[str, str]:
 def _clock_now() -> list[int]:
     """What the processors clock at now, in kHz; empty where it is not exposed."""
     told = [
-        first_line_of(str(one / "cpufreq/scaling_cur_freq"))
+        file_text(str(one / "cpufreq/scaling_cur_freq"))
         for one in sorted(Path("/sys/devices/system/cpu").glob("cpu[0-9]*"))
     ]
     found = [int(khz) for khz in told if khz]
     if found:
         return found
-    text = first_line_of("/proc/cpuinfo") or ""
+    text = proc_files.text_if_there("cpuinfo") or ""
     return [round(float(mhz) * 1000) for mhz in re.findall(r"^cpu MHz\s*: ([0-9.]+)$", text, re.M)]
 
 
@@ -262,7 +255,8 @@ def capture() -> dict[str, Any]:
     The fingerprint covers machine, kernel and limits, not the time or what else ran. Docker is
     apart (:func:`docker_differences`): it decides nothing where servers run as processes.
     """
-    memory = re.search(r"^MemTotal:\s+(\d+) kB", first_line_of("/proc/meminfo") or "", re.MULTILINE)
+    told = proc_files.text_if_there("meminfo") or ""
+    memory = re.search(r"^MemTotal:\s+(\d+) kB", told, re.MULTILINE)
     stable: dict[str, Any] = {
         "kernel": platform.release(),
         "machine": platform.machine(),
@@ -270,19 +264,19 @@ def capture() -> dict[str, Any]:
         "memory_kb": int(memory[1]) if memory else None,
         "kernel_config": kernel_config(),
         "boot": _boot_words(),
-        "hypervisor": first_line_of("/sys/hypervisor/type")
-        or first_line_of("/sys/class/dmi/id/sys_vendor"),
+        "hypervisor": file_text("/sys/hypervisor/type")
+        or file_text("/sys/class/dmi/id/sys_vendor"),
         "vulnerabilities": _vulnerabilities(),
-        "timer_slack_ns": first_line_of("/proc/self/timerslack_ns"),
-        "clocksource": first_line_of(
+        "timer_slack_ns": proc_files.text_if_there("self", "timerslack_ns"),
+        "clocksource": file_text(
             "/sys/devices/system/clocksource/clocksource0/current_clocksource"
         ),
-        "transparent_hugepages": first_line_of("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "transparent_hugepages": file_text("/sys/kernel/mm/transparent_hugepage/enabled"),
         "cgroup": "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1",
         "nofile": list(resource.getrlimit(resource.RLIMIT_NOFILE)),
         "limits": _limits(),
         "cgroup_limits": cgroup_limits(),
-        "loopback_mtu": first_line_of("/sys/class/net/lo/mtu"),
+        "loopback_mtu": file_text("/sys/class/net/lo/mtu"),
         "sysctl": {name: sysctl(name) for name in _SYSCTLS},
     }
     fingerprint = hashlib.sha256(msgspec.json.encode(stable, order="deterministic")).hexdigest()
@@ -305,7 +299,7 @@ def capture() -> dict[str, Any]:
 def cpu_pressure() -> float | None:
     """Percent of the last ten seconds in which somebody waited for a CPU; None where not told."""
     found = re.search(
-        r"^some avg10=([0-9.]+)", first_line_of("/proc/pressure/cpu") or "", re.MULTILINE
+        r"^some avg10=([0-9.]+)", proc_files.text_if_there("pressure", "cpu") or "", re.MULTILINE
     )
     return float(found[1]) if found else None
 

@@ -1,20 +1,18 @@
-"""What a server needs on this machine to run as a process, and whether it is here."""
+"""What a server needs on this machine to run as a process, and whether it is installed."""
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from httpmark.harness.model.servers import Need, Server
 from httpmark.harness.servers import binaries
 
-if TYPE_CHECKING:
-    pass
 _VERSION_DEADLINE_S = 10.0
 REGISTRY_VARIABLE = re.compile(
     r"GO(PROXY|FLAGS|SUMDB|NOSUMDB|NOSUMCHECK|PRIVATE|NOPROXY|INSECURE|AUTH)"
@@ -33,6 +31,7 @@ def executable(word: str) -> str | None:
 
 
 def process_trouble(server: Server) -> str | None:
+    """Why a server cannot run as a process here, with the command that mends it; None if it can."""
     if server.process is None:
         return "cannot run as a process: its server.toml has no [process]"
     for need in server.process.needs:
@@ -72,15 +71,14 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in version.split("."))
 
 
-_asked: dict[tuple[str, ...], str | None] = {}
-
-
 def ask_version(words: list[str]) -> str | None:
-    """The version a program tells when asked with ``words``; asked once in a run."""
-    key = tuple(words)
-    if key not in _asked:
-        _asked[key] = version_in(command_output(words))
-    return _asked[key]
+    """The version that a program prints when run with ``words``; it is run once."""
+    return _version_of(tuple(words))
+
+
+@functools.cache
+def _version_of(words: tuple[str, ...]) -> str | None:
+    return version_in(command_output(list(words)))
 
 
 def version_in(text: str) -> str | None:
@@ -89,7 +87,7 @@ def version_in(text: str) -> str | None:
 
 
 def _quiet(words: list[str]) -> subprocess.CompletedProcess[str] | None:
-    """Run a short question; None when it could not be run or did not answer in time."""
+    """Run a command that ends soon; None when it could not be run or did not end in time."""
     try:
         return subprocess.run(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -10,25 +10,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.servers import Server, Tls
-from httpmark.harness.servers import static_files
-
-if TYPE_CHECKING:
-    pass
-from httpmark.harness.servers.build import PREPARED, build_folder, supervised
+from httpmark.harness.servers import proc_files, running, static_files
+from httpmark.harness.servers.build import build_folder
+from httpmark.harness.servers.build_cache import PREPARED
 from httpmark.harness.servers.needs import ask_version, executable
-from httpmark.harness.servers.running import (
-    LOG_TAIL_BYTES,
-    LOG_TAIL_LINES,
-    RUNNING,
-    STOP_DEADLINE_S,
-    STOP_GRACE_S,
-    last_line,
-    wait_port_free,
-)
+from httpmark.harness.servers.running import LOG_TAIL_LINES, RUNNING, last_line, wait_port_free
 from httpmark.harness.servers.start_words import (
     filled,
     placeholder_values,
@@ -36,30 +25,9 @@ from httpmark.harness.servers.start_words import (
     start_words,
     tls_values,
 )
+from httpmark.harness.servers.supervision import Command, supervised
 
-
-def _parents() -> dict[int, list[int]]:
-    """The children of every process."""
-    children: dict[int, list[int]] = {}
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                stat = Path(entry.path, "stat").read_bytes()
-                children.setdefault(int(stat.rpartition(b")")[2].split()[1]), []).append(
-                    int(entry.name)
-                )
-    return children
-
-
-def descendants(root: int) -> list[int]:
-    children = _parents()
-    found: list[int] = []
-    queue = list(children.get(root, ()))
-    while queue:
-        pid = queue.pop()
-        found.append(pid)
-        queue += children.get(pid, ())
-    return sorted(found)
+_LOG_TAIL_BYTES = 64 * 1024
 
 
 def signal_name(number: int) -> str:
@@ -68,13 +36,13 @@ def signal_name(number: int) -> str:
     return f"killed by signal {number}"
 
 
-def _cpus(text: str) -> set[int]:
-    """``0,2-3`` as numbers."""
+def _cpus(text: str) -> frozenset[int]:
+    """The processors that ``0,2-3`` names."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
         found.update(range(int(first), int(last or first) + 1))
-    return found
+    return frozenset(found)
 
 
 class ProcessServer:
@@ -106,7 +74,7 @@ class ProcessServer:
             values = placeholder_values(self.address, self.port, workers, str(self._scratch))
             values |= {"source": self.server.source, "python": sys.executable}
             if recipe.build:
-                values["build"] = PREPARED.get(("process", self.server.source)) or str(
+                values["build"] = PREPARED.of(self.server, "process") or str(
                     build_folder(self.server)
                 )
             if tls is not None:
@@ -128,15 +96,21 @@ class ProcessServer:
         ]
         words[0] = executable(words[0]) or words[0]
         env = os.environ | {name: filled(text, **values) for name, text in recipe.env.items()}
-        pinned = ",".join(map(str, sorted(_cpus(cpus)))) if cpus else "-"
         lifeline_read, self._lifeline = os.pipe()
         self._status, status_write = os.pipe()
         os.set_blocking(self._status, False)
         with log:
+            command = Command(
+                words,
+                cwd=self._scratch,
+                env=env,
+                scratch=self._scratch,
+                grace_s=running.STOP_GRACE_S,
+                cpus=_cpus(cpus) if cpus else frozenset(),
+            )
             self._supervisor = supervised(
-                words, lifeline=lifeline_read, status=status_write, grace_s=STOP_GRACE_S,
-                cpus=pinned, scratch=self._scratch, cwd=self._scratch, env=env, log=log,
-            )  # fmt: skip
+                command, lifeline=lifeline_read, status=status_write, log=log
+            )
         if recipe.version:
             asked = [filled(word, **values) for word in recipe.version]
             asked[0] = executable(asked[0]) or asked[0]
@@ -146,7 +120,7 @@ class ProcessServer:
         """It answers: nothing more to learn."""
 
     def pids(self) -> list[int]:
-        return descendants(self._supervisor.pid) if self._supervisor is not None else []
+        return proc_files.descendants(self._supervisor.pid) if self._supervisor is not None else []
 
     def trees(self) -> list[int]:
         # What loses its parent becomes a child of the supervisor, and it waits for it.
@@ -190,7 +164,7 @@ class ProcessServer:
         if self._scratch is not None:
             with contextlib.suppress(OSError), (self._scratch / "server.log").open("rb") as log:
                 log.seek(0, os.SEEK_END)
-                log.seek(max(0, log.tell() - LOG_TAIL_BYTES))
+                log.seek(max(0, log.tell() - _LOG_TAIL_BYTES))
                 self._tail = log.read().decode(errors="replace")
         return "\n".join(self._tail.splitlines()[-lines:])
 
@@ -201,10 +175,10 @@ class ProcessServer:
             with contextlib.suppress(ProcessLookupError):
                 self._supervisor.terminate()
             try:
-                self._supervisor.wait(timeout=STOP_DEADLINE_S)
+                self._supervisor.wait(timeout=running.STOP_DEADLINE_S)
             except subprocess.TimeoutExpired:
                 self._supervisor.kill()
-                self._supervisor.wait(timeout=STOP_DEADLINE_S)
+                self._supervisor.wait(timeout=running.STOP_DEADLINE_S)
             self._ending()
             if self._supervisor.returncode != 0 and (pid := self._server_pid()):
                 # Somebody killed the supervisor: the server's process group is what can be left.
@@ -217,5 +191,4 @@ class ProcessServer:
         self._lifeline = self._status = None
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
-        if self in RUNNING:
-            RUNNING.remove(self)
+        RUNNING.remove(self)

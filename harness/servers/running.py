@@ -1,27 +1,23 @@
-"""A server that was started: what can be asked of it, and how long it may take to stop."""
+"""A server that was started: what it can be asked, how it is stopped, and which ones there are."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from httpmark.harness.model.servers import Server
 from httpmark.harness.servers import sockets
-
-if TYPE_CHECKING:
-    pass
 
 STOP_GRACE_S = 3.0  # between SIGTERM and SIGKILL
 STOP_DEADLINE_S = STOP_GRACE_S + 7.0  # until a stop must have ended everything
 _PORT_FREE_DEADLINE_S = 5.0
 READY_PAUSE_S = 0.01
 LOG_TAIL_LINES = 20
-LOG_TAIL_BYTES = 64 * 1024
 
 
 class Running(Protocol):
-    """A server that answers; whoever holds one must :meth:`stop` it."""
+    """A server that answers; the holder must :meth:`stop` it."""
 
     server: Server
     runtime: str
@@ -35,7 +31,7 @@ class Running(Protocol):
         """The server's whole process tree that lives now, as pids of this machine."""
 
     def trees(self) -> list[int]:
-        """Processes below which all is that the server ever starts, whatever it lets go of."""
+        """The roots of the process trees that hold everything the server ever starts."""
 
     def alive(self) -> bool:
         """Whether its first process still runs."""
@@ -50,9 +46,26 @@ class Running(Protocol):
         """SIGTERM, after 3 s SIGKILL, to the whole tree; waits until the port is free."""
 
 
-# --- starting and stopping --------------------------------------------------------------------
+class RunningServers:
+    """The servers that this process started and has not stopped."""
 
-RUNNING: list[Running] = []
+    def __init__(self) -> None:
+        self._servers: list[Running] = []
+
+    def add(self, one: Running) -> None:
+        self._servers.append(one)
+
+    def remove(self, one: Running) -> None:
+        """Forget a server that was stopped; harmless a second time."""
+        if one in self._servers:
+            self._servers.remove(one)
+
+    def stop_all(self) -> None:
+        while self._servers:
+            self._servers[-1].stop()
+
+
+RUNNING = RunningServers()
 
 
 def last_line(text: str) -> str:

@@ -8,7 +8,7 @@ import re
 from httpmark.harness.http.address import is_local, read
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.servers import Server
-from httpmark.harness.servers import resources, sockets
+from httpmark.harness.servers import open_connections, proc_files, sockets
 
 _HOST_AND_PORT = re.compile(r"[^/\s]+:\d+/?")
 
@@ -41,7 +41,7 @@ class Standing:
 
     def pids(self) -> list[int]:
         """Its processes, where it runs on this machine and we may see them."""
-        return resources.tree(self.trees())
+        return proc_files.tree(self.trees())
 
     def trees(self) -> list[int]:
         """Who listens; what they start and let go of is not seen.
@@ -50,7 +50,7 @@ class Standing:
         """
         if not self._is_local:
             return []
-        return resources.topmost(resources.listeners(self.port, self.address))
+        return proc_files.topmost(open_connections.listeners(self.port, self.address))
 
     def alive(self) -> bool:
         return sockets.port_taken(self.address, self.port)

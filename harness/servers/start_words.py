@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from httpmark.harness.http.address import endpoint
 from httpmark.harness.model.servers import ContainerRecipe, ProcessRecipe, Tls
 from httpmark.harness.servers import static_files
-
-if TYPE_CHECKING:
-    pass
 
 
 def filled(word: str, **values: str) -> str:

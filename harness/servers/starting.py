@@ -1,8 +1,8 @@
-"""Servers, built, started, watched and stopped: as local processes or as containers.
+"""Starting servers as local processes or as containers: which of the two, built, until it answers.
 
-The only importer of docker. Nothing started here outlives the harness: a process is kept by
-supervisor.py, which ends it when the harness is gone; a container is removed at stop, and one that
-a killed harness left behind is removed by :func:`sweep`.
+Nothing started here outlives the harness. A process has a supervisor (supervisor.py) that ends it
+when the harness is gone. A container is removed at its stop; one that a killed harness left is
+removed by :func:`containers.sweep` at the next run.
 """
 
 from __future__ import annotations
@@ -11,28 +11,21 @@ import atexit
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from httpmark.harness.http.address import endpoint
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.servers import Server, Tls
-from httpmark.harness.servers import sockets
-
-if TYPE_CHECKING:
-    pass
-from httpmark.harness.servers.build import Say, build_folder, build_process
+from httpmark.harness.servers import docker_daemon, docker_images, sockets
+from httpmark.harness.servers.build import build_folder, build_process
+from httpmark.harness.servers.build_cache import Say
 from httpmark.harness.servers.containers import ContainerServer
-from httpmark.harness.servers.docker_daemon import docker_trouble
-from httpmark.harness.servers.docker_images import build_image, image_trouble
 from httpmark.harness.servers.needs import executable, process_trouble
 from httpmark.harness.servers.processes import ProcessServer
 from httpmark.harness.servers.running import READY_PAUSE_S, RUNNING, Running, last_line
 
 RUNTIMES = ("docker", "process")
 _READY_ASK_S = 1.0  # one readiness request
-
-
-# --- which runtime ----------------------------------------------------------------------------
 
 
 def choose(word: str) -> str:
@@ -42,10 +35,10 @@ def choose(word: str) -> str:
     :raises Unusable: docker is asked for and no daemon can be used.
     """
     if word == "auto":
-        return "process" if docker_trouble() else "docker"
+        return "process" if docker_daemon.docker_trouble() else "docker"
     if word not in RUNTIMES:
         raise HarnessError(f"no runtime is called {word!r}: use auto, docker or process")
-    if word == "docker" and (trouble := docker_trouble()):
+    if word == "docker" and (trouble := docker_daemon.docker_trouble()):
         raise Unusable(trouble)
     return word
 
@@ -53,8 +46,8 @@ def choose(word: str) -> str:
 def for_server(server: Server, word: str) -> str:
     """The runtime for ``server`` under ``word``.
 
-    ``auto`` is docker where a daemon answers, and a process for a server that only so is here
-    (a program the user brought).
+    ``auto`` is docker where a daemon answers; a server that can only run as a process here (a
+    program that the user brought) is then a process.
 
     :raises HarnessError: no such word.
     :raises Unusable: the server cannot run that way here; says why, and the mend.
@@ -77,7 +70,7 @@ def availability(server: Server, runtime: str) -> bool | str:
     if runtime == "process":
         return process_trouble(server) or True
     if runtime == "docker":
-        return docker_trouble() or image_trouble(server) or True
+        return docker_daemon.docker_trouble() or docker_images.image_trouble(server) or True
     raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
 
 
@@ -116,7 +109,7 @@ def prepare(server: Server, runtime: str, *, say: Say) -> None:
     if runtime == "process":
         build_process(server, say=say)
     elif runtime == "docker":
-        build_image(server, say=say)
+        docker_images.build_image(server, say=say)
     else:
         raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
 
@@ -161,7 +154,7 @@ def start(
         )
     else:
         raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
-    RUNNING.append(one)
+    RUNNING.add(one)
     try:
         one.begin(workers=workers, cpus=cpus, tls=tls, conformance=conformance)
         _wait_ready(one, tls)
@@ -174,8 +167,7 @@ def start(
 
 def stop_all() -> None:
     """Stop every server this process started; harmless when there is none."""
-    while RUNNING:
-        RUNNING[-1].stop()
+    RUNNING.stop_all()
 
 
 atexit.register(stop_all)

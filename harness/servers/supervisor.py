@@ -1,12 +1,16 @@
 """Keeps one server process: starts it pinned, tells how it ended, and leaves nothing behind.
 
-Run as a script by runtime.py, alone with the standard library. It stands between the harness and
-the server because the kernel's own means are not enough: a parent-death signal reaches only the
-server's first process (nginx has workers) and fires when the *thread* that forked ends. Here the
-harness holds the write end of a pipe; when the harness is gone, however it went, the pipe closes.
-As a child subreaper this process inherits whatever the server forks, so it can end all of it.
+supervision.py starts it as a program of its own. It stands between the harness and the server
+because the kernel's own means are not enough: a parent-death signal reaches only the server's first
+process (nginx has workers) and is sent when the *thread* that forked ends. Here the harness holds
+the write end of a pipe. The pipe closes when the harness ends, whatever ended it. As a child
+subreaper this process inherits what the server forks, so it can end all of it.
 
-Words: LIFELINE_FD STATUS_FD GRACE_S CPUS SCRATCH COMMAND... (CPUS "-": not pinned). Writes
+It runs with ``python -I -S``: it starts fast, and the environment of the server cannot change what
+it imports. So this package cannot be found, and the one module of it that is needed is loaded from
+the folder of this file.
+
+Arguments: LIFELINE_FD STATUS_FD GRACE_S CPUS SCRATCH COMMAND... (CPUS "-": not pinned). Writes
 "pid N", then "exit N", "signal N" or "error TEXT", a line each, to STATUS_FD.
 """
 
@@ -19,31 +23,22 @@ import signal
 import sys
 import time
 
+TYPE_CHECKING = False  # typing takes longer to import than all the rest
+if TYPE_CHECKING:
+    from httpmark.harness.servers import proc_files
+else:
+    # Last, so that no module of this folder hides one of the standard library.
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    import proc_files
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_DEADLINE_S = 5.0
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
-def _descendants(root: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    parent = int(file.read().rpartition(b")")[2].split()[1])
-                children.setdefault(parent, []).append(int(name))
-    found: list[int] = []
-    queue = list(children.get(root, ()))
-    while queue:
-        pid = queue.pop()
-        found.append(pid)
-        queue += children.get(pid, ())
-    return found
-
-
 def _become(status: int, cpus: str, words: list[str], parent: int) -> None:
-    """In the child: become the server, or say why not."""
+    """In the child: execute the server's command, or write why that failed."""
     try:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it died before the line above
@@ -63,7 +58,10 @@ def _become(status: int, cpus: str, words: list[str], parent: int) -> None:
 
 
 def _reap(server: int, status: int, ended: list[str]) -> bool:
-    """Collect the dead, tell of the server's end; whether any child is left."""
+    """Wait for the children that have ended and write how the server ended.
+
+    :returns: whether any child is left.
+    """
     while True:
         try:
             pid, how = os.waitpid(-1, os.WNOHANG)
@@ -82,7 +80,7 @@ def _reap(server: int, status: int, ended: list[str]) -> bool:
 def _kill_all(server: int, status: int, ended: list[str]) -> None:
     end = time.monotonic() + _KILL_DEADLINE_S
     while _reap(server, status, ended) and time.monotonic() < end:
-        for pid in _descendants(os.getpid()):
+        for pid in proc_files.descendants(os.getpid()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.005)

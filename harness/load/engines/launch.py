@@ -16,7 +16,7 @@ import msgspec
 from httpmark.harness.http.address import url
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadPlan, LoadRequest
-from httpmark.harness.servers import resources
+from httpmark.harness.servers import cpu_time, proc_files
 
 GRACE_S = 30.0
 # A slow server has a second of requests under way when the window ends; they are waited for.
@@ -204,7 +204,7 @@ class Watch:
         if now - self._seen < _LOOK_S:
             return
         self._seen = now
-        if threads := resources.threads_ns(pid):
+        if threads := cpu_time.threads_ns(pid):
             wall_ns = (now - self._began) * 1e9
             self.on_cpu_ratio = max(on_cpu for on_cpu, _ in threads) / wall_ns
             self.run_delay_ratio = max(waited for _, waited in threads) / wall_ns
@@ -233,12 +233,12 @@ def open_books(roots: Sequence[int]) -> Callable[[], Accounts]:
     What an ended process used is in the books of whoever waited for it. How long it waited for a
     CPU, and how often it was switched, the kernel has forgotten.
     """
-    before = {pid: _Books.of(pid) for pid in resources.tree(roots)}
+    before = {pid: _Books.of(pid) for pid in proc_files.tree(roots)}
     started = time.monotonic()
 
     def close() -> Accounts:
         wall_ns = (time.monotonic() - started) * 1e9
-        after = {pid: _Books.of(pid) for pid in resources.tree(roots)}
+        after = {pid: _Books.of(pid) for pid in proc_files.tree(roots)}
         if not before or not after:
             return Accounts()
         ended = [books for pid, books in before.items() if pid not in after]
@@ -269,10 +269,10 @@ class _Books(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, pid: int) -> _Books:
         return cls(
-            resources.cpu_ns([pid]) or 0,
-            resources.waited_ns(pid),
-            resources.run_delay_ns([pid]),
-            resources.context_switches([pid]) or 0,
+            cpu_time.cpu_ns([pid]) or 0,
+            cpu_time.waited_ns(pid),
+            cpu_time.run_delay_ns([pid]),
+            cpu_time.context_switches([pid]) or 0,
         )
 
 

@@ -19,7 +19,7 @@ from httpmark.harness.model.cases import SECRET_TEXT, Case, Facts, Op, Step
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EVENT_RECORD
 from httpmark.harness.model.verdicts import Word
-from httpmark.harness.servers import resources, sockets
+from httpmark.harness.servers import memory_use, open_connections, sockets
 
 GET = b"GET /?id=%d HTTP/1.1\r\nHost: h\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -226,14 +226,14 @@ def test_memory_that_grows_with_answers_nobody_reads_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     figures = iter((1_000, 100_000))
-    mine = resources.memory([os.getpid()])
+    mine = memory_use.memory([os.getpid()])
     assert mine is not None
 
     def memory(_: object) -> object:
         return msgspec.structs.replace(mine, pss_kb=next(figures))
 
     made = Made(PAIR, lambda _: (b"", End.OPEN))
-    monkeypatch.setattr(resources, "memory", memory)
+    monkeypatch.setattr(memory_use, "memory", memory)
     assert programs.never_reading_client(made.stage).word is Word.FAIL
 
 
@@ -452,7 +452,7 @@ def test_a_reader_that_is_held_beyond_the_write_timeout_is_noted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     held = iter((10, 74, 10, 10))
-    monkeypatch.setattr(resources, "descriptors", lambda _: next(held))
+    monkeypatch.setattr(open_connections, "descriptors", lambda _: next(held))
     made = stage_of(lambda _: (b"", End.OPEN))
     stage = msgspec.structs.replace(
         made.stage, facts=Facts(host="h", path="/", timeouts={"write_s": 1})
@@ -496,14 +496,14 @@ def test_every_runner_of_a_scenario_is_there() -> None:
 
 
 def test_descriptors_are_counted() -> None:
-    before = resources.descriptors([os.getpid()])
+    before = open_connections.descriptors([os.getpid()])
     assert before is not None
     with open(os.devnull) as _:
-        assert resources.descriptors([os.getpid()]) == before + 1
+        assert open_connections.descriptors([os.getpid()]) == before + 1
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    assert resources.descriptors([gone.pid]) is None
-    assert resources.descriptors([]) is None
+    assert open_connections.descriptors([gone.pid]) is None
+    assert open_connections.descriptors([]) is None
 
 
 def test_a_flood_stalls_where_nobody_reads_and_tells_of_a_close() -> None:

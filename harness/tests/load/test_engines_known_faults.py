@@ -16,7 +16,7 @@ import pytest
 from httpmark.harness.load import statistics
 from httpmark.harness.load.engines import launch, native, wrk
 from httpmark.harness.model.load import Bottleneck, LoadMode, LoadPlan, LoadRequest
-from httpmark.harness.servers import binaries, resources
+from httpmark.harness.servers import binaries, proc_files
 from httpmark.harness.tests.shared import peers
 from httpmark.harness.tests.shared.spinning import spinning
 
@@ -192,7 +192,7 @@ def test_a_cache_that_mixes_up_its_keys_is_caught() -> None:
 
 def threads_of(name: str) -> list[int]:
     """The threads of our own child of that name, but for its first."""
-    for child in resources.tree([os.getpid()]):
+    for child in proc_files.tree([os.getpid()]):
         with contextlib.suppress(OSError):
             with open(f"/proc/{child}/comm") as comm:
                 if comm.read().strip() != name[:15]:

@@ -18,7 +18,7 @@ from httpmark.harness.load.engines import launch
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadMode, LoadPlan
 from httpmark.harness.model.memory import Rung
-from httpmark.harness.servers import binaries, resources
+from httpmark.harness.servers import binaries, memory_use, open_connections
 from httpmark.harness.tests.shared import peers
 
 PLAN = LoadPlan(
@@ -119,20 +119,20 @@ def test_the_peak_of_a_phase_is_its_own() -> None:
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        before = resources.memory([process.pid])
-        assert resources.reset_peak([process.pid])
-        after = resources.memory([process.pid])
+        before = memory_use.memory([process.pid])
+        assert memory_use.reset_peak([process.pid])
+        after = memory_use.memory([process.pid])
         process.communicate("\n")
     assert before is not None
     assert after is not None
     assert before.vmhwm_kb is not None
     assert after.vmhwm_kb is not None
     assert after.vmhwm_kb < before.vmhwm_kb - 50_000
-    assert not resources.reset_peak([process.pid]), "nobody is there any more"
+    assert not memory_use.reset_peak([process.pid]), "nobody is there any more"
 
 
 def test_a_peak_that_may_not_be_reset_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resources, "reset_peak", lambda pids: False)
+    monkeypatch.setattr(memory_use, "reset_peak", lambda pids: False)
     with greedy() as ground:
         memory = memory_ladder.climb(PLAN, ground, cpus=None)
     assert memory.vmhwm_reason == "since the start: clear_refs may not be written"
@@ -275,12 +275,12 @@ def test_only_accepted_connections_of_the_server_count() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)):
-            assert resources.accepted_connections(port, [os.getpid()]) == 0
+            assert open_connections.accepted_connections(port, [os.getpid()]) == 0
             accepted, _ = listener.accept()
             with accepted:
-                assert resources.accepted_connections(port, [os.getpid()]) == 1
+                assert open_connections.accepted_connections(port, [os.getpid()]) == 1
                 with subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) as other:
-                    assert resources.accepted_connections(port, [other.pid]) == 0
+                    assert open_connections.accepted_connections(port, [other.pid]) == 0
                     other.communicate(b"\n")
 
 
@@ -309,6 +309,6 @@ def test_the_generator_is_gone_after_the_ladder() -> None:
     with greedy() as ground:
         memory_ladder.climb(PLAN, ground, cpus=None)
         end = time.monotonic() + 10
-        while resources.accepted_connections(ground.target.port, ground.pids()):
+        while open_connections.accepted_connections(ground.target.port, ground.pids()):
             assert time.monotonic() < end, "connections are still held"
             time.sleep(0.05)

@@ -15,14 +15,14 @@ from httpmark.harness.load.engines import launch
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import Bottleneck, LoadMode, LoadResult
 from httpmark.harness.report import figures, quantities
-from httpmark.harness.servers import resources
+from httpmark.harness.servers import cpu_time, network_counters
 from httpmark.harness.tests.shared.scripted_race import PLAN, fold_of, race, run
 
 
 @pytest.fixture(autouse=True)
 def _who_else_ran_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows here take no time, so what this machine did in them says nothing."""
-    monkeypatch.setattr(resources, "idle_ns", lambda cpus: None)
+    monkeypatch.setattr(cpu_time, "idle_ns", lambda cpus: None)
 
 
 def test_what_a_server_lets_go_of_is_accounted_for() -> None:
@@ -123,9 +123,9 @@ def test_a_server_that_waits_for_itself_alone_does_not_starve(
     left = (1 - strangers) * (2 if standing else 1)
     parts = 3 if standing else 2
     monkeypatch.setattr(time, "monotonic_ns", each(1.0))
-    monkeypatch.setattr(resources, "cpu_ns", each(left / parts))
-    monkeypatch.setattr(resources, "idle_ns", each(left / parts))
-    monkeypatch.setattr(resources, "own_children_ns", each(left / parts))
+    monkeypatch.setattr(cpu_time, "cpu_ns", each(left / parts))
+    monkeypatch.setattr(cpu_time, "idle_ns", each(left / parts))
+    monkeypatch.setattr(cpu_time, "own_children_ns", each(left / parts))
     result = run(made)["a"]
     assert (result.bottleneck is Bottleneck.STARVED) is starves
     assert (result.redone > 0) is starves
@@ -138,7 +138,7 @@ def test_a_target_that_runs_already_has_the_processors_it_has(
     """It is not pinned, so nobody knows who else ran; of three CPUs it was given one at most."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     asked: list[object] = []
-    monkeypatch.setattr(resources, "idle_ns", asked.append)
+    monkeypatch.setattr(cpu_time, "idle_ns", asked.append)
     # 300 ns each and 10 million a second.
     busy = {"requests": 10_000_000, "server_ns_per_request": 300.0, "server_on_cpu_ratio": 3.0}
     made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, a=busy)
@@ -174,14 +174,14 @@ def machine(
         return (looks[name] // 2) * each
 
     monkeypatch.setattr(
-        resources, "cpu_clock", lambda: (so_far("cpu", stolen), looks["cpu"] // 2 * 1000)
+        cpu_time, "cpu_clock", lambda: (so_far("cpu", stolen), looks["cpu"] // 2 * 1000)
     )
     monkeypatch.setattr(
-        resources, "segments_sent",
+        network_counters, "segments_sent",
         lambda: (so_far("segments", again), looks["segments"] // 2 * 100_000),
     )  # fmt: skip
     monkeypatch.setattr(
-        resources, "dropped_packets", lambda: {"ListenDrops": so_far("dropped", dropped)}
+        network_counters, "dropped_packets", lambda: {"ListenDrops": so_far("dropped", dropped)}
     )
 
 

@@ -25,7 +25,7 @@ from httpmark.harness.model.load import LoadPlan
 from httpmark.harness.model.memory import BytesPerConnection, Memory
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.report import comparison_text
-from httpmark.harness.servers import resources
+from httpmark.harness.servers import open_connections
 from httpmark.harness.tests.shared.command_process import run as command
 from httpmark.harness.tests.shared.command_process import start as command_of
 from httpmark.harness.tests.shared.scripted_race import Scripted, Up, fold_of
@@ -102,7 +102,7 @@ def unsaid(line: str) -> None:
 
 
 def test_a_profile_that_is_cut_to_the_machine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resources, "connection_room", lambda: {"descriptors": 100})
+    monkeypatch.setattr(open_connections, "connection_room", lambda: {"descriptors": 100})
     said: list[str] = []
     [plan] = side_by_side.plans(
         comparison.Options(base="a", head="b"), by_name.engine("native"), say=said.append

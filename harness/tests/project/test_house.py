@@ -48,6 +48,8 @@ WING_DOORS = {
     "click": {"command"},
     "subprocess": {"servers", "load", "firing", "judging", "command"},
 }
+# The only module that names paths of /proc; all others ask it.
+PROC_DOOR = "servers.proc_files"
 LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
 # Files and functions that are longer, and why they are one idea.
@@ -172,6 +174,13 @@ def test_single_doors(module: str) -> None:
         assert module in DOORS.get(top, {module}), f"{module} imports {name}"
         wing = module.split(".")[0]
         assert wing in WING_DOORS.get(top, {wing}), f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m != PROC_DOOR])
+def test_one_module_reads_proc(module: str) -> None:
+    for node in ast.walk(ast.parse(path_of(module).read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            assert re.match(r"/proc(/|$)", node.value) is None, f"{module}:{node.lineno}"
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if not m.startswith("command.")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import platform
 import subprocess
@@ -11,8 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from httpmark.harness.command import doctor
-from httpmark.harness.servers import binaries, docker_daemon, machine, resources
+from httpmark.harness.servers import binaries, docker_daemon, machine, proc_files
 
 
 def test_the_fingerprint_repeats() -> None:
@@ -25,21 +23,6 @@ def test_nothing_private_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "do-not-publish-me" not in text
     assert f'"{platform.node()}"' not in text
     assert os.path.expanduser("~") not in text
-
-
-def test_doctor_mends_only_what_is_broken() -> None:
-    checks = doctor.doctor()
-    assert {f"httpmark-{name}" for name in binaries.NAMES} <= {check.name for check in checks}
-    assert all(check.mend is None for check in checks if check.ok)
-    assert all(check.mend for check in checks if not check.ok)
-
-
-def test_doctor_looks_at_the_connection_tracking_table() -> None:
-    assert "connection tracking" in {check.name for check in doctor.doctor()}
-
-
-def test_executables_are_those_of_the_contract() -> None:
-    assert list(doctor.executables()) == ["server", "load", "probe", "null"]
 
 
 def test_the_environment_holds_what_decides_figures() -> None:
@@ -93,63 +76,6 @@ def test_the_daemon_is_no_part_of_the_fingerprint_and_told_apart(
     assert machine.docker_differences(one, {}) == []
 
 
-def test_doctor_tells_what_can_be_measured() -> None:
-    checks = {check.name: check for check in doctor.doctor()}
-    assert "limited by" in checks["connections for the published 500,000"].value
-    for name in (
-        "listen queue", "a quiet machine", "CPU frequency", "kernel memory of connections", "PSS",
-        "cgroup peak", "CPU time in ns and run-queue delay", "hardware counters", "h2load",
-        "openssl", "perf_event_paranoid", "steal",
-    ):  # fmt: skip
-        assert name in checks, name
-
-
-def test_a_noisy_neighbour_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "cpu_pressure", lambda: 60.0)
-    loud = doctor._quiet()
-    assert not loud.ok
-    assert "60 %" in loud.value
-    monkeypatch.setattr(machine, "cpu_pressure", lambda: 1.0)
-    assert doctor._quiet().ok
-
-
-@pytest.mark.parametrize(
-    ("failed", "ok", "said"),
-    [
-        (0, True, "instructions are counted"),
-        (errno.ENOENT, True, "no PMU"),
-        (errno.EACCES, False, "forbidden"),
-        (None, True, "not known"),
-    ],
-)
-def test_counters_are_asked_of_the_kernel_and_not_of_a_tool(
-    failed: int | None, ok: bool, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(doctor, "_counting", lambda: failed)
-    monkeypatch.setenv("PATH", "")  # no perf there
-    counters, paranoid = doctor._pmu()
-    assert said in counters.value
-    assert (counters.ok, paranoid.ok) == (True, ok)
-
-
-def test_the_kernel_answers_whether_it_counts() -> None:
-    failed = doctor._counting()
-    assert failed in (None, 0) or errno.errorcode[failed] in {
-        "ENOENT", "EOPNOTSUPP", "EACCES", "EPERM", "ENODEV", "ENOSYS",
-    }  # fmt: skip
-    if not resources.has_counters():
-        assert failed != 0
-
-
-def test_steal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "cpu_clock", lambda: (5, 100))
-    stolen = doctor._steal()
-    assert not stolen.ok
-    assert "5.0%" in stolen.value
-    monkeypatch.setattr(doctor, "cpu_clock", lambda: (1, 100))
-    assert doctor._steal().ok
-
-
 def test_binaries_tell_how_they_were_built() -> None:
     found = machine.capture()["binaries_built"]
     assert set(found) == set(binaries.NAMES)
@@ -184,23 +110,13 @@ def test_libraries_of_a_binary_have_versions_or_there_is_a_reason() -> None:
 def test_limits_of_a_container_are_those_of_its_cgroup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = {"/proc/7/cgroup": "0::/docker/x", "/sys/fs/cgroup/docker/x/cpu.max": "200000 100000"}
-    monkeypatch.setattr(machine, "first_line_of", told.get)
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7/cgroup").write_text("0::/docker/x\n")
+    monkeypatch.setattr(proc_files, "ROOT", str(tmp_path))
+    told = {"/sys/fs/cgroup/docker/x/cpu.max": "200000 100000"}
+    monkeypatch.setattr(machine, "file_text", told.get)
     assert machine.cgroup_limits(7) == {"cpu.max": "200000 100000"}
     assert machine.cgroup_limits(8) == {}
-
-
-def test_what_doctor_says_fits_the_terminal() -> None:
-    found = [
-        doctor.Check("a", True, "b " * 70),
-        doctor.Check("c", False, "/a/path/" + "that/is/long" * 9, "apt-get install " * 9),
-    ]
-    shown = doctor.lines(found)
-    for line in shown:
-        assert len(line) <= 80 or " " not in line.strip(), line
-    assert "/a/path/" + "that/is/long" * 9 in "\n".join(shown), "there to be copied"
-    assert not any(line.endswith("-") for line in shown)
-    assert sum(line.startswith(("ok  ", "MEND")) for line in shown) == 2
 
 
 def test_limits_are_part_of_the_fingerprint_and_the_clock_is_not(

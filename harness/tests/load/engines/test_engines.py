@@ -25,7 +25,7 @@ from httpmark.harness.load.engines import by_name, h2load, launch, native, wrk
 from httpmark.harness.load.engines import wrk2 as load_engines_wrk2
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.load import LoadMode, LoadPlan, LoadRequest
-from httpmark.harness.servers import binaries, certificates, resources
+from httpmark.harness.servers import binaries, certificates, proc_files
 from httpmark.harness.tests.shared import peers
 
 PLAN = LoadPlan(name="p", title="t", why="w", connections=8, depth=4, duration_s=0.3, warmup_s=0.1)
@@ -581,7 +581,7 @@ def test_an_engine_that_hangs_is_stopped_and_said(
     assert time.monotonic() - begun < 60
     sleeping = [
         words
-        for pid in resources.tree([os.getpid()])
+        for pid in proc_files.tree([os.getpid()])
         if "sleep\x001000" in (words := Path(f"/proc/{pid}/cmdline").read_text())
     ]
     assert sleeping == [], "nothing is left behind"

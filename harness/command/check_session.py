@@ -14,7 +14,7 @@ import msgspec
 
 from httpmark.harness.catalogue import catalogue, delivery_modes, loading
 from httpmark.harness.command import run_session, stored_runs
-from httpmark.harness.firing import conformance, discovery, shrinking, targets
+from httpmark.harness.firing import conformance, discovery, shrinking, targets, time_budget
 from httpmark.harness.gate import findings
 from httpmark.harness.http import address, grammar
 from httpmark.harness.judging import suite_results
@@ -330,7 +330,7 @@ class Checker:
             self.address = address.loopback(port)
         _path(options, self.address)  # before anything is started
         self.last: Run | None = None
-        self.hurry = conformance.Hurry.from_now() if options.hurry else None
+        self.budget = time_budget.TimeBudget.from_now() if options.hurry else None
         self.folder = run_folder.folder(options.out)
 
     def check(self) -> Run:
@@ -384,7 +384,7 @@ class Checker:
                             progress=lambda by, task=task: self.events.advance(task, by),  # type: ignore[misc]
                             selected=self._is_selected,
                             quick=self.options.quick,
-                            hurry=self.hurry,
+                            budget=self.budget,
                             second=second,
                             deliveries=delivery_modes.MODES if self.options.full else (),
                             cutting=cutting.begin,
@@ -464,7 +464,7 @@ class Checker:
     def _groups(self) -> list[tuple[str, ...]]:
         """The suites, those together that are fired in one go: where somebody waits, all share the
         waits there are."""
-        if self.hurry is not None and "seed" not in self.suites:
+        if self.budget is not None and "seed" not in self.suites:
             return [self.suites]
         return [(suite,) for suite in self.suites]
 

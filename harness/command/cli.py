@@ -873,24 +873,24 @@ def fuzz_command(
 ) -> None:
     """Search until TARGET and the grammar disagree; with several, who agrees with whom."""
     # Hypothesis takes a while to load, and no other command needs it.
-    from httpmark.harness.firing import fuzz
-    from httpmark.harness.firing.probe import Talker
+    from httpmark.harness.firing import found_scenarios, fuzz, server_agreement
+    from httpmark.harness.firing.probe import RunningProbe
 
     seed = secrets.randbits(32) if seed is None else seed
     folder = out or loading.found_folder()
     if len(set(targets)) == 1:
-        fuzz.ready(folder)
+        found_scenarios.ready(folder)
     click.echo(f"seed {seed}", err=as_json)
     asked = {
         text: check_session.asked(text, path=path, allow_remote=allow_remote) for text in targets
     }
     with contextlib.ExitStack() as stack:
         searchers = {
-            text: fuzz.Searcher(one, stack.enter_context(Talker(one.probe(in_flight=1))))
+            text: fuzz.Searcher(one, stack.enter_context(RunningProbe(one.probe(in_flight=1))))
             for text, one in asked.items()
         }
         if len(searchers) > 1:
-            agreed, sent = fuzz.agreement(searchers, seconds=seconds, seed=seed)
+            agreed, sent = server_agreement.agreement(searchers, seconds=seconds, seed=seed)
             if as_json:
                 pairs = [
                     {"servers": pair, "agreed": alike, "compared": compared}
@@ -898,9 +898,9 @@ def fuzz_command(
                 ]
                 names = list(searchers)
                 _json({"seed": seed, "sent": sent, "servers": names, "pairs": pairs,
-                       "grid": fuzz.shares(names, agreed)})  # fmt: skip
+                       "grid": server_agreement.shares(names, agreed)})  # fmt: skip
                 return
-            click.echo("\n".join(fuzz.grid(list(searchers), agreed)))
+            click.echo("\n".join(server_agreement.grid(list(searchers), agreed)))
             click.echo(f"{sent} messages; two agree where both refuse, or understand the same")
             return
         [(text, searcher)] = searchers.items()
@@ -924,9 +924,11 @@ def fuzz_command(
         place = f"{loading.FOUND_SET}={shlex.quote(str(out))} " if out is not None else ""
 
         def tell(find: fuzz.Find) -> None:
-            again = fuzz.reproducers(find, asked[text], words=words)
+            again = found_scenarios.reproducers(find, asked[text], words=words)
             again[0] = place + again[0]
-            saved = fuzz.save(find, folder, host=searcher.facts.host, command=command, again=again)
+            saved = found_scenarios.save(
+                find, folder, host=searcher.facts.host, command=command, again=again
+            )
             click.echo(
                 f"{find.kind}: {find.part}: answered {find.actual}; saved as {saved}", err=as_json
             )
@@ -938,7 +940,7 @@ def fuzz_command(
         _json({"seed": seed, "sent": sent, "command": command, "finds": [
             {"kind": f.kind, "part": f.part, "about": sorted(f.about), "octets": f.octets,
              "actual": f.actual, "id": f.slug,
-             "reproducers": fuzz.reproducers(f, asked[text], words=words)}
+             "reproducers": found_scenarios.reproducers(f, asked[text], words=words)}
             for f in finds
         ]})  # fmt: skip
     else:

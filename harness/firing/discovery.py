@@ -1,6 +1,6 @@
-"""What a target can do, found by asking: the capabilities of contract.md, one question each.
+"""What a target can do, found by asking: one question for each capability (docs/contract.md).
 
-A target that somebody else started declares nothing; a manifest (``--manifest``) replaces asking.
+A target that the user started declares nothing. A manifest (``--manifest``) replaces the questions.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ _DEADLINE_S = 2.0
 
 
 def capabilities(target: targets.Target) -> tuple[str, ...]:
-    """The capabilities that a running target shows, ``hello`` first and taken for granted: the
-    positive controls are what judges it."""
+    """The capabilities that a running target shows.
+
+    ``hello`` comes first and is taken for granted: the positive controls judge it.
+    """
     return ("hello", *(name for name, shows in _QUESTIONS.items() if shows(target)))
 
 
 def _ask(
     target: targets.Target, line: str, *fields: str, content: bytes = b""
 ) -> response_reader.Response | None:
-    """The answer to one plain request, or None where there is no strict one."""
+    """The answer to one plain request; None if there is no well-formed one."""
     own = "".join(f"{field}\r\n" for field in (*fields, "Connection: close"))
     head = f"{line} HTTP/1.1\r\n{target.facts().host_lines}{own}\r\n".encode("latin-1")
     octets = target.ask(head + content, deadline_s=_DEADLINE_S)

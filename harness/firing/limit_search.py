@@ -1,8 +1,7 @@
-"""Limits that a server does not declare, searched for by asking (cases.md 2.17).
+"""Limits that a server does not declare, found by asking.
 
 Between 1 KiB and 1 MiB (16 and 16,384 field lines), one request on each connection. A limit counts
-only where one more is refused three times running, and in pieces, too: one that moves with how the
-octets arrive is none.
+only if one more is refused three times running, and if it is the same for a request in pieces.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ Ask = Callable[[bytes], bytes | None]
 
 _LOW, _HIGH = 1024, 1 << 20
 _FIELDS_LOW, _FIELDS_HIGH = 16, 16384
-_RUNNING = 3
-# Understood, and not refused for its size (cases.md 1.1 and 2.17)
+_RUNNING = 3  # times that a limit has to show
+# Statuses of a request that was understood and not refused for its size.
 _TAKEN = frozenset(
     (*range(200, 400), *range(401, 407), *range(409, 413), 415, 416, 417, 421, 422, 426, 428, 429,
      451, 501)
@@ -28,11 +27,11 @@ _TAKEN = frozenset(
 def found(
     ask: Ask, facts: Facts, wanted: Iterable[str], *, in_pieces: Ask
 ) -> dict[str, int | None]:
-    """The limits of ``wanted`` (words of ``model.LIMITS``) that can be found.
+    """The limits of ``wanted``, words of ``NAMES``; None for a limit that cannot be found.
 
-    :param ask: sends a request on a fresh connection and gives what came back, None for no
-        connection.
-    :param in_pieces: the same, but what it sends arrives in pieces.
+    :param ask: sends a request on a fresh connection and returns what came back, or None if there
+        was no connection.
+    :param in_pieces: the same, with a request that arrives in pieces.
     """
     limits: dict[str, int | None] = {}
     for name in wanted:
@@ -50,7 +49,7 @@ def found(
 
 
 def _searched(taken: Callable[[int], bool], low: int, high: int) -> int | None:
-    """The largest size that is taken; None where there is no such limit, or it moves."""
+    """The largest size that is taken; None if there is no limit, or if it moves."""
     if not taken(low) or taken(high):
         return None
     while high - low > 1:
@@ -80,7 +79,7 @@ def _field_line(facts: Facts, size: int) -> bytes:
 
 
 def _fields(facts: Facts, size: int) -> bytes:
-    counted = b"".join(b"X-%d: a\r\n" % number for number in range(size - 1))  # and Host
+    counted = b"".join(b"X-%d: a\r\n" % number for number in range(size - 1))  # one more is Host
     return _head(facts, f"GET {_place(facts)}", counted)
 
 
@@ -89,7 +88,7 @@ def _content(facts: Facts, size: int) -> bytes:
 
 
 def _place(facts: Facts) -> str:
-    """The place that the cases about a head go to, so that all but the size is alike."""
+    """The place that cases about a header section go to, so that only the size differs."""
     return "/mirror" if "mirror" in facts.capabilities else facts.path
 
 

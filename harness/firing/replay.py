@@ -15,8 +15,8 @@ from httpmark.harness.catalogue.catalogue import Planned
 from httpmark.harness.catalogue.expectation_words import with_words
 from httpmark.harness.catalogue.lookup import find
 from httpmark.harness.catalogue.step_words import own_steps, played_in_words
-from httpmark.harness.firing import asking, shrinking, targets
-from httpmark.harness.firing.probe import Talker
+from httpmark.harness.firing import first_questions, shrinking, targets
+from httpmark.harness.firing.probe import RunningProbe
 from httpmark.harness.http import shell_lines
 from httpmark.harness.http.printable import escaped_lines
 from httpmark.harness.judging import (
@@ -139,7 +139,7 @@ def _came(what: str, exchange: Exchange, target: targets.Target) -> list[str]:
 
 def _sent(case: Case, target: targets.Target) -> Exchange:
     """What a case draws, alone."""
-    with Talker(target.probe(in_flight=1)) as talker:
+    with RunningProbe(target.probe(in_flight=1)) as talker:
         return talker.play(case)
 
 
@@ -150,7 +150,7 @@ def _addressed(name: str, target: targets.Target) -> tuple[Family, Planned]:
     """
     known = loading.load()
     family, _ = find(name)
-    return find(name, asking.asked(known, [family.id], target, None).facts())
+    return find(name, first_questions.answered(known, [family.id], target, None).facts())
 
 
 def _of_every_answer(case: Case, exchange: Exchange, facts: Facts) -> list[str]:

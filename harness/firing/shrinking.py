@@ -19,7 +19,7 @@ import msgspec
 from httpmark.harness.catalogue import delivery_modes
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
 from httpmark.harness.catalogue.generators import patience_ms
-from httpmark.harness.firing import delta_debugging
+from httpmark.harness.firing import delta_debugging, same_fault
 from httpmark.harness.firing.targets import Target
 from httpmark.harness.judging import failure_modes, judge, matching, observation, response_rules
 from httpmark.harness.judging.evidence import Evidence, kept_as
@@ -112,15 +112,13 @@ def begins_with_a_write(planned: Planned) -> bool:
 def _can_shrink(planned: Planned) -> bool:
     octets = delivery_modes.message(planned.case)
     small = len(octets) <= _OCTETS_MAX
-    return begins_with_a_write(planned) and small and delta_debugging.sort(octets) is not None
+    return begins_with_a_write(planned) and small and same_fault.sort(octets) is not None
 
 
 def _by_grammar(case: Case, exchange: Exchange) -> Word:
     """What the grammar alone makes of the answer to a message."""
     seen = observation.sight(case, exchange)
-    return matching.judge(
-        case, exchange, seen, delta_debugging.asks(delivery_modes.message(case))
-    ).word
+    return matching.judge(case, exchange, seen, same_fault.asks(delivery_modes.message(case))).word
 
 
 def with_octets(case: Case, octets: bytes) -> Case:
@@ -135,7 +133,7 @@ class _Quest:
     def __init__(self, one: Subject) -> None:
         self.subject = one
         self.search = delta_debugging.Search(one.octets)
-        self._is_alike = delta_debugging.alike(delivery_modes.message(one.planned.case))
+        self._is_alike = same_fault.alike(delivery_modes.message(one.planned.case))
         self._rest = delivery_modes.message(one.planned.case)[len(one.octets) :]
 
     def lot(self) -> list[bytes]:

@@ -7,10 +7,14 @@ A :class:`Message` knows what it means, so that an answer can be compared with i
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
+import random
 import re
+from collections.abc import Callable, Iterator
 
+import hypothesis
 import msgspec
 from hypothesis import strategies as st
 
@@ -164,3 +168,52 @@ def mutated(draw: st.DrawFn, *, host: bytes, place: bytes) -> bytes:
 _LENGTH = re.compile(rb"(?<=\nContent-Length: )[0-9]|(?<=\r\n)[0-9a-f](?=[0-9a-f]*\r\n)")
 _IN_LENGTHS = (b"1", b"9", b"+", b"-", b"x", b"00", b"0x", b"_")
 _MUTATIONS = ("delete", "double", "swap", "insert", "splice", "length", "delimiter")
+
+
+Requests = st.SearchStrategy[bytes]
+
+_ROUND_EXAMPLES = 400  # that one search tries before the next one begins
+_BATCH_EXAMPLES = 40
+
+
+def requests(*, host: bytes, place: bytes) -> Requests:
+    """Valid requests, and three times as often the same with one thing wrong."""
+    valid = messages(host=host, place=place).map(lambda one: one.octets)
+    wrong = mutated(host=host, place=place)
+    return st.one_of(valid, wrong, wrong, wrong)
+
+
+def smallest(
+    strategy: Requests,
+    condition: Callable[[bytes], bool],
+    chance: random.Random,
+    *,
+    examples: int = _ROUND_EXAMPLES,
+) -> None:
+    """Ask ``condition`` about example after example. Once it holds, ask about smaller ones."""
+    with contextlib.suppress(hypothesis.errors.NoSuchExample, hypothesis.errors.Flaky):
+        hypothesis.find(
+            strategy,
+            condition,
+            settings=hypothesis.settings(
+                max_examples=examples,
+                deadline=None,
+                database=None,
+                suppress_health_check=list(hypothesis.HealthCheck),
+            ),
+            random=random.Random(chance.getrandbits(64)),
+        )
+
+
+def examples(strategy: Requests, *, seed: int) -> Iterator[bytes]:
+    """Endless examples, the same ones for the same seed."""
+    chance = random.Random(seed)
+    while True:
+        batch: list[bytes] = []
+
+        def collect(tried: bytes, batch: list[bytes] = batch) -> bool:
+            batch.append(tried)
+            return False
+
+        smallest(strategy, collect, chance, examples=_BATCH_EXAMPLES)
+        yield from batch

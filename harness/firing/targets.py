@@ -1,4 +1,4 @@
-"""Whom cases are sent to, and how to tell that it still answers."""
+"""What cases are sent to, and how to tell that it still answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from httpmark.harness.servers import open_connections, proc_files, sockets
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom the cases are addressed to, and how to tell that it still lives."""
+    """A server that cases are sent to, and how to tell that it still lives."""
 
     name: str
     address: str
@@ -22,23 +22,23 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     host: str  # the Host value
     path: str = "/hello"
     capabilities: tuple[str, ...] = ("hello",)
-    death: Callable[[], str | None] = lambda: None  # why it is dead; None while it lives
+    death: Callable[[], str | None] = lambda: None  # why it ended; None while it runs
 
     unix: str | None = None  # the path of a Unix socket, instead of address and port
     jobs: int | None = None  # at most so many connections at once
     tls: bool = False
-    ca_file: str | None = None  # what the certificate is verified against
-    tls_name: str | None = None  # whose certificate it is, where that is not the address
+    ca_file: str | None = None  # verifies the certificate
+    tls_name: str | None = None  # the name in the certificate, if it is not the address
     limits: dict[str, int | None] = {}
     timeouts: dict[str, float | None] = {}
     answers_1_0_as_1_0: bool = False
     values: dict[str, str] = {}  # names of planted files and the like
-    header: tuple[str, ...] = ()  # field lines that go behind every Host line
-    slowest_ms: int = 0  # of a few plain requests one after the other
-    at_once: int | None = None  # plain requests that it answers at once; None: not asked
+    header: tuple[str, ...] = ()  # field lines that go after every Host line
+    slowest_ms: int = 0  # the longest of a few plain requests, one after the other
+    at_once: int | None = None  # how many plain requests it answers at once; None: not asked
 
     def facts(self) -> Facts:
-        """What scenario texts and verdicts need to know of it."""
+        """What scenario texts and verdicts need to know about it."""
         return Facts(
             host=self.host,
             port=self.port,
@@ -57,7 +57,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def ask(self, octets: bytes, *, deadline_s: float) -> bytes | None:
-        """What one request draws (``wire.ask``)."""
+        """What comes back for one request (``sockets.ask``)."""
         return sockets.ask(
             self.address, self.port, octets, deadline_s=deadline_s,
             unix=self.unix, tls=self.tls, ca_file=self.ca_file, tls_name=self.tls_name,
@@ -74,25 +74,25 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def flood(
         self, octets: bytes, total: int, stall_s: float, look: Callable[[], None]
     ) -> tuple[int, str]:
-        """What it takes from a client that reads nothing (``wire.flood``)."""
+        """What it takes from a client that reads nothing (``sockets.flood``)."""
         return sockets.flood(
             self.address, self.port, octets, total=total, stall_s=stall_s, look=look,
             unix=self.unix,
         )  # fmt: skip
 
     def trickle(self, octets: bytes, clients: int, seconds: float, look: Callable[[], None]) -> int:
-        """How many clients that read an octet a second it keeps (``wire.trickle``)."""
+        """How many clients that read a byte a second it keeps (``sockets.trickle``)."""
         return sockets.trickle(
             self.address, self.port, octets, clients=clients, seconds=seconds, look=look,
             unix=self.unix,
         )  # fmt: skip
 
     def pids(self) -> list[int]:
-        """Its processes, as far as it is on this machine and we may see them."""
+        """Its processes, if it runs on this machine and we may see them."""
         if self.unix:
             return proc_files.tree(open_connections.unix_listeners(self.unix))
         if not sockets.is_here(self.address):
-            return []  # who listens on that port here is another
+            return []  # what listens on that port here is another server
         return proc_files.tree(open_connections.listeners(self.port, self.address))
 
     @property
@@ -102,12 +102,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hello(target: Target, *, deadline_s: float = 2.0) -> bytes | None:
-    """The answer to one plain request; None when no connection could be made."""
+    """The answer to one plain request; None if no connection could be made."""
     lines = target.facts().host_lines
     request = f"GET {target.path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n"
     return target.ask(request.encode("latin-1"), deadline_s=deadline_s)
 
 
 def accepts(target: Target, *, deadline_s: float = 2.0) -> bool:
-    """Whether one plain request draws a 2xx: silence and a refusal are no life."""
+    """Whether one plain request gets a 2xx; a server that is silent or refuses counts as dead."""
     return response_reader.final_status(hello(target, deadline_s=deadline_s)) // 100 == 2

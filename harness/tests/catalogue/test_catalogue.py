@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from httpmark.harness.catalogue import catalogue, loading, mistakes, notation, vocabulary
-from httpmark.harness.firing import programs
+from httpmark.harness.firing.programs import table
 from httpmark.harness.model.cases import Facts
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.tests.shared.command_process import COMMAND
@@ -268,7 +268,7 @@ def test_the_command_says_a_mistake_a_line(tmp_path: Path) -> None:
 
 
 def test_the_words_of_other_modules_are_theirs() -> None:
-    assert programs.RUNNERS.keys() == vocabulary.PROGRAMS.keys()
+    assert table.PROGRAMS.keys() == vocabulary.PROGRAMS.keys()
 
 
 def test_slugs_are_the_ids_of_the_cases_made() -> None:

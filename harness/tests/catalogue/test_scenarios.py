@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from httpmark.harness.catalogue import expectation, loading, scenario_files, vocabulary
-from httpmark.harness.firing import programs
+from httpmark.harness.firing.programs import table
 from httpmark.harness.judging import judge, single_case_rules
 from httpmark.harness.model.cases import PLANTED, Case, Facts, Family, Level, Op, Requirement
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
@@ -377,5 +377,5 @@ def test_the_schema_names_every_key_word_and_program() -> None:
 
 def test_programs_and_judgements_are_used_by_name_and_none_is_left_over() -> None:
     text = "".join(path.read_text("utf-8") for path in loading.FOLDER.rglob("*.toml"))
-    assert set(re.findall(r'runner = "(\w+)"', text)) == programs.RUNNERS.keys()
+    assert set(re.findall(r'runner = "(\w+)"', text)) == table.PROGRAMS.keys()
     assert set(re.findall(r"talk\.(\w+)", text)) == single_case_rules.TALKS.keys()

@@ -19,8 +19,15 @@ import msgspec
 import pytest
 
 from httpmark.harness.catalogue import generators, loading
-from httpmark.harness.firing import asking, conformance, targets
-from httpmark.harness.firing.probe import Play
+from httpmark.harness.firing import (
+    case_stream,
+    conformance,
+    crowd_size,
+    first_questions,
+    targets,
+    time_budget,
+)
+from httpmark.harness.firing.probe_frames import Play
 from httpmark.harness.gate import findings
 from httpmark.harness.judging import response_rules, suite_results
 from httpmark.harness.judging.evidence import Evidence
@@ -298,10 +305,10 @@ def test_a_server_that_cannot_take_many_at_once_is_asked_fewer() -> None:
 
     with peers.peer(handler) as peer:
         target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        assert conformance._crowd(target) == conformance._AGAIN_IN_FLIGHT
+        assert crowd_size.found(target) == case_stream.AGAIN_IN_FLIGHT
     with peers.peer(peers.answering(peers.OK)) as peer:
         target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        assert conformance._crowd(target) == conformance._CASES_IN_FLIGHT
+        assert crowd_size.found(target) == case_stream.CASES_IN_FLIGHT
 
 
 def test_a_server_with_a_short_queue_is_asked_no_more_than_fit_into_it() -> None:
@@ -321,19 +328,19 @@ def test_a_server_with_a_short_queue_is_asked_no_more_than_fit_into_it() -> None
     port = listener.getsockname()[1]
     target = targets.Target(name="peer", address="127.0.0.1", port=port, host="a")
     try:
-        at_once = conformance._crowd(target)
+        at_once = crowd_size.found(target)
         probe = msgspec.structs.replace(target, at_once=at_once).probe(in_flight=256)
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         thread.join(5)
-    assert at_once == asking.FEW_IN_FLIGHT
+    assert at_once == first_questions.FEW_IN_FLIGHT
     assert probe.command[-1] == str(at_once), "whatever is asked of it"
 
 
-def in_a_hurry(begin_s: float, wait_s: float = 60, end_s: float = 90) -> conformance.Hurry:
+def in_a_hurry(begin_s: float, wait_s: float = 60, end_s: float = 90) -> time_budget.TimeBudget:
     now = time.monotonic()
-    return conformance.Hurry(begin=now + begin_s, wait=now + wait_s, end=now + end_s)
+    return time_budget.TimeBudget(begin=now + begin_s, wait=now + wait_s, end=now + end_s)
 
 
 def test_a_family_that_time_cuts_short_is_not_judged_by_a_part(tmp_path: Path) -> None:
@@ -351,7 +358,7 @@ def test_a_family_that_time_cuts_short_is_not_judged_by_a_part(tmp_path: Path) -
         fired = suite_results.Fired()
         conformance.fire(
             KNOWN, "rfc", target, evidence, fired, progress=lambda _: None,
-            hurry=in_a_hurry(1),
+            budget=in_a_hurry(1),
             selected=lambda family: family.id in chosen,
         )  # fmt: skip
         assert 10 < fired.exchanges < KNOWN.families["method_octet"].count
@@ -359,7 +366,7 @@ def test_a_family_that_time_cuts_short_is_not_judged_by_a_part(tmp_path: Path) -
             said = suite_results.score_suite(KNOWN, "rfc", "peer", evidence, known)
             tally = said.generated["method_octet"]
             assert tally.words == {Level.SHOULD: {Word.VOID: 1}}
-            assert [one.actual for one in tally.failures] == [conformance._NOT_ASKED]
+            assert [one.actual for one in tally.failures] == [time_budget.NOT_ASKED]
 
 
 def without_host(answer_s: float) -> peers.Handler:
@@ -385,14 +392,14 @@ def test_what_a_look_in_a_hurry_would_wait_for_is_void(tmp_path: Path) -> None:
         target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         began = time.monotonic()
         conformance.fire(
-            KNOWN, "rfc", target, evidence, suite_results.Fired(),
-            progress=lambda _: None, quick=True,
-            hurry=in_a_hurry(60, 0.5), selected=lambda family: family.id in chosen,
+            KNOWN, "rfc", target, evidence, suite_results.Fired(), quick=True,
+            progress=lambda _: None,
+            budget=in_a_hurry(60, 0.5), selected=lambda family: family.id in chosen,
         )  # fmt: skip
         assert time.monotonic() < began + 2, "the case waits for longer than that"
         said = suite_results.score_suite(KNOWN, "rfc", "peer", evidence).cases
     assert said["host-missing"].word is Word.VOID
-    assert said["host-missing"].actual == conformance._NOT_AWAITED
+    assert said["host-missing"].actual == time_budget.NOT_AWAITED
     assert said["host-empty"].word is not Word.VOID
 
 
@@ -416,9 +423,9 @@ def test_a_quick_look_believes_in_the_silence_of_a_prompt_target_only(
         target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         evidence.set_facts("peer", target.facts())
         conformance.fire(
-            KNOWN, "rfc", target, evidence, suite_results.Fired(),
-            progress=lambda _: None, quick=True,
-            hurry=in_a_hurry(60, 60, end_s), selected=lambda family: family.id in chosen,
+            KNOWN, "rfc", target, evidence, suite_results.Fired(), quick=True,
+            progress=lambda _: None,
+            budget=in_a_hurry(60, 60, end_s), selected=lambda family: family.id in chosen,
         )  # fmt: skip
         [made] = evidence.attempts("peer", family="host-missing")
         said = suite_results.score_suite(KNOWN, "rfc", "peer", evidence).cases["host-missing"]
@@ -430,16 +437,16 @@ def test_what_keeps_a_server_busy_goes_behind_the_other_designed_cases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played: list[list[str]] = []
-    play_all = conformance._Shooter.play_all
+    play_all = case_stream.CaseStream.play_all
 
     def noting(
-        shooter: conformance._Shooter, plays: Iterable[Play], **options: Any
+        stream: case_stream.CaseStream, plays: Iterable[Play], **options: Any
     ) -> Iterator[Exchange]:
         made = list(plays)
         played.append([case.id for case, _ in made])
-        return play_all(shooter, made, **options)
+        return play_all(stream, made, **options)
 
-    monkeypatch.setattr(conformance._Shooter, "play_all", noting)
+    monkeypatch.setattr(case_stream.CaseStream, "play_all", noting)
     chosen = ["get-plain", "host-missing", "chunk-hundred-thousand-of-one", "end-in-fields"]
     assert [family.id for family in KNOWN.of_suite("rfc") if family.id in chosen] == chosen
     with (
@@ -451,8 +458,8 @@ def test_what_keeps_a_server_busy_goes_behind_the_other_designed_cases(
             capabilities=("hello", "body"),
         )  # fmt: skip
         conformance.fire(
-            KNOWN, "rfc", target, evidence, suite_results.Fired(),
-            progress=lambda _: None, quick=True,
+            KNOWN, "rfc", target, evidence, suite_results.Fired(), quick=True,
+            progress=lambda _: None,
             selected=lambda family: family.id in chosen,
         )  # fmt: skip
     assert played[0] == ["get-plain"]
@@ -509,7 +516,7 @@ def test_a_look_in_a_hurry_says_what_it_had_no_time_for(tmp_path: Path, at_once:
             fired = suite_results.Fired()
             conformance.fire(
                 KNOWN, "rfc", target, evidence, fired, progress=lambda _: None, quick=True,
-                hurry=in_a_hurry(0) if hurry else None,
+                budget=in_a_hurry(0) if hurry else None,
                 selected=lambda family: family.id in chosen,
             )  # fmt: skip
             said[hurry] = suite_results.score_suite(KNOWN, "rfc", "peer", evidence, fired)
@@ -522,7 +529,7 @@ def test_a_look_in_a_hurry_says_what_it_had_no_time_for(tmp_path: Path, at_once:
     run = made_findings.run_of("reference", hurried)
     told = {one.id: one for one in findings.findings(run, families=KNOWN.families)}
     for id in ("method_octet", "reset-at-connect", "pipeline-split-everywhere"):
-        not_asked = told[id].message == conformance._NOT_ASKED
+        not_asked = told[id].message == time_budget.NOT_ASKED
         assert not_asked is (id in left_out)
         assert not_asked is (told[id].said is findings.Said.UNDECIDED)
     assert whole.cases["reset-at-connect"].word is not Word.VOID

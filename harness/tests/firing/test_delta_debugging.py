@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from httpmark.harness.firing import delta_debugging
+from httpmark.harness.firing import delta_debugging, same_fault
 from httpmark.harness.http import tolerances
 from httpmark.harness.http.request_reader import Broken
 
@@ -90,8 +90,8 @@ SMUGGLED = b"GET /smuggled HTTP/1.1\r\n\r\n"
 def test_fewer_octets_show_the_same_fault_or_another(
     octets: bytes, fewer: bytes, same: bool
 ) -> None:
-    assert delta_debugging.alike(octets)(octets)
-    assert delta_debugging.alike(octets)(fewer) is same
+    assert same_fault.alike(octets)(octets)
+    assert same_fault.alike(octets)(fewer) is same
 
 
 def test_what_may_be_taken_for_a_valid_message_is_told_from_what_may_not() -> None:
@@ -99,11 +99,11 @@ def test_what_may_be_taken_for_a_valid_message_is_told_from_what_may_not() -> No
     line = b"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: %s\r\n\r\n"
     two, one = line % b"0, 0, 00000001", line % b"0, 0, 0"
     assert tolerances.broken(two) == tolerances.broken(one) == Broken.LENGTH
-    assert not delta_debugging.alike(two)(one)
+    assert not same_fault.alike(two)(one)
 
 
 def test_the_grammar_asks_for_what_the_octets_are() -> None:
-    assert delta_debugging.asks(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").text == "PARSED"
-    assert delta_debugging.asks(b"GET / HTTP/1.1\r\n\r\n").text == "R400"
-    assert delta_debugging.sort(b"GET / HTTP/1.1\r\nHost: h\r\n") is None, "not ended"
-    assert delta_debugging.sort(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n" * 2) is None, "not alone"
+    assert same_fault.asks(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").text == "PARSED"
+    assert same_fault.asks(b"GET / HTTP/1.1\r\n\r\n").text == "R400"
+    assert same_fault.sort(b"GET / HTTP/1.1\r\nHost: h\r\n") is None, "not ended"
+    assert same_fault.sort(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n" * 2) is None, "not alone"

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.command import cli
-from httpmark.harness.firing import fuzz, targets
-from httpmark.harness.firing.probe import Talker
+from httpmark.harness.firing import found_scenarios, fuzz, server_agreement, targets
+from httpmark.harness.firing.probe import RunningProbe
 from httpmark.harness.http import request_reader
 from httpmark.harness.http.request_reader import Broken
 from httpmark.harness.judging import observation
@@ -34,9 +34,9 @@ def target(port: int, *capabilities: str) -> targets.Target:
 
 def finds(one: targets.Target, seconds: float = 6.0, most: int | None = None) -> list[fuzz.Find]:
     told: list[fuzz.Find] = []
-    with Talker(one.probe(in_flight=1)) as talker:
+    with RunningProbe(one.probe(in_flight=1)) as probe:
         found, sent = fuzz.search(
-            fuzz.Searcher(one, talker), seconds=seconds, seed=1, tell=told.append, most=most
+            fuzz.Searcher(one, probe), seconds=seconds, seed=1, tell=told.append, most=most
         )
     assert sent
     assert told == found
@@ -72,7 +72,9 @@ def test_a_planted_bug_is_found_and_stays_found(bug: str, clause: str, tmp_path:
         one = target(port, "body", "mirror")
         [find] = finds(one, seconds=240.0, most=1)
         assert find.kind is fuzz.Kind.ACCEPTED
-        saved = fuzz.save(find, tmp_path / "found", host=one.host, command="httpmark fuzz")
+        saved = found_scenarios.save(
+            find, tmp_path / "found", host=one.host, command="httpmark fuzz"
+        )
         known = loading.load(tmp_path)
         [family] = known.families.values()
         assert (family.suite, family.id) == ("found", find.slug)
@@ -160,15 +162,15 @@ def test_a_mirrored_value_is_compared_exactly_and_in_order() -> None:
 def test_servers_are_compared_two_by_two() -> None:
     with peers.peer(careless) as a, peers.peer(careless) as b, peers.peer(peers.closing(b"")) as c:
         ones = {name: target(peer.port) for name, peer in (("a", a), ("b", b), ("c", c))}
-        talkers = {name: Talker(one.probe(in_flight=1)) for name, one in ones.items()}
+        probes = {name: RunningProbe(one.probe(in_flight=1)) for name, one in ones.items()}
         try:
-            grid, sent = fuzz.agreement(
-                {name: fuzz.Searcher(ones[name], talkers[name]) for name in ones},
+            grid, sent = server_agreement.agreement(
+                {name: fuzz.Searcher(ones[name], probes[name]) for name in ones},
                 seconds=2.0, seed=1,
             )  # fmt: skip
         finally:
-            for talker in talkers.values():
-                talker.__exit__()
+            for probe in probes.values():
+                probe.__exit__()
     assert sent
     assert {pair: agreed == compared for pair, (agreed, compared) in grid.items()} == {
         ("a", "b"): True, ("a", "c"): False, ("b", "c"): False
@@ -179,7 +181,7 @@ def test_servers_are_compared_two_by_two() -> None:
 def test_any_octet_of_a_find_survives_its_file(octet: int, tmp_path: Path) -> None:
     octets = b"GET /" + bytes((octet,)) + b"'{h}\\x00 HTTP/1.1\r\nHost: a:1\r\n\r\n"
     find = fuzz.Find(fuzz.Kind.ACCEPTED, "request line", octets, "200")
-    fuzz.save(find, tmp_path, host="a:1", command="x")
+    found_scenarios.save(find, tmp_path, host="a:1", command="x")
     known = loading.load(tmp_path)
     one = target(1)
     facts = msgspec.structs.replace(one.facts(), host="a:1")
@@ -222,7 +224,7 @@ def test_the_command_finds_in_a_folder_that_is_named(
 ) -> None:
     octets = b"GET /a HTTP/1.1\r\nHost: a:1\r\nX : y\r\n\r\n"
     find = fuzz.Find(fuzz.Kind.ACCEPTED, "field section", octets, "200")
-    fuzz.save(find, here / "mine", host="a:1", command="x")
+    found_scenarios.save(find, here / "mine", host="a:1", command="x")
     assert find.slug not in loading.load().families
     monkeypatch.setenv(loading.FOUND_SET, "mine")
     known = loading.load()
@@ -236,8 +238,8 @@ def test_the_command_finds_in_a_folder_that_is_named(
 def test_a_find_asks_for_its_rule_and_tolerates_what_the_catalogue_does() -> None:
     head = b"POST /a HTTP/1.1\r\nHost: a:1\r\n"
 
-    def asked(octets: bytes) -> fuzz.Asked:
-        return fuzz.asked(fuzz.Find(fuzz.Kind.ACCEPTED, "", octets, "200"))
+    def asked(octets: bytes) -> found_scenarios.Requirement:
+        return found_scenarios.requirement(fuzz.Find(fuzz.Kind.ACCEPTED, "", octets, "200"))
 
     plus = asked(head + b"Content-Length: +0\r\n\r\n")
     assert (plus.clause, plus.passes, plus.allows) == ("RFC 9112 6.3", ("R400C",), ())
@@ -294,7 +296,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_search() -> None:
 
 
 def test_making_sure_leaves_nothing_behind(tmp_path: Path) -> None:
-    fuzz.ready(tmp_path / "a" / "b")
+    found_scenarios.ready(tmp_path / "a" / "b")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -308,15 +310,15 @@ def test_the_suite_of_finds_is_there_without_one(here: Path) -> None:
 def test_the_grid_has_servers_as_rows_and_columns() -> None:
     names = ["http://127.0.0.1:1/", "b", "c"]
     agreed = {(names[0], "b"): (1, 2), (names[0], "c"): (0, 2), ("b", "c"): (0, 0)}
-    assert fuzz.grid(names, agreed) == [
+    assert server_agreement.grid(names, agreed) == [
         "                              A       B       C",
         "  A http://127.0.0.1:1/       -  50.0 %   0.0 %",
         "  B b                    50.0 %       -    none",
         "  C c                     0.0 %    none       -",
     ]
-    assert fuzz.shares(names, agreed)[0] == [None, 0.5, 0.0]
+    assert server_agreement.shares(names, agreed)[0] == [None, 0.5, 0.0]
     many = [f"http://a-server-with-a-long-name.example:{number}/" for number in range(30)]
-    lines = fuzz.grid(many, {})
+    lines = server_agreement.grid(many, {})
     assert max(map(len, lines)) <= 80
     assert sum(line.startswith("  A ") for line in lines) == 6
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from httpmark.harness.firing.probe import Play, Probe
+from httpmark.harness.firing.probe import Probe
+from httpmark.harness.firing.probe_frames import Play
 from httpmark.harness.model.cases import Await, Case, Op, Step
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EventKind, events

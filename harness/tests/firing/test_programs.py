@@ -14,7 +14,17 @@ import msgspec
 import pytest
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.firing import programs
+from httpmark.harness.firing.programs import (
+    bad_requests,
+    held_resources,
+    neighbours,
+    pipelining,
+    reflections,
+    resets,
+    slow_clients,
+    table,
+)
+from httpmark.harness.firing.programs.stage import Negative, Program, Stage
 from httpmark.harness.model.cases import SECRET_TEXT, Case, Facts, Op, Step
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EVENT_RECORD
@@ -69,9 +79,9 @@ class Made:
         self.pids: list[int] = []
         self.flooded = (0, "stalled")
         self.stall_s = 0.0
-        self.negatives: list[programs.Negative] = []
+        self.negatives: list[Negative] = []
         self.answer = answer
-        self.stage = programs.Stage(
+        self.stage = Stage(
             case=case,
             facts=Facts(host="h", path="/"),
             fire=self._fire,
@@ -105,7 +115,7 @@ class Made:
 
 def test_a_pair_is_cut_at_every_octet() -> None:
     made = Made(PAIR, lambda _: (OK + OK, End.OPEN))
-    assert programs.every_cut(made.stage).word is Word.PASS
+    assert pipelining.every_cut(made.stage).word is Word.PASS
     assert len(made.played) == len(PAIR.sent) - 1
 
 
@@ -126,7 +136,7 @@ def test_one_bad_cut_is_enough(received: bytes, end: End, word: Word) -> None:
     made = Made(
         PAIR, lambda case: (received, end) if case.delivery == "two@40" else (OK + OK, End.OPEN)
     )
-    found = programs.every_cut(made.stage)
+    found = pipelining.every_cut(made.stage)
     assert found.word is word
     assert word is Word.WARN or found.actual.startswith("two@40: ")
 
@@ -136,7 +146,7 @@ def test_clean_connections_are_ten_beside_ten() -> None:
         return (OK + OK, End.OPEN) if b"clean" in case.sent else (BAD, End.CLOSED)
 
     made = Made(ATTACK, answer)
-    assert programs.clean_neighbours(made.stage).word is Word.PASS
+    assert neighbours.clean_neighbours(made.stage).word is Word.PASS
     assert sum(b"clean" in case.sent for case in made.played) == 10
     assert sum(case.sent.endswith(b"X-P: ") for case in made.played) == 5
 
@@ -150,7 +160,7 @@ def test_one_touched_connection_is_enough(received: bytes, end: End) -> None:
         ATTACK,
         lambda case: (received, end) if b"clean-7" in case.sent else (OK + OK, End.OPEN),
     )
-    found = programs.clean_neighbours(made.stage)
+    found = neighbours.clean_neighbours(made.stage)
     assert found.word is Word.FAIL
     assert found.actual.startswith("clean connection 8: ")
 
@@ -158,7 +168,7 @@ def test_one_touched_connection_is_enough(received: bytes, end: End) -> None:
 def test_resets_come_25_in_each_part() -> None:
     made = Made(ATTACK, lambda _: (b"", End.RESET))
     made.pids = [os.getpid()]
-    assert programs.resets(made.stage).word is Word.PASS
+    assert resets.resets(made.stage).word is Word.PASS
     assert len(made.played) == 101
     assert all(case.steps[-1].op is Op.RESET for case in made.played)
     assert len({case.sent for case in made.played}) == 4
@@ -167,13 +177,13 @@ def test_resets_come_25_in_each_part() -> None:
 def test_two_hundred_connections_are_reset_at_once() -> None:
     made = Made(ATTACK, lambda _: (b"", End.RESET))
     made.pids = [os.getpid()]
-    assert programs.resets_at_connect(made.stage).word is Word.PASS
+    assert resets.resets_at_connect(made.stage).word is Word.PASS
     assert len(made.played) == 201
     assert all([step.op for step in case.steps] == [Op.RESET] for case in made.played)
 
 
 def test_a_descriptor_that_stays_is_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "_SETTLE_S", 0.1)
+    monkeypatch.setattr(held_resources, "_SETTLE_S", 0.1)
     kept: list[int] = []
 
     def answer(case: Case) -> tuple[bytes, End]:
@@ -183,7 +193,7 @@ def test_a_descriptor_that_stays_is_a_leak(monkeypatch: pytest.MonkeyPatch) -> N
     made = Made(ATTACK, answer)
     made.pids = [os.getpid()]
     try:
-        assert programs.resets_at_connect(made.stage).word is Word.FAIL
+        assert resets.resets_at_connect(made.stage).word is Word.FAIL
     finally:
         for descriptor in kept:
             os.close(descriptor)
@@ -191,10 +201,10 @@ def test_a_descriptor_that_stays_is_a_leak(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_dead_server_fails_and_unknown_processes_prove_nothing() -> None:
     made = Made(ATTACK, lambda _: (b"", End.RESET))
-    assert programs.resets(made.stage).word is Word.NOT_APPLICABLE
+    assert resets.resets(made.stage).word is Word.NOT_APPLICABLE
     made = Made(ATTACK, lambda _: (b"", End.RESET))
     made.alive = False
-    assert programs.resets(made.stage).word is Word.FAIL
+    assert resets.resets(made.stage).word is Word.FAIL
 
 
 @pytest.mark.parametrize(
@@ -204,11 +214,11 @@ def test_a_client_that_never_reads_is_held_back(how: str, word: Word) -> None:
     made = Made(PAIR, lambda _: (b"", End.OPEN))
     made.pids = [os.getpid()]
     made.flooded = (1 << 20, how)
-    assert programs.never_reading_client(made.stage).word is word
+    assert slow_clients.never_reading_client(made.stage).word is word
     made.alive = False
-    assert programs.never_reading_client(made.stage).word is Word.FAIL
+    assert slow_clients.never_reading_client(made.stage).word is Word.FAIL
     made.alive, made.pids, made.flooded = True, [], (1 << 20, "stalled")
-    assert programs.never_reading_client(made.stage).word is Word.NOT_APPLICABLE
+    assert slow_clients.never_reading_client(made.stage).word is Word.NOT_APPLICABLE
 
 
 def test_a_slow_server_has_longer_before_it_counts_as_stalled(
@@ -218,7 +228,7 @@ def test_a_slow_server_has_longer_before_it_counts_as_stalled(
     for took_s, stall_s in ((0.001, 0.5), (0.01, 1.0), (3.0, 2.0)):
         clock = iter((0.0, took_s))
         monkeypatch.setattr(time, "monotonic", lambda clock=clock: next(clock))
-        programs.never_reading_client(made.stage)
+        slow_clients.never_reading_client(made.stage)
         assert made.stall_s == stall_s
 
 
@@ -234,15 +244,15 @@ def test_memory_that_grows_with_answers_nobody_reads_fails(
 
     made = Made(PAIR, lambda _: (b"", End.OPEN))
     monkeypatch.setattr(memory_use, "memory", memory)
-    assert programs.never_reading_client(made.stage).word is Word.FAIL
+    assert slow_clients.never_reading_client(made.stage).word is Word.FAIL
 
 
-def negative(id: str, group: str = "CL") -> programs.Negative:
+def negative(id: str, group: str = "CL") -> Negative:
     def word(exchange: Exchange) -> Word:
         return Word.PASS if exchange.received == BAD else Word.FAIL
 
     case = Case(id, id, (Step(Op.SEND, b"bad " + id.encode()), Step(Op.AWAIT, wait_ms=9)))
-    return programs.Negative(group, case, word)
+    return Negative(group, case, word)
 
 
 NEGATIVES = [negative(f"bad-{number}", f"G{number % 3}") for number in range(9)]
@@ -256,23 +266,27 @@ def stage_of(answer: Answer, case: Case = PAIR) -> Made:
 
 
 LIVENESS = [
-    programs.alive_after_each_family,
-    programs.not_restarted,
-    programs.gives_back,
-    programs.thousand_bad_requests,
-    programs.limit_sized_requests,
+    bad_requests.alive_after_each_family,
+    bad_requests.not_restarted,
+    bad_requests.gives_back,
+    bad_requests.thousand_bad_requests,
+    bad_requests.limit_sized_requests,
 ]
 
 
-@pytest.mark.parametrize("runner", [*LIVENESS, programs.same_verdicts_at_64])
-def test_a_server_that_lives_passes(runner: programs.Runner) -> None:
+@pytest.mark.parametrize("runner", [*LIVENESS, neighbours.same_verdicts_at_64])
+def test_a_server_that_lives_passes(runner: Program) -> None:
     made = stage_of(lambda _: (BAD, End.CLOSED))
     assert runner(made.stage).word is Word.PASS
     assert made.played
 
 
-@pytest.mark.parametrize("runner", [*LIVENESS, programs.slow_readers, programs.same_verdicts_at_64])
-def test_a_server_that_does_not_answer_afterwards_fails(runner: programs.Runner) -> None:
+@pytest.mark.parametrize(
+    "runner", [*LIVENESS, slow_clients.slow_readers, neighbours.same_verdicts_at_64]
+)
+def test_a_server_that_does_not_answer_afterwards_fails(
+    runner: Program,
+) -> None:
     made = stage_of(lambda _: (BAD, End.CLOSED))
     made.alive = False
     assert runner(made.stage).word is Word.FAIL
@@ -286,7 +300,7 @@ def test_a_crash_is_charged_to_its_family() -> None:
         return BAD, End.CLOSED
 
     made.answer = answer
-    assert programs.alive_after_each_family(made.stage).actual.endswith("after G1")
+    assert bad_requests.alive_after_each_family(made.stage).actual.endswith("after G1")
 
 
 def test_a_replaced_process_is_a_restart() -> None:
@@ -297,13 +311,13 @@ def test_a_replaced_process_is_a_restart() -> None:
         return BAD, End.CLOSED
 
     made.answer = answer
-    assert programs.not_restarted(made.stage).word is Word.FAIL
+    assert bad_requests.not_restarted(made.stage).word is Word.FAIL
     made.answer, made.pids, made.played = lambda _: (BAD, End.CLOSED), [], []
-    assert programs.not_restarted(made.stage).word is Word.NOT_APPLICABLE
+    assert bad_requests.not_restarted(made.stage).word is Word.NOT_APPLICABLE
 
 
 def test_memory_or_descriptors_that_stay_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "_SETTLE_S", 0.1)
+    monkeypatch.setattr(held_resources, "_SETTLE_S", 0.1)
     kept: list[int] = []
     made = stage_of(lambda _: (BAD, End.CLOSED))
 
@@ -313,16 +327,20 @@ def test_memory_or_descriptors_that_stay_fail(monkeypatch: pytest.MonkeyPatch) -
 
     made.answer = answer
     try:
-        assert programs.gives_back(made.stage).word is Word.FAIL
+        assert bad_requests.gives_back(made.stage).word is Word.FAIL
     finally:
         for descriptor in kept:
             os.close(descriptor)
-    for runner in (programs.gives_back, programs.limit_sized_requests, programs.slow_readers):
+    for runner in (
+        bad_requests.gives_back,
+        bad_requests.limit_sized_requests,
+        slow_clients.slow_readers,
+    ):
         for figures, word in (((1, 100_000), Word.FAIL), ((1, 100), Word.PASS)):
             told = iter(figures)
-            monkeypatch.setattr(programs, "_memory_kb", lambda _, told=told: next(told))
+            monkeypatch.setattr(held_resources, "memory_kb", lambda _, told=told: next(told))
             assert runner(stage_of(lambda _: (BAD, End.CLOSED)).stage).word is word
-        monkeypatch.setattr(programs, "_memory_kb", lambda _: None)
+        monkeypatch.setattr(held_resources, "memory_kb", lambda _: None)
         found = runner(stage_of(lambda _: (BAD, End.CLOSED)).stage)
         assert found.word is Word.NOT_APPLICABLE
 
@@ -331,7 +349,7 @@ def test_a_verdict_that_hangs_on_neighbours_fails() -> None:
     def answer(case: Case) -> tuple[bytes, End]:
         return (OK if case.delivery.startswith("among") else BAD), End.OPEN
 
-    assert programs.same_verdicts_at_64(stage_of(answer).stage).word is Word.FAIL
+    assert neighbours.same_verdicts_at_64(stage_of(answer).stage).word is Word.FAIL
 
 
 def test_one_verdict_of_many_that_hangs_on_neighbours_is_enough() -> None:
@@ -341,7 +359,7 @@ def test_one_verdict_of_many_that_hangs_on_neighbours_is_enough() -> None:
 
     made = stage_of(answer)
     made.negatives = [negative(f"bad-{number}") for number in range(600)]
-    found = programs.same_verdicts_at_64(made.stage)
+    found = neighbours.same_verdicts_at_64(made.stage)
     assert (found.word, "bad-333" in found.actual) == (Word.FAIL, True)
     assert len(made.played) < 600 + 2 * 120, "not all of them alone"
 
@@ -364,7 +382,7 @@ def test_one_valid_request_that_is_harmed_is_enough(received: bytes, end: End, w
             return received, end
         return (OK if b"valid" in case.sent else BAD), End.OPEN
 
-    assert programs.valid_load_among_bad_requests(stage_of(answer).stage).word is word
+    assert neighbours.valid_load_among_bad_requests(stage_of(answer).stage).word is word
 
 
 @pytest.mark.parametrize(
@@ -387,7 +405,7 @@ def test_a_valid_answer_that_is_late_among_bad_requests_twice_fails(
             for exchange in made.stage.fire(cases, in_flight)
         ]
 
-    found = programs.valid_load_among_bad_requests(msgspec.structs.replace(made.stage, fire=fire))
+    found = neighbours.valid_load_among_bad_requests(msgspec.structs.replace(made.stage, fire=fire))
     assert found.word is word
     assert "alone in 2 ms" in found.actual
 
@@ -402,13 +420,13 @@ def test_markup_that_comes_back_in_a_page_fails() -> None:
     def reflects(case: Case) -> tuple[bytes, End]:
         return page(b"<p>no " + case.sent.split(b" ")[0] + b" here"), End.CLOSED
 
-    found = programs.markup_in_every_place(stage_of(reflects).stage)
+    found = reflections.markup_in_every_place(stage_of(reflects).stage)
     assert found.word is Word.FAIL
     assert found.actual.startswith("the method")
     escaped = page(b"<p>no &quot;&gt;&lt;script&gt; here")
-    found = programs.markup_in_every_place(stage_of(lambda _: (escaped, End.CLOSED)).stage)
+    found = reflections.markup_in_every_place(stage_of(lambda _: (escaped, End.CLOSED)).stage)
     assert found.word is Word.PASS
-    found = programs.markup_in_every_place(stage_of(lambda _: (b"", End.OPEN)).stage)
+    found = reflections.markup_in_every_place(stage_of(lambda _: (b"", End.OPEN)).stage)
     assert found.word is Word.FAIL
 
 
@@ -441,11 +459,13 @@ def test_a_path_stays_in_its_folder(received: bytes, followed: bytes, word: Word
     def answer(case: Case) -> tuple[bytes, End]:
         return (followed if case.delivery.startswith("followed") else received), End.OPEN
 
-    assert programs.follow_redirect(stage_of(answer).stage).word is word
+    assert reflections.follow_redirect(stage_of(answer).stage).word is word
 
 
 def test_a_close_without_an_answer_gives_nothing_away() -> None:
-    assert programs.follow_redirect(stage_of(lambda _: (b"", End.CLOSED)).stage).word is Word.PASS
+    assert (
+        reflections.follow_redirect(stage_of(lambda _: (b"", End.CLOSED)).stage).word is Word.PASS
+    )
 
 
 def test_a_reader_that_is_held_beyond_the_write_timeout_is_noted(
@@ -457,8 +477,8 @@ def test_a_reader_that_is_held_beyond_the_write_timeout_is_noted(
     stage = msgspec.structs.replace(
         made.stage, facts=Facts(host="h", path="/", timeouts={"write_s": 1})
     )
-    assert programs.slow_readers(stage).word is Word.WARN
-    assert programs.slow_readers(stage).word is Word.PASS
+    assert slow_clients.slow_readers(stage).word is Word.WARN
+    assert slow_clients.slow_readers(stage).word is Word.PASS
 
 
 def test_a_trickle_reads_an_octet_a_second_and_counts_who_is_kept() -> None:
@@ -492,7 +512,7 @@ def test_a_trickle_reads_an_octet_a_second_and_counts_who_is_kept() -> None:
 def test_every_runner_of_a_scenario_is_there() -> None:
     for family in loading.load().families.values():
         if family.runner is not None:
-            assert family.runner in programs.RUNNERS, family.id
+            assert family.runner in table.PROGRAMS, family.id
 
 
 def test_descriptors_are_counted() -> None:

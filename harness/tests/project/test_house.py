@@ -40,7 +40,7 @@ DOORS = {
     "h11": {"http.response_reader"},
     "trustme": {"servers.certificates"},
     "cryptography": {"servers.certificates"},
-    "hypothesis": {"firing.strategies", "firing.fuzz"},
+    "hypothesis": {"firing.strategies"},
 }
 # Wings that a door may stand in as a whole.
 WING_DOORS = {
@@ -56,8 +56,6 @@ FUNCTION_LINES_MAX = 60
 LONGER_FILES: dict[str, str] = {
     "harness/command/cli.py": "to be split",
     "harness/command/run_session.py": "to be split",
-    "harness/firing/conformance.py": "to be split",
-    "harness/firing/fuzz.py": "to be split",
     "harness/judging/matching.py": "to be split",
     "harness/judging/response_rules.py": "to be split",
     "harness/load/races.py": "to be split",

@@ -26,8 +26,8 @@ import msgspec
 
 from httpmark.harness.catalogue import delivery_modes, loading, lookup, notation
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
-from httpmark.harness.firing import programs
 from httpmark.harness.firing.probe import Probe
+from httpmark.harness.firing.programs import reflections, stage
 from httpmark.harness.judging import delivery_comparison, judge, response_rules, scoring
 from httpmark.harness.model.cases import (
     FILE_TEXT,
@@ -62,7 +62,7 @@ LIMITS = {
 }
 # Short enough to test, longer than the patience with which a case waits for an answer.
 TIMEOUTS = {"head_s": 3.0, "content_s": 3.0, "idle_s": 4.0}
-# The one program part of a case (harness/firing/programs.py) that needs nothing but connections.
+# The only program that needs nothing but connections.
 RUNNERS = (None, "follow_redirect")
 
 # The cases that are to see a bug: numbers, ranges, families, checks on every answer.
@@ -312,7 +312,7 @@ def words(port: int, planned: list[Planned]) -> Words:
     for _, answers in told.values():
         for check, word in answers.items():
             checks[check] = max(checks.get(check, Word.PASS), word, key=_WORST.index)
-    played = {one.case.id: programs.follow_redirect(_stage(port, one)).word for one in staged}
+    played = {one.case.id: reflections.follow_redirect(_stage(port, one)).word for one in staged}
     return {case: word for case, (word, _) in told.items()} | played | checks
 
 
@@ -321,14 +321,14 @@ def _is_staged(one: Planned) -> bool:
     return first.startswith("views.")
 
 
-def _stage(port: int, one: Planned) -> programs.Stage:
+def _stage(port: int, one: Planned) -> stage.Stage:
     """What ``follow_redirect`` works with: a door to the rogue, and nothing else of a stage."""
 
     def fire(cases: list[Case], in_flight: int) -> list[Exchange]:
         with Probe("127.0.0.1", port, in_flight=in_flight) as probe:
             return [exchange for batch in probe.fire(cases) for exchange in batch]
 
-    return programs.Stage(
+    return stage.Stage(
         case=one.case,
         facts=FACTS,
         fire=fire,

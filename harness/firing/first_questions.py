@@ -1,4 +1,4 @@
-"""What only asking can tell of a target before cases are sent: limits, static files, patience."""
+"""What has to be asked of a target before cases are sent: limits, static files, patience."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _LIMIT = re.compile(r"limit\.([a-z_]+)")
 _ASK_S = 2.0
 
 
-def asked(
+def answered(
     catalogue: Catalogue, families: Iterable[str], target: Target, known: Facts | None
 ) -> Target:
-    """The target with what only asking can tell: limits that cases name, planted files, whether
-    it answers 2xx to any path, and before the content.
+    """The target with what has to be asked: limits that cases name, the files that it serves,
+    whether it answers 2xx to any path, and whether it answers before the content came.
 
-    :param known: of an earlier suite; what was asked then is not asked again.
+    :param known: the answers of an earlier suite; they are not asked again.
     """
     slowest_ms = known.slowest_ms if known is not None else _slowest_ms(target)
     if slowest_ms is None:
-        return msgspec.structs.replace(target, at_once=FEW_IN_FLIGHT)  # it has nothing to tell
+        return msgspec.structs.replace(target, at_once=FEW_IN_FLIGHT)  # it answers nothing
     target = msgspec.structs.replace(target, slowest_ms=slowest_ms)
     facts = target.facts()
     deadline_s = generators.patience_ms(round(_ASK_S * 1000), facts) / 1000
@@ -41,9 +41,9 @@ def asked(
         return target.ask(octets, deadline_s=deadline_s)
 
     named: set[str] = set()
-    asked: set[str] = set()
+    answered: set[str] = set()
     for family in families:
-        asked.update(catalogue.families[family].needs)
+        answered.update(catalogue.families[family].needs)
         rule = catalogue.rules[family]
         named |= set(
             _LIMIT.findall(" ".join((*rule.sends, *rule.steps, *rule.passes, *rule.allows)))
@@ -59,7 +59,7 @@ def asked(
     capabilities = target.capabilities
     for name, shows in _FOUND_BY_ASKING.items():
         if (known is not None and name in known.capabilities) or (
-            name in asked and shows(ask, facts)
+            name in answered and shows(ask, facts)
         ):
             capabilities = (*capabilities, name)
     return msgspec.structs.replace(
@@ -67,15 +67,15 @@ def asked(
     )
 
 
-PLAIN_S = 5.0
+PLAIN_S = 5.0  # to answer a plain request
 _PLAIN_ASKED = 3
 
 
 def _slowest_ms(target: Target) -> int | None:
-    """How long a plain request takes, the longest of a few alone; None where one is not answered.
+    """The longest of a few plain requests, one after the other; None if one is not answered.
 
-    What is silent until its deadline is judged by it, so no deadline may be shorter than a slow
-    server's answer (cases.md 1.1: calibrated on the target's own controls, up, never down).
+    Silence until the deadline is judged, so no deadline may be shorter than a slow server's answer
+    (docs/method.md: deadlines are stretched for slow targets, never shortened).
     """
     slowest = 0.0
     for _ in range(_PLAIN_ASKED):
@@ -87,9 +87,9 @@ def _slowest_ms(target: Target) -> int | None:
 
 
 def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
-    """Whether a GET of any path and query draws a 2xx.
+    """Whether a GET of any path and query gets a 2xx.
 
-    A server that answers 404 to what it does not know refuses a malformed target for that alone.
+    A server that answers 404 to unknown paths may refuse a malformed target for that alone.
     """
     for target in (f"{facts.path}-any?of=them", "/any/of/them"):
         octets = ask(
@@ -103,8 +103,10 @@ def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
 
 
 def _answers_early(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
-    """Whether ``/early`` is answered before the content, which a server that reads the content
-    before it calls a handler cannot do."""
+    """Whether ``/early`` is answered before the content came.
+
+    A server that reads the content before it calls a handler cannot do so.
+    """
     if "behave" not in facts.capabilities:
         return False
     octets = ask(
@@ -118,11 +120,11 @@ _FOUND_BY_ASKING: dict[str, Callable[[Callable[[bytes], bytes | None], Facts], b
     "early": _answers_early,
 }
 
-_PIECE_MS = 15
+_PIECE_MS = 15  # between two pieces, so that the server reads them apart
 
 
 def _in_pieces(target: Target, octets: bytes) -> bytes | None:
-    """What one request draws that arrives in three pieces."""
+    """What comes back for one request that arrives in three pieces."""
     third = len(octets) // 3
     wait_ms = generators.patience_ms(round(_ASK_S * 1000), target.facts())
     steps = [Step(Op.SEND, octets[:third])]
@@ -136,4 +138,4 @@ def _in_pieces(target: Target, octets: bytes) -> bytes | None:
     return None
 
 
-FEW_IN_FLIGHT = 6  # a listen queue of five, the shortest there is, takes one more
+FEW_IN_FLIGHT = 6  # the shortest listen queue is five, and takes one more

@@ -1,0 +1,1 @@
+"""Programs: what one exchange cannot show, a file a family. ``table`` names them."""

@@ -1,0 +1,85 @@
+"""Clients that read nothing, or a byte a second."""
+
+from __future__ import annotations
+
+import time
+
+from httpmark.harness.catalogue import delivery_modes
+from httpmark.harness.firing.programs import held_resources
+from httpmark.harness.firing.programs.stage import Found, Stage
+from httpmark.harness.model.verdicts import Word
+from httpmark.harness.servers import open_connections
+
+_FLOOD_BYTES = 64 << 20
+# A server is stalled if it takes no byte for as long as this many plain answers need.
+_STALL_ANSWERS = 100
+_STALL_S_MIN = 0.5
+_STALL_S_MAX = 2.0
+_GROWTH_KB = 32 << 10
+
+
+def never_reading_client(stage: Stage) -> Found:
+    """64 MiB of requests, and nobody reads the answers: the server stops reading in time."""
+    pids = stage.pids()
+    before = held_resources.memory_kb(pids)
+    grown: list[int] = []
+
+    def look() -> None:
+        after = held_resources.memory_kb(pids)
+        if before is not None and after is not None:
+            grown.append(after - before)
+
+    sent, how = stage.flood(delivery_modes.message(stage.case), _FLOOD_BYTES, _stall_s(stage), look)
+    told = f"{how} after {sent / (1 << 20):.1f} MiB"
+    growth = grown[0] if grown else None
+    if growth is not None:
+        told += f", memory grew by {max(growth, 0) / 1024:.1f} MiB"
+    if not stage.alive():
+        return Found(Word.FAIL, f"{told}; the server does not answer any more")
+    if how == "sent":
+        return Found(Word.FAIL, f"{told}: the server took all of it, although no answer was read")
+    if growth is None:
+        return Found(Word.NOT_APPLICABLE, f"{told}; the server's memory is not known")
+    if growth > _GROWTH_KB:
+        return Found(Word.FAIL, told)
+    return Found(Word.WARN if how == "closed" else Word.PASS, told)
+
+
+def _stall_s(stage: Stage) -> float:
+    """A deadline that fits the target: a hundred times the time of a plain answer."""
+    started = time.monotonic()
+    stage.alive()
+    took = time.monotonic() - started
+    return min(max(_STALL_ANSWERS * took, _STALL_S_MIN), _STALL_S_MAX)
+
+
+_READERS = 64
+_READING_S = 4.0
+_LINGER_S = 3.0  # a server may keep a closed connection so long (RFC 9112 9.6)
+
+
+def slow_readers(stage: Stage) -> Found:
+    """64 clients that read a byte a second: memory grows by 64 MiB at most."""
+    if stage.facts.scheme == "https":
+        return Found(Word.NOT_APPLICABLE, "played without TLS only")
+    write_s = stage.facts.timeouts.get("write_s") or 0
+    seconds = max(1.2 * write_s, write_s + 2) + _LINGER_S if write_s else _READING_S
+    pids = stage.pids()
+    before, memory = open_connections.descriptors(pids), held_resources.memory_kb(pids)
+    seen: list[tuple[int | None, int | None]] = []
+    stage.trickle(
+        delivery_modes.message(stage.case), _READERS, seconds,
+        lambda: seen.append((open_connections.descriptors(pids), held_resources.memory_kb(pids))),
+    )  # fmt: skip
+    if not stage.alive():
+        return Found(Word.FAIL, "the server does not answer any more")
+    held, after = seen[0] if seen else (None, None)
+    told = f"{_READERS} readers for {seconds:.0f} s"
+    if before is not None and held is not None:
+        told += f", {held - before} connections held"
+    found = held_resources.growth_within_bound(told, memory, after)
+    if write_s and before is not None and held is not None and held > before:
+        # A byte a second is some progress, which not every write timeout is meant to end.
+        word = Word.WARN if found.word is Word.PASS else found.word
+        return Found(word, f"{found.actual}; its write timeout is {write_s:g} s")
+    return found

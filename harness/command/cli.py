@@ -52,9 +52,9 @@ from httpmark.harness.report import (
     calibration_table,
     comparison_text,
     explain,
+    export_formats,
     failure_examples,
     scoreboard,
-    tables,
 )
 from httpmark.harness.servers import machine, manifests, running_target, starting
 
@@ -735,12 +735,14 @@ def export_command(folder: Path, names: tuple[str, ...], form: str, out: Path | 
     """Every table of a stored run, for tools of your own."""
     stored = outputs.stored(folder, run_folder.read(folder))
     evidence = folder / run_folder.EVIDENCE
-    out = out or tables.folder_of(folder, names, form)
+    out = out or export_formats.folder_of(folder, names, form)
     if out is None:
-        text = tables.printed(stored.run, stored.found, names, form, evidence=evidence)
+        text = export_formats.printed(stored.run, stored.found, names, form, evidence=evidence)
         click.echo(text, nl=False)
         return
-    for path in tables.export(stored.run, stored.found, names, form, out, evidence=evidence):
+    for path in export_formats.export(
+        stored.run, stored.found, names, form, out, evidence=evidence
+    ):
         click.echo(path)
 
 

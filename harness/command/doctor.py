@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from httpmark.harness.load.statistics import STEAL_MAX
-from httpmark.harness.report import text_tables
+from httpmark.harness.report import text_layout
 from httpmark.harness.servers import (
     binaries,
     cpu_time,
@@ -98,12 +98,12 @@ def lines(found: Sequence[Check], *, width: int = 80) -> list[str]:
     """What ``doctor`` found as lines of at most ``width`` characters; longer words are not cut."""
     out = []
     for check in found:
-        out += text_tables.wrapped(
+        out += text_layout.wrapped(
             f"{'ok  ' if check.ok else 'MEND'} {check.name}: {check.value}",
             width, indent="", whole=True,
         )  # fmt: skip
         if check.mend:
-            out += text_tables.wrapped(check.mend, width, indent="     ", whole=True)
+            out += text_layout.wrapped(check.mend, width, indent="     ", whole=True)
     return out
 
 

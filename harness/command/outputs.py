@@ -12,13 +12,13 @@ from httpmark.harness.catalogue import loading
 from httpmark.harness.gate import badge, charts, github, gitlab, junit, metrics, sarif
 from httpmark.harness.gate.baseline import Baseline, hold, in_repository
 from httpmark.harness.gate.conclusion import exit_code
-from httpmark.harness.gate.findings import Finding, Gate, Said, findings
+from httpmark.harness.gate.findings import Finding, Gate, Status, findings
 from httpmark.harness.load import comparison, statistics
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.run import SCHEMA_VERSION, Run
-from httpmark.harness.report import comparison_text, failure_examples, tables
+from httpmark.harness.report import comparison_text, export_formats, export_tables, failure_examples
 from httpmark.harness.servers import machine
 
 
@@ -68,10 +68,10 @@ def compared(found: comparison.Comparison, *, inconclusive: str) -> Gated:
     """A comparison of speed for the same readers: a finding per metric, passed, failed or
     undecided as its gate says; what is not gated does not apply."""
     said = {
-        statistics.Gate.PASS: Said.PASSED,
-        statistics.Gate.FAIL: Said.FAILED,
-        statistics.Gate.INCONCLUSIVE: Said.UNDECIDED,
-        None: Said.NOT_APPLICABLE,
+        statistics.Gate.PASS: Status.PASSED,
+        statistics.Gate.FAIL: Status.FAILED,
+        statistics.Gate.INCONCLUSIVE: Status.UNDECIDED,
+        None: Status.NOT_APPLICABLE,
     }
     now = run_folder.now()
     return Gated(
@@ -99,7 +99,7 @@ def compared(found: comparison.Comparison, *, inconclusive: str) -> Gated:
                 title=f"{line.metric} under {line.profile} is no worse than that of {found.base}",
                 level=Level.MUST,
                 clause="",
-                said=said[line.verdict],
+                status=said[line.verdict],
                 message=comparison_text.figures(line.judged) + line.why,
                 details=found.notes,
             )
@@ -135,7 +135,9 @@ FORMATS: dict[str, tuple[str, Render]] = {
     "bencher": ("bencher.json", lambda it: charts.bencher(it.run)),
     "tables": (
         "tables.json",
-        lambda it: tables.as_json(tables.tables(it.run, it.found, evidence=it.evidence).values()),
+        lambda it: export_formats.as_json(
+            export_tables.tables(it.run, it.found, evidence=it.evidence).values()
+        ),
     ),
 }
 """What each format is called, the file it has in a folder of outputs, and how it is made."""

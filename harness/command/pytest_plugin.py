@@ -154,18 +154,18 @@ class CaseItem(pytest.Item):
         self.extra_keyword_matches |= words
 
     def runtest(self) -> None:
-        from httpmark.harness.gate.findings import Said
+        from httpmark.harness.gate.findings import Status
 
         finding = self.plan.finding(self)
-        if finding.said is Said.UNDECIDED:
+        if finding.status is Status.UNDECIDED:
             pytest.skip(f"inconclusive: {finding.message}")
-        if finding.said is Said.NOT_APPLICABLE:
+        if finding.status is Status.NOT_APPLICABLE:
             pytest.skip(f"not applicable: {finding.message}")
-        if finding.said is Said.EXPECTED:
+        if finding.status is Status.EXPECTED:
             pytest.xfail(finding.excuse.words if finding.excuse else finding.message)
-        if finding.said in (Said.FAILED, Said.UNUSABLE):
+        if finding.status in (Status.FAILED, Status.UNUSABLE):
             raise CaseFailed(finding)
-        if finding.said is Said.WARNED:
+        if finding.status is Status.WARNED:
             self.add_report_section("call", "httpmark", told(finding))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
@@ -259,7 +259,7 @@ class Plan:
 
     def finding(self, item: CaseItem) -> Finding:
         """The finding of one item; fires its suite where nobody has yet."""
-        from httpmark.harness.gate.findings import CUT, Said
+        from httpmark.harness.gate.findings import CUT, Status
 
         if item.suite not in self._found:
             self._found[item.suite] = self._shared(item.suite, item.session)
@@ -269,7 +269,7 @@ class Plan:
             return _unjudged(item, found)
         cut = found.get(f"{item.name}{CUT}")
         # A case that passes in one write and not in pieces does not pass.
-        return cut if cut is not None and own.said in (Said.PASSED, Said.WARNED) else own
+        return cut if cut is not None and own.status in (Status.PASSED, Status.WARNED) else own
 
     def _shared(self, suite: str, session: pytest.Session) -> dict[str, Finding]:
         """Fire the suite, or wait for the worker that does, and read what it found."""
@@ -344,7 +344,7 @@ class Plan:
 
 
 def _trouble(suite: str, why: str) -> Finding:
-    from httpmark.harness.gate.findings import Finding, Said
+    from httpmark.harness.gate.findings import Finding, Status
     from httpmark.harness.model.cases import Level
 
     return Finding(
@@ -354,7 +354,7 @@ def _trouble(suite: str, why: str) -> Finding:
         title="the server can be judged",
         level=Level.CTRL,
         clause="",
-        said=Said.UNUSABLE,
+        status=Status.UNUSABLE,
         message=why,
     )
 
@@ -363,13 +363,13 @@ def _unjudged(item: CaseItem, found: dict[str, Finding]) -> Finding:
     """The finding of what has no verdict: why nothing could be judged, or that it is so."""
     import msgspec
 
-    from httpmark.harness.gate.findings import Finding, Said
+    from httpmark.harness.gate.findings import Finding, Status
     from httpmark.harness.model.cases import Level
 
-    failed = [one for one in found.values() if one.id == "controls" and one.said is Said.FAILED]
-    unusable = [one for one in found.values() if one.said is Said.UNUSABLE]
+    failed = [one for one in found.values() if one.id == "controls" and one.status is Status.FAILED]
+    unusable = [one for one in found.values() if one.status is Status.UNUSABLE]
     if why := [*failed, *unusable]:
-        return msgspec.structs.replace(why[0], said=Said.UNUSABLE)
+        return msgspec.structs.replace(why[0], status=Status.UNUSABLE)
     return Finding(
         server="target",
         suite=item.suite,
@@ -377,7 +377,7 @@ def _unjudged(item: CaseItem, found: dict[str, Finding]) -> Finding:
         title=item.name,
         level=Level.INFO,
         clause="",
-        said=Said.NOT_APPLICABLE if item.check else Said.UNDECIDED,
+        status=Status.NOT_APPLICABLE if item.check else Status.UNDECIDED,
         message="no answer was of its kind" if item.check else "it was not fired",
     )
 

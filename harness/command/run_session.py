@@ -33,7 +33,7 @@ from httpmark.harness.model.run import SCHEMA_VERSION, Run, ServerResult
 from httpmark.harness.model.run_folder import EVIDENCE, LOG, folder, now, read, write
 from httpmark.harness.model.servers import Server, Tls
 from httpmark.harness.model.verdicts import Compliance, Deliveries, SuiteResult
-from httpmark.harness.report import quantities
+from httpmark.harness.report import number_format
 from httpmark.harness.servers import (
     certificates,
     containers,
@@ -386,7 +386,7 @@ class Runner:
         cutting.done(shown.deliveries)
         self._done(
             task,
-            f"{quantities.percent(shown.score_percent)} % in {shown.wall_seconds:.1f} s"
+            f"{number_format.percent(shown.score_percent)} % in {shown.wall_seconds:.1f} s"
             if shown.score_percent is not None
             else shown.reason or "not scored",
         )

@@ -34,7 +34,7 @@ from typing import Any
 
 import msgspec
 
-from httpmark.harness.gate.findings import Excuse, Finding, Said
+from httpmark.harness.gate.findings import Excuse, Finding, Status
 from httpmark.harness.http.printable import one_line
 from httpmark.harness.judging import failure_modes
 from httpmark.harness.model.errors import HarnessError
@@ -131,7 +131,7 @@ def changed(
     """
     done: list[str] = []
     text = baseline.text
-    if not whole or any(finding.said is Said.UNUSABLE for finding in found):
+    if not whole or any(finding.status is Status.UNUSABLE for finding in found):
         return baseline, ()
     if update:
         smaller = shrink(baseline, found)
@@ -262,12 +262,12 @@ def _held(finding: Finding, baseline: Baseline, today: datetime.date, strict: bo
             line=baseline.lines[at],
         )
 
-    if finding.said in _STALE:
-        does = "passes" if finding.said is Said.PASSED else "is no failure any more"
+    if finding.status in _STALE:
+        does = "passes" if finding.status is Status.PASSED else "is no failure any more"
         told = f"{does}, though the baseline lists it: take it out, or call check with --update"
         return replace(
             finding,
-            said=Said.FAILED if strict else finding.said,
+            status=Status.FAILED if strict else finding.status,
             message=f"{finding.message}; {told}",
             excuse=excuse("absent"),
         )
@@ -278,13 +278,13 @@ def _held(finding: Finding, baseline: Baseline, today: datetime.date, strict: bo
         return replace(finding, message=f"{finding.message}; {trouble}", excuse=excuse("updated"))
     return replace(
         finding,
-        said=Said.EXPECTED if finding.said is Said.FAILED else finding.said,
+        status=Status.EXPECTED if finding.status is Status.FAILED else finding.status,
         details=(*finding.details, f"expected: {entry.reason}"),
         excuse=excuse("unchanged"),
     )
 
 
-_STALE = (Said.PASSED, Said.WARNED)  # what needs no excuse
+_STALE = (Status.PASSED, Status.WARNED)  # what needs no excuse
 
 
 def _trouble(finding: Finding, entry: Entry, today: datetime.date) -> str | None:
@@ -330,11 +330,11 @@ def shrink(baseline: Baseline, found: Sequence[Finding]) -> Shrunk:
     done: list[str] = []
     for at, subjects in sorted(about.items()):
         entry = baseline.entries[at]
-        if all(subject.said in _STALE for subject in subjects):
+        if all(subject.status in _STALE for subject in subjects):
             gone.add(at)
-            passes = all(subject.said is Said.PASSED for subject in subjects)
+            passes = all(subject.status is Status.PASSED for subject in subjects)
             done.append(f"{entry.id}: {'passes' if passes else 'only warned of'}, taken out")
-        elif all(subject.fails or subject.said is Said.PASSED for subject in subjects):
+        elif all(subject.fails or subject.status is Status.PASSED for subject in subjects):
             most = max(subject.failures for subject in subjects)
             if entry.at_most is None and any(subject.requests > 1 for subject in subjects):
                 lower[at] = most
@@ -430,7 +430,7 @@ def grow(
             at_most=finding.failures if finding.requests > 1 else None,
         )
         for finding in found
-        if finding.said is Said.FAILED
+        if finding.status is Status.FAILED
         and finding.id in listable
         and baseline.of(finding) is None
     ]  # fmt: skip

@@ -6,7 +6,7 @@ import collections
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from httpmark.harness.gate.findings import WORST_FIRST, Finding, Gate, Said, tally
+from httpmark.harness.gate.findings import WORST_FIRST, Finding, Gate, Status, tally
 from httpmark.harness.http.printable import terminal_line
 from httpmark.harness.model.run import Conclusion, Run
 
@@ -17,22 +17,22 @@ PASSED, FAILED, UNUSABLE, UNDECIDED, NOTHING = 0, 1, 3, 4, 5
 
 def worst_first(found: Iterable[Finding]) -> list[Finding]:
     """Findings by how much they matter to somebody whose job went red."""
-    return sorted(found, key=lambda finding: WORST_FIRST.index(finding.said))
+    return sorted(found, key=lambda finding: WORST_FIRST.index(finding.status))
 
 
 def headline(found: Sequence[Finding], *, interrupted: bool) -> str:
     """The verdict in a word or three."""
     if interrupted:
         return "interrupted, gates not evaluated"
-    said = tally(found)
+    counts = tally(found)
     for word, line in (
-        (Said.UNUSABLE, "could not be judged"),
-        (Said.FAILED, "failed"),
-        (Said.UNDECIDED, "inconclusive"),
+        (Status.UNUSABLE, "could not be judged"),
+        (Status.FAILED, "failed"),
+        (Status.UNDECIDED, "inconclusive"),
     ):
-        if word in said:
+        if word in counts:
             return line
-    return "passed" if set(said) - {Said.NOT_APPLICABLE} else "nothing selected"
+    return "passed" if set(counts) - {Status.NOT_APPLICABLE} else "nothing selected"
 
 
 def not_kept(run: Run) -> tuple[int, int]:
@@ -55,8 +55,8 @@ def conclusion(run: Run, found: Sequence[Finding], code: int) -> Conclusion:
     """The verdict in words: requirements first, then the cases that show them."""
     word = headline(found, interrupted=run.interrupted)
     failed, asked = not_kept(run)
-    said = tally(found)
-    gating = said.get(Said.FAILED, 0)
+    counts = tally(found)
+    gating = counts.get(Status.FAILED, 0)
     why = ""
     if failed:
         why = f": {failed:,} of {asked:,} MUSTs and controls are not kept"
@@ -64,9 +64,9 @@ def conclusion(run: Run, found: Sequence[Finding], code: int) -> Conclusion:
         why = f": {gating:,} {'finding gates' if gating == 1 else 'findings gate'}"
     elif asked and code == PASSED:
         why = f": {asked:,} MUSTs and controls were asked for"
-    if Said.UNUSABLE in said:
-        why = f": {next(one.message for one in found if one.said is Said.UNUSABLE)}"
-    told = ", ".join(f"{number:,} {one.value}" for one, number in said.items())
+    if Status.UNUSABLE in counts:
+        why = f": {next(one.message for one in found if one.status is Status.UNUSABLE)}"
+    told = ", ".join(f"{number:,} {one.value}" for one, number in counts.items())
     return Conclusion(
         exit_code=code,
         headline=f"{word.upper() if code == FAILED else word.capitalize()}{why} (exit code {code})",
@@ -94,18 +94,18 @@ def spoken(
     lines = textwrap.wrap(
         terminal_line(f"{head}: {counts}" if counts else head), width, subsequent_indent="  "
     )
-    told: collections.Counter[Said] = collections.Counter()
+    told: collections.Counter[Status] = collections.Counter()
     for finding in worst_first(found):
-        said = finding.said
-        if said in (Said.PASSED, Said.NOT_APPLICABLE) and not _surprises(finding):
+        status = finding.status
+        if status in (Status.PASSED, Status.NOT_APPLICABLE) and not _surprises(finding):
             continue
-        told[said] += 1
-        if told[said] > _SPOKEN_MAX:
+        told[status] += 1
+        if told[status] > _SPOKEN_MAX:
             continue
         level = f"{finding.level.value}{f', {finding.clause}' if finding.clause else ''}"
         title = f": {finding.title}" if finding.title != finding.id else ""
         for text, indent, most in (
-            (f"{said.value}: {finding.id} ({level}){title}", "  ", 2),
+            (f"{status.value}: {finding.id} ({level}){title}", "  ", 2),
             (finding.message, "    ", 3),
         ):
             lines += textwrap.wrap(
@@ -115,13 +115,13 @@ def spoken(
                 subsequent_indent="    ",
                 max_lines=most,
             )
-        if said is Said.FAILED and finding.reproducers:
+        if status is Status.FAILED and finding.reproducers:
             # Not wrapped: they are there to be copied.
             lines.append(f"    {finding.reproducers[0]}")
             lines += [f"    {line}" for line in finding.fewest.splitlines()]
-    for said, number in told.items():
+    for status, number in told.items():
         if number > _SPOKEN_MAX:
-            lines.append(f"  and {number - _SPOKEN_MAX:,} more {said.value}: see the report")
+            lines.append(f"  and {number - _SPOKEN_MAX:,} more {status.value}: see the report")
     return lines
 
 
@@ -141,13 +141,13 @@ def exit_code(
     gate = gate or Gate()
     if run.interrupted:
         return 128 + signal
-    said = set(tally(found)) - {Said.NOT_APPLICABLE}
-    if not said:
+    there = set(tally(found)) - {Status.NOT_APPLICABLE}
+    if not there:
         return NOTHING
-    if Said.UNUSABLE in said:
+    if Status.UNUSABLE in there:
         return UNUSABLE
-    if Said.FAILED in said:
+    if Status.FAILED in there:
         return FAILED
-    if Said.UNDECIDED in said and gate.inconclusive == "fail":
+    if Status.UNDECIDED in there and gate.inconclusive == "fail":
         return UNDECIDED
     return PASSED

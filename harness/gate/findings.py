@@ -37,7 +37,7 @@ INCONCLUSIVE = ("warn", "fail", "pass")
 CUT = "-delivery"  # what the id of a case is followed by in the finding on its deliveries
 
 
-class Said(enum.StrEnum):
+class Status(enum.StrEnum):
     """What a finding says of its subject."""
 
     PASSED = "passed"
@@ -73,7 +73,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     level: Level
     clause: str
-    said: Said
+    status: Status = msgspec.field(name="said")  # what tables call it
     message: str
     details: tuple[str, ...] = ()
     ref: str = ""  # the catalogue's number
@@ -97,7 +97,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fails(self) -> bool:
         """Whether its subject does not do what is asked, gated or not."""
-        return self.said in (Said.FAILED, Said.WARNED, Said.EXPECTED)
+        return self.status in (Status.FAILED, Status.WARNED, Status.EXPECTED)
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,13 +150,13 @@ def _of_case(server: str, suite: str, id: str, verdict: Verdict, family: Family 
     A failure at any other level is reported only; what is void, or not the same twice, is
     undecided.
     """
-    said = {
-        Word.PASS: Said.PASSED,
-        Word.WARN: Said.WARNED,
-        Word.FAIL: Said.FAILED if verdict.level.is_binding else Said.WARNED,
-        Word.VOID: Said.UNDECIDED,
-        Word.UNSTABLE: Said.UNDECIDED,
-        Word.NOT_APPLICABLE: Said.NOT_APPLICABLE,
+    status = {
+        Word.PASS: Status.PASSED,
+        Word.WARN: Status.WARNED,
+        Word.FAIL: Status.FAILED if verdict.level.is_binding else Status.WARNED,
+        Word.VOID: Status.UNDECIDED,
+        Word.UNSTABLE: Status.UNDECIDED,
+        Word.NOT_APPLICABLE: Status.NOT_APPLICABLE,
     }[verdict.word]
     fails = verdict.word in (Word.FAIL, Word.WARN)
     return Finding(
@@ -165,7 +165,7 @@ def _of_case(server: str, suite: str, id: str, verdict: Verdict, family: Family 
         id=id,
         **_about(id, family),
         level=verdict.level,
-        said=said,
+        status=status,
         message=_wanted_and_got(verdict),
         details=(
             *((f"in the catalogue's words: {verdict.expected}",) if fails else ()),
@@ -200,13 +200,13 @@ def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | N
     total, failed = counts.total(), counts[Word.FAIL]
     applicable = total - counts[Word.NOT_APPLICABLE]
     if not applicable:
-        said = Said.NOT_APPLICABLE if total else Said.UNDECIDED
+        status = Status.NOT_APPLICABLE if total else Status.UNDECIDED
     elif binding:
-        said = Said.FAILED
+        status = Status.FAILED
     elif counts[Word.VOID] or counts[Word.UNSTABLE]:
-        said = Said.UNDECIDED
+        status = Status.UNDECIDED
     else:
-        said = Said.WARNED if failed else Said.PASSED
+        status = Status.WARNED if failed else Status.PASSED
     level = min(tally.words, key=list(Level).index) if tally.words else Level.MUST
     told = f"{failed} of {applicable} fail: " + ", ".join(
         f"{counts[word]} {word.value.replace('_', ' ')}" for word in counts
@@ -219,7 +219,7 @@ def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | N
         id=id,
         **_about(id, family),
         level=family.level if family else level,
-        said=said,
+        status=status,
         message=told,
         details=(
             *((family.why,) if family and family.why else ()),
@@ -285,7 +285,7 @@ def _of_deliveries(
                 title="the answer does not depend on where the octets are cut",
                 level=Level.MUST,
                 clause="",
-                said=Said.PASSED,
+                status=Status.PASSED,
                 message=f"{told.messages} messages in {cuts} cuts"
                 + (f", {len(told.unstable)} not the same twice" if told.unstable else ""),
                 requests=cuts,
@@ -301,7 +301,7 @@ def _of_deliveries(
             clause=known[one.case].clause if one.case in known else "",
             ref=known[one.case].ref if one.case in known else "",
             family=one.case,
-            said=Said.FAILED if one.level.is_binding else Said.WARNED,
+            status=Status.FAILED if one.level.is_binding else Status.WARNED,
             message=f"{one.count} cuts of {one.case} draw something else than one write: "
             f"{one.what}",
             details=(f"cut as {', '.join(one.deliveries)}",),
@@ -324,7 +324,7 @@ def _of_server(server: ServerResult, trouble: str) -> Finding:
         title="the server runs",
         level=Level.CTRL,
         clause="",
-        said=Said.UNUSABLE,
+        status=Status.UNUSABLE,
         message=f"{server.title} {what}: {trouble}",
     )
 
@@ -336,49 +336,11 @@ def _of_suite(
     gate: Gate,
     known: Mapping[str, Family],
 ) -> list[Finding]:
+    """The findings of one suite: its controls, families, cases, checks, deliveries, score."""
     found: list[Finding] = []
-
-    def add(
-        id: str, title: str, level: Level, said: Said, message: str, *details: str, shown: str = ""
-    ) -> None:  # fmt: skip
-        found.append(
-            Finding(
-                server=server.name,
-                suite=name,
-                id=id,
-                title=title,
-                level=level,
-                clause="",
-                said=said,
-                message=message,
-                details=details,
-                witness=shown,
-            )
-        )
-
-    controls = suite.controls
-    # Where cases have verdicts of their own, controls and MUSTs need no sum.
-    single = bool(suite.cases or suite.generated)
-    if controls is not None and controls.passed + controls.failed and not single:
-        total = controls.passed + controls.failed
-        add(
-            "controls",
-            "good requests are accepted",
-            Level.CTRL,
-            Said.FAILED if controls.failed else Said.PASSED,
-            f"{controls.passed} of {total} good requests were accepted",
-            *(f"{verdict.case}: {_wanted_and_got(verdict)}" for verdict in controls.failures),
-            shown=controls.failures[0].case if controls.failures else "",
-        )
-    if suite.must is not None and not single:
-        failed = suite.must.get("failed", 0)
-        add(
-            "must",
-            "every MUST of the suite",
-            Level.MUST,
-            Said.FAILED if failed else Said.PASSED,
-            ", ".join(f"{word.replace('_', ' ')} {count}" for word, count in suite.must.items()),
-        )
+    if not _has_verdicts(suite):  # else controls and MUSTs need no sum
+        found += _of_controls(server.name, name, suite)
+        found += _of_must_counts(server.name, name, suite)
     for id, counts in suite.families.items():
         found.append(_of_family(server.name, name, id, counts, gate, known.get(id)))
     for id, verdict in suite.cases.items():
@@ -386,38 +348,103 @@ def _of_suite(
     for id, tally in suite.generated.items():
         found.append(_of_tally(server.name, name, id, tally, known.get(id)))
     for number, tally in suite.answers.items():
-        one = _of_tally(server.name, name, number, tally, None)
-        if number in CHECKS:
-            check = CHECKS[number]
-            one = msgspec.structs.replace(
-                one, title=check.title, clause=check.clause, level=check.level, ref=number
-            )
-        found.append(msgspec.structs.replace(one, family=""))
+        found.append(_of_answers(server.name, name, number, tally))
     if suite.deliveries is not None:
         found += _of_deliveries(server.name, name, suite.deliveries, known)
-    only_good = controls is not None and not controls.failed and not suite.families
-    if suite.score_percent is None and (suite.reason or not (single or only_good)):
+    return [*found, *_of_score(server, name, suite, gate)]
+
+
+def _has_verdicts(suite: SuiteResult) -> bool:
+    """Whether its cases have verdicts of their own."""
+    return bool(suite.cases or suite.generated)
+
+
+def _of_controls(server: str, name: str, suite: SuiteResult) -> list[Finding]:
+    """The good requests that a published suite begins with, as one finding."""
+    controls = suite.controls
+    if controls is None or not controls.passed + controls.failed:
+        return []
+    return [
+        Finding(
+            server=server,
+            suite=name,
+            id="controls",
+            title="good requests are accepted",
+            level=Level.CTRL,
+            clause="",
+            status=Status.FAILED if controls.failed else Status.PASSED,
+            message=f"{controls.passed} of {controls.passed + controls.failed} good requests "
+            "were accepted",
+            details=tuple(
+                f"{verdict.case}: {_wanted_and_got(verdict)}" for verdict in controls.failures
+            ),
+            witness=controls.failures[0].case if controls.failures else "",
+        )
+    ]
+
+
+def _of_must_counts(server: str, name: str, suite: SuiteResult) -> list[Finding]:
+    """The MUSTs of a suite that says no more of them than how many hold."""
+    if suite.must is None:
+        return []
+    return [
+        Finding(
+            server=server,
+            suite=name,
+            id="must",
+            title="every MUST of the suite",
+            level=Level.MUST,
+            clause="",
+            status=Status.FAILED if suite.must.get("failed", 0) else Status.PASSED,
+            message=", ".join(
+                f"{word.replace('_', ' ')} {count}" for word, count in suite.must.items()
+            ),
+        )
+    ]
+
+
+def _of_answers(server: str, name: str, number: str, tally: Tally) -> Finding:
+    """The finding of one check on every answer."""
+    one = msgspec.structs.replace(_of_tally(server, name, number, tally, None), family="")
+    if number not in CHECKS:
+        return one
+    check = CHECKS[number]
+    return msgspec.structs.replace(
+        one, title=check.title, clause=check.clause, level=check.level, ref=number
+    )
+
+
+def _of_score(server: ServerResult, name: str, suite: SuiteResult, gate: Gate) -> list[Finding]:
+    """That a suite has no score, or whether its score is as high as the gate asks."""
+    controls, score, has_verdicts = suite.controls, suite.score_percent, _has_verdicts(suite)
+    if score is None:
+        only_good = controls is not None and not controls.failed and not suite.families
+        if not suite.reason and (has_verdicts or only_good):
+            return []
         blocked = controls is not None and controls.failed
         void = sum(counts.void for counts in suite.families.values())
-        add(
-            "score",
-            "the suite has a score",
-            Level.CTRL,
-            Said.UNDECIDED if void and not blocked and not server.died else Said.UNUSABLE,
-            suite.reason or "no score, and no reason was recorded",
+        title, level = "the suite has a score", Level.CTRL
+        status = Status.UNDECIDED if void and not blocked and not server.died else Status.UNUSABLE
+        message = suite.reason or "no score, and no reason was recorded"
+    elif gate.fail_under is not None:
+        title, level = f"a score of at least {gate.fail_under:g} %", Level.MUST
+        status = Status.PASSED if score >= gate.fail_under else Status.FAILED
+        counted = "requirements are met" if has_verdicts else "requests were detected"
+        message = f"{floor(score)} % of the {counted}, {gate.fail_under:g} % asked for"
+    else:
+        return []
+    return [
+        Finding(
+            server=server.name,
+            suite=name,
+            id="score",
+            title=title,
+            level=level,
+            clause="",
+            status=status,
+            message=message,
         )
-    elif gate.fail_under is not None and suite.score_percent is not None:
-        enough = suite.score_percent >= gate.fail_under
-        add(
-            "score",
-            f"a score of at least {gate.fail_under:g} %",
-            Level.MUST,
-            Said.PASSED if enough else Said.FAILED,
-            f"{floor(suite.score_percent)} % of the "
-            f"{'requirements are met' if single else 'requests were detected'}, "
-            f"{gate.fail_under:g} % asked for",
-        )
-    return found
+    ]
 
 
 def _of_family(
@@ -425,15 +452,15 @@ def _of_family(
 ) -> Finding:
     """A family rests on SHOULDs: it warns, and fails only by the ruleset that is its own."""
     message = f"{counts.undetected} of {counts.requests} malformed requests were let through"
-    said, outcome, failures = Said.PASSED, "", 0
+    status, outcome, failures = Status.PASSED, "", 0
     if counts.undetected:
         fails = gate.ruleset == "seed" and gate.fail_under is None
         outcome, failures = "accepted", counts.undetected
-        said = Said.FAILED if fails else Said.WARNED
+        status = Status.FAILED if fails else Status.WARNED
     elif counts.void or not counts.requests:
-        said, message = Said.UNDECIDED, f"{message}; {counts.void} proved nothing"
+        status, message = Status.UNDECIDED, f"{message}; {counts.void} proved nothing"
     elif counts.mute or counts.malformed:
-        said, failures = Said.WARNED, counts.mute + counts.malformed
+        status, failures = Status.WARNED, counts.mute + counts.malformed
         outcome = "hung" if counts.mute else "malformed"
         message += (
             f", but {counts.mute} were met with silence and {counts.malformed} with octets "
@@ -445,7 +472,7 @@ def _of_family(
         id=id,
         **_about(id, family),
         level=family.level if family else Level.SHOULD,
-        said=said,
+        status=status,
         message=message,
         details=(
             f"rejected {counts.rejected}, closed {counts.closed}, accepted {counts.accepted}, "
@@ -464,20 +491,20 @@ def floor(score: float) -> str:
 
 
 WORST_FIRST = (
-    Said.UNUSABLE,
-    Said.FAILED,
-    Said.UNDECIDED,
-    Said.WARNED,
-    Said.EXPECTED,
-    Said.NOT_APPLICABLE,
-    Said.PASSED,
+    Status.UNUSABLE,
+    Status.FAILED,
+    Status.UNDECIDED,
+    Status.WARNED,
+    Status.EXPECTED,
+    Status.NOT_APPLICABLE,
+    Status.PASSED,
 )
 
 
-def tally(found: Iterable[Finding]) -> dict[Said, int]:
+def tally(found: Iterable[Finding]) -> dict[Status, int]:
     """How many findings say what, worst first; what none says is left out."""
-    said = [finding.said for finding in found]
-    return {word: said.count(word) for word in WORST_FIRST if word in said}
+    counts = collections.Counter(finding.status for finding in found)
+    return {status: counts[status] for status in WORST_FIRST if status in counts}
 
 
 def rfc_link(clause: str) -> str | None:

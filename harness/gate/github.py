@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from httpmark.harness.gate.conclusion import headline, worst_first
-from httpmark.harness.gate.findings import Finding, Said, floor, rfc_link, tally
+from httpmark.harness.gate.findings import Finding, Status, floor, rfc_link, tally
 from httpmark.harness.http.printable import markdown, markdown_block, markdown_code
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import SuiteResult
@@ -49,7 +49,7 @@ def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> s
         clause = markdown(finding.clause)
         where = f" ([{clause}]({link}))" if link else f" ({clause})" if clause else ""
         rows.append(
-            f"| {finding.said.value} | {finding.level.value}: {markdown(finding.title)}{where} | "
+            f"| {finding.status.value} | {finding.level.value}: {markdown(finding.title)}{where} | "
             f"{markdown(finding.server)}: {markdown(finding.message)} |"
         )
     text = _within("\n".join(lines) + "\n", rows, SUMMARY_OCTETS_MAX // 2)
@@ -75,7 +75,7 @@ def _with_reproducers(text: str, found: Sequence[Finding], octets_max: int) -> s
     told = [
         finding
         for finding in worst_first(found)
-        if finding.said in (Said.FAILED, Said.WARNED) and finding.reproducers
+        if finding.status in (Status.FAILED, Status.WARNED) and finding.reproducers
     ]
     for finding in told[:REPRODUCED_MAX]:
         title = f"{markdown(finding.server)}: {markdown(finding.title)}"
@@ -104,14 +104,14 @@ def _within(head: str, rows: Sequence[str], octets_max: int) -> str:
 def workflow_commands(found: Sequence[Finding]) -> tuple[str, ...]:
     """GitHub workflow commands: at most ten errors and ten warnings, worst first, then how many."""
     kinds = {
-        Said.UNUSABLE: "error",
-        Said.FAILED: "error",
-        Said.UNDECIDED: "warning",
-        Said.WARNED: "warning",
+        Status.UNUSABLE: "error",
+        Status.FAILED: "error",
+        Status.UNDECIDED: "warning",
+        Status.WARNED: "warning",
     }
     lines: list[str] = []
     for kind in ("error", "warning"):
-        chosen = [finding for finding in worst_first(found) if kinds.get(finding.said) == kind]
+        chosen = [finding for finding in worst_first(found) if kinds.get(finding.status) == kind]
         shown = chosen if len(chosen) <= ANNOTATIONS_MAX else chosen[: ANNOTATIONS_MAX - 1]
         for finding in shown:
             title = f"{finding.level.value} {finding.clause}".strip()

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from httpmark.harness.gate.findings import Finding, Said
+from httpmark.harness.gate.findings import Finding, Status
 
 
 def code_quality(found: Sequence[Finding], *, location: str = "README.md") -> str:
@@ -28,16 +28,16 @@ def code_quality(found: Sequence[Finding], *, location: str = "README.md") -> st
             },
         }
         for finding in found
-        if finding.fails or finding.said is Said.UNUSABLE
+        if finding.fails or finding.status is Status.UNUSABLE
     ]
     return json.dumps(issues, indent=1, ensure_ascii=True) + "\n"
 
 
 def _severity(finding: Finding) -> str:
-    if finding.said is Said.UNUSABLE:
+    if finding.status is Status.UNUSABLE:
         return "blocker"
-    if finding.said is Said.EXPECTED:
+    if finding.status is Status.EXPECTED:
         return "info"
-    if finding.said is Said.WARNED:
+    if finding.status is Status.WARNED:
         return "minor"
     return "critical" if finding.level.is_binding else "major"

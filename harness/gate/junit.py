@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Sequence
 
-from httpmark.harness.gate.findings import Finding, Said, floor
+from httpmark.harness.gate.findings import Finding, Status, floor
 from httpmark.harness.http.printable import xml
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.model.verdicts import SuiteResult
@@ -51,19 +51,19 @@ def junit(run: Run, found: Sequence[Finding]) -> str:
 
 
 def _numbers(members: Iterable[Finding]) -> dict[str, int]:
-    said = [finding.said for finding in members]
+    status = [finding.status for finding in members]
     return {
-        "tests": len(said),
-        "failures": said.count(Said.FAILED),
-        "errors": said.count(Said.UNUSABLE),
-        "skipped": sum(word in _SKIPPED for word in said),
+        "tests": len(status),
+        "failures": status.count(Status.FAILED),
+        "errors": status.count(Status.UNUSABLE),
+        "skipped": sum(word in _SKIPPED for word in status),
     }
 
 
 _SKIPPED = {
-    Said.UNDECIDED: "inconclusive",
-    Said.NOT_APPLICABLE: "not applicable",
-    Said.EXPECTED: "expected failure",
+    Status.UNDECIDED: "inconclusive",
+    Status.NOT_APPLICABLE: "not applicable",
+    Status.EXPECTED: "expected failure",
 }
 
 
@@ -97,12 +97,16 @@ def _testcase(element: ElementTree.Element, finding: Finding) -> None:
         name=xml(finding.id),
         time="0",
     )
-    said = finding.said
-    if said in _SKIPPED:
-        why = finding.excuse.words if said is Said.EXPECTED and finding.excuse else finding.message
-        ElementTree.SubElement(case, "skipped", message=xml(f"{_SKIPPED[said]}: {why}"))
-    elif said in (Said.FAILED, Said.UNUSABLE):
-        failed = said is Said.FAILED
+    status = finding.status
+    if status in _SKIPPED:
+        why = (
+            finding.excuse.words
+            if status is Status.EXPECTED and finding.excuse
+            else finding.message
+        )
+        ElementTree.SubElement(case, "skipped", message=xml(f"{_SKIPPED[status]}: {why}"))
+    elif status in (Status.FAILED, Status.UNUSABLE):
+        failed = status is Status.FAILED
         trouble = ElementTree.SubElement(
             case,
             "failure" if failed else "error",
@@ -112,7 +116,7 @@ def _testcase(element: ElementTree.Element, finding: Finding) -> None:
         reproducers = ("to send it by hand:", *finding.reproducers) * bool(finding.reproducers)
         trouble.text = xml("\n".join((finding.title, *finding.details, *reproducers)))
     spoken = []
-    if said is Said.WARNED:
+    if status is Status.WARNED:
         spoken += [f"reported, {finding.level.value}: {finding.message}", finding.title]
         spoken += finding.details
     if finding.wire and finding.fails:

@@ -39,9 +39,9 @@ def metrics(run: Run, found: Sequence[Finding]) -> str:
     for server in run.servers:
         _compliance(page, server)
         own = [finding for finding in found if finding.server == server.name]
-        for said, number in tally(own).items():
+        for status, number in tally(own).items():
             page.add("findings", "Findings by what they say.", number,
-                     server=server.name, said=said.value)  # fmt: skip
+                     server=server.name, said=status.value)  # fmt: skip
     for server in run.servers:
         _load(page, server)
         _memory(page, server)

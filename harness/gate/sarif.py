@@ -12,7 +12,7 @@ import urllib.parse
 from collections.abc import Sequence
 from typing import Any
 
-from httpmark.harness.gate.findings import Finding, Said, rfc_link
+from httpmark.harness.gate.findings import Finding, Status, rfc_link
 from httpmark.harness.http.printable import valid_unicode
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.run import Run
@@ -46,7 +46,7 @@ def sarif(
         if rule_id not in rules:
             order[rule_id] = len(rules)
             rules[rule_id] = _rule(rule_id, finding)
-        quiet = finding.said in (Said.PASSED, Said.NOT_APPLICABLE)
+        quiet = finding.status in (Status.PASSED, Status.NOT_APPLICABLE)
         absent = finding.excuse is not None and finding.excuse.state == "absent"
         if quiet and not absent and not with_passed:
             continue
@@ -144,7 +144,7 @@ def _result(rule_id: str, finding: Finding, location: str) -> dict[str, object]:
     }
     if excuse is not None:
         result["baselineState"] = excuse.state
-    if finding.said is Said.EXPECTED and excuse is not None:
+    if finding.status is Status.EXPECTED and excuse is not None:
         result["suppressions"] = [{"kind": "external", "justification": excuse.words}]
     if finding.failures > 1:
         result["occurrenceCount"] = finding.failures
@@ -162,14 +162,14 @@ def _level(level: Level) -> str:
 
 def _kind(finding: Finding) -> dict[str, object]:
     """``level`` stands beside ``kind: fail`` only; elsewhere the standard wants ``none``."""
-    match finding.said:
-        case Said.PASSED:
+    match finding.status:
+        case Status.PASSED:
             return {"kind": "pass", "level": "none"}
-        case Said.NOT_APPLICABLE:
+        case Status.NOT_APPLICABLE:
             return {"kind": "notApplicable", "level": "none"}
-        case Said.UNDECIDED:
+        case Status.UNDECIDED:
             return {"kind": "open", "level": "none"}
-        case Said.WARNED:
+        case Status.WARNED:
             return {"kind": "fail", "level": "warning"}
-        case Said.FAILED | Said.UNUSABLE | Said.EXPECTED:
+        case Status.FAILED | Status.UNUSABLE | Status.EXPECTED:
             return {"kind": "fail", "level": "error"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from httpmark.harness.load.calibration import AIM_DEPTH, AIM_NS, CONNECTIONS, Cell
-from httpmark.harness.report import text_tables
+from httpmark.harness.report import text_layout
 
 
 def lines(cells: Sequence[Cell], *, width: int = 80) -> list[str]:
@@ -14,7 +14,7 @@ def lines(cells: Sequence[Cell], *, width: int = 80) -> list[str]:
     for tls in dict.fromkeys(cell.tls for cell in cells):
         out += [
             "",
-            *text_tables.wrapped(
+            *text_layout.wrapped(
                 f"THE GENERATOR ITSELF, {tls or 'plain'}: CPU ns per response, {CONNECTIONS} "
                 "connections to null (95 %)",
                 width, indent="",
@@ -30,12 +30,12 @@ def lines(cells: Sequence[Cell], *, width: int = 80) -> list[str]:
                 f"{cell.rounds:>7}{cell.redone:>7}"
             )
             if cell.reason and cell.client_ns is None:
-                out += text_tables.wrapped(f"{cell.engine}: {cell.reason}", width, indent=" " * 7)
+                out += text_layout.wrapped(f"{cell.engine}: {cell.reason}", width, indent=" " * 7)
             if cell.errors:
                 told = ", ".join(f"{count} {name}" for name, count in cell.errors.items())
-                out += text_tables.wrapped(f"{cell.engine}: errors: {told}", width, indent=" " * 7)
+                out += text_layout.wrapped(f"{cell.engine}: errors: {told}", width, indent=" " * 7)
     few = dict.fromkeys(c.reason for c in cells if c.client_ns is not None and c.reason)
-    out += [line for reason in few for line in text_tables.wrapped(f"no interval: {reason}", width)]
+    out += [line for reason in few for line in text_layout.wrapped(f"no interval: {reason}", width)]
     for cell in cells:
         if cell.meets_aim is not None:
             word = "met" if cell.meets_aim else "MISSED"

@@ -8,7 +8,7 @@ from httpmark.harness.load import statistics
 from httpmark.harness.load.comparison import PAIRS_MIN, AgainstItself, Comparison, samples_redone
 from httpmark.harness.load.self_comparison import DRAWN_GATES
 from httpmark.harness.load.statistics import Judged
-from httpmark.harness.report import text_tables
+from httpmark.harness.report import text_layout
 
 # --- for the terminal -------------------------------------------------------------------------
 
@@ -23,7 +23,7 @@ def lines(found: Comparison | Sequence[AgainstItself], *, width: int = 80) -> li
     return [
         part
         for line in said
-        for part in text_tables.wrapped(
+        for part in text_layout.wrapped(
             line.strip(), width, indent=line[: len(line) - len(line.lstrip())], whole=True
         )
     ]

@@ -12,7 +12,7 @@ import base64
 import functools
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import msgspec
 from markupsafe import Markup
 
 from httpmark.harness.catalogue import expectation_words, loading
+from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.http import printable
 from httpmark.harness.model.load import Bottleneck
 from httpmark.harness.model.run import Run
@@ -29,10 +30,10 @@ from httpmark.harness.report import (
     agreement,
     byte_maps,
     delivery_table,
-    first_screen,
     matrix,
+    number_format,
+    overview,
     plots,
-    quantities,
 )
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "reports"
@@ -42,10 +43,9 @@ PRINCIPLE = (
     "bottleneck, and the numbers add up (Little’s law). Where a figure does not meet this, "
     "we print that instead of ranking it."
 )
-RFC = "rfc"  # the suite whose MUSTs decide who is conformant
 WINDOWS_MAX = 60  # of load, each with a line of its own
-PAGE_OCTETS_MAX = 490_000  # as far as leaving out wire logs and cases can see to it
-_LOGS_OCTETS_MIN = 30_000  # rather than these, cases that do not bind are left out
+PAGE_BYTES_MAX = 490_000  # as far as leaving out wire logs and cases can see to it
+_LOGS_BYTES_MIN = 30_000  # rather than these, cases that do not bind are left out
 SLOPE_BYTES_MIN = 64  # per connection: below a cache line it is none
 _STRINGS_MAX = 300  # of one environment value, in characters
 # What stays in result.json: it is bulky, or stands in a table of the page.
@@ -106,7 +106,7 @@ def embedded(run: Run) -> Markup:
 
 def _per_connection(slope: float) -> str:
     """Bytes per connection as a large figure; a slope below the noise, or downwards, is about 0."""
-    return "about 0" if slope < SLOPE_BYTES_MIN else quantities.nanoseconds(slope)
+    return "about 0" if slope < SLOPE_BYTES_MIN else number_format.nanoseconds(slope)
 
 
 # --- the page -----------------------------------------------------------------------------------
@@ -132,15 +132,15 @@ def _templates() -> jinja2.Environment:
         keep_trailing_newline=False,
     )
     environment.filters.update(
-        count=quantities.count,
-        percent=quantities.percent,
-        ns=quantities.nanoseconds,
-        times=quantities.times,
-        memory=quantities.memory,
-        us=quantities.microseconds,
-        share=quantities.share,
+        count=number_format.count,
+        percent=number_format.percent,
+        ns=number_format.nanoseconds,
+        times=number_format.times,
+        memory=number_format.memory,
+        us=number_format.microseconds,
+        share=number_format.share,
         per_connection=_per_connection,
-        parts=first_screen.parts,
+        parts=overview.parts,
         wanted=expectation_words.wanted,
         came=expectation_words.came,
         octets=lambda value, limit: printable.page_bytes(value, limit=limit),
@@ -211,79 +211,115 @@ def render(run: Run, evidence: byte_maps.Evidence | None) -> str:
     :param evidence: the exchanges, for maps and wire logs; without it those sections say so.
     """
     known = loading.load()
+    # Everywhere the servers stand in the order of the first screen.
+    ordered = msgspec.structs.replace(run, servers=tuple(row.server for row in overview.rows(run)))
+    made = matrix.matrix(ordered, known)
+    template = _templates().get_template("page.html")
+    page = functools.partial(
+        template.render,
+        **_of_run(run),
+        **_of_requirements(made),
+        **_of_exchanges(ordered, known, evidence),
+        **_of_load(ordered),
+    )
+    return _filled(page, made, run, evidence) + "\n"
+
+
+def _of_run(run: Run) -> dict[str, Any]:
+    """What the head, the first screen and the last sections show."""
+    rows = overview.rows(run)
+    return {
+        "run": run,
+        "rows": rows,
+        "columns": overview.columns(run),
+        "requests_most": max((row.suite.requests for row in rows if row.suite), default=0),
+        "families": byte_maps.FAMILIES,
+        "readings": byte_maps.READINGS,
+        "principle": PRINCIPLE,
+        "suite_name": overview.PUBLISHED,
+        "rfc": overview.REQUIREMENTS,
+        "environment": tuple(flat(run.environment)),
+        "data": embedded(run),
+    }
+
+
+def _of_requirements(made: matrix.Matrix | None) -> dict[str, Any]:
+    """The share of requirements that each server meets, for the first screen."""
+    names = made.servers if made is not None else ()
+    return {
+        "kept": {name: (made.scores[at], made.must[at]) for at, name in enumerate(names) if made},
+        "marks": MARKS,
+    }
+
+
+def _of_exchanges(
+    run: Run, known: Catalogue, evidence: byte_maps.Evidence | None
+) -> dict[str, Any]:
+    """Maps, agreement, wire logs and deliveries; and the style and policy, which name the maps."""
     places = byte_maps.places(known)
-    rows = first_screen.rows(run)
     seen = {}
     if evidence is not None:
-        for row in rows:
-            if not row.server.unavailable:
-                seen[row.server.name] = byte_maps.look(row.server, evidence, places)
+        for server in run.servers:
+            if not server.unavailable:
+                seen[server.name] = byte_maps.look(server, evidence, places)
     shown = _shown(places, seen.values())
-    published = [p.key for p in places if p.suite == first_screen.SUITE and not p.pair]
-    # Everywhere the servers stand in the order of the first screen.
-    ordered = msgspec.structs.replace(run, servers=tuple(row.server for row in rows))
-    made = matrix.matrix(ordered, known)
+    published = [p.key for p in places if p.suite == overview.PUBLISHED and not p.pair]
+    controls = frozenset(server.name for server in run.servers if server.control)
     style = _style([place.key for place in shown])
     script = (TEMPLATES / "script.js").read_text(encoding="utf-8").strip()
-    page = functools.partial(
-        _templates().get_template("page.html").render,
-        run=run,
-        rows=rows,
-        columns=first_screen.columns(run),
-        requests_most=max((row.suite.requests for row in rows if row.suite), default=0),
-        kept={name: (made.scores[at], made.must[at]) for at, name in enumerate(made.servers)}
-        if made is not None
-        else {},
-        marks=MARKS,
-        families=byte_maps.FAMILIES,
-        readings=byte_maps.READINGS,
-        principle=PRINCIPLE,
-        suite_name=first_screen.SUITE,
-        seen=seen,
-        places=shown,
-        alike_maps=byte_maps.alike(shown, (row.server for row in rows), seen),
-        taken=byte_maps.taken((row.server for row in rows), seen),
-        dots={place.key: byte_maps.dots(place) for place in shown if not place.pair},
-        alike_octets=agreement.of_octets(seen, published),
-        alike_cases=agreement.of_cases(seen),
-        contested=agreement.contested(
-            seen,
-            known,
-            controls=frozenset(row.server.name for row in rows if row.server.control),
-        ),
-        cuts=delivery_table.cuts(ordered, known, evidence),
-        forests=plots.forests(ordered),
-        spectra=plots.spectra(ordered),
-        ladder=plots.ladder(ordered),
-        has_evidence=evidence is not None,
-        environment=tuple(flat(run.environment)),
-        data=embedded(run),
-        style=Markup(style),
-        script=Markup(script),
-        policy=(
+    return {
+        "has_evidence": evidence is not None,
+        "seen": seen,
+        "places": shown,
+        "alike_maps": byte_maps.alike(shown, run.servers, seen),
+        "taken": byte_maps.taken(run.servers, seen),
+        "dots": {place.key: byte_maps.dots(place) for place in shown if not place.pair},
+        "alike_octets": agreement.of_octets(seen, published),
+        "alike_cases": agreement.of_cases(seen),
+        "contested": agreement.contested(seen, known, controls=controls),
+        "cuts": delivery_table.cuts(run, known, evidence),
+        "style": Markup(style),
+        "script": Markup(script),
+        "policy": (
             f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; "
             f"script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
         ),
-        sample_throughput=quantities.sample_throughput,
-        in_flight=quantities.in_flight,
-        windows_max=WINDOWS_MAX,
-        stamps=quantities.STAMPS,
-        stamp_words=STAMP_WORDS,
-        stamped=_stamped(run),
-        rfc=RFC,
-    )
-    text: str = page(matrix=made)
-    room = PAGE_OCTETS_MAX - len(text.encode("utf-8"))
-    wanted = _LOGS_OCTETS_MIN if evidence is not None else 0
-    if made is not None and room < wanted:
+    }
+
+
+def _of_load(run: Run) -> dict[str, Any]:
+    """Drawings of load and memory, and what their templates call."""
+    return {
+        "forests": plots.forests(run),
+        "spectra": plots.spectra(run),
+        "ladder": plots.ladder(run),
+        "sample_throughput": number_format.sample_throughput,
+        "in_flight": number_format.in_flight,
+        "windows_max": WINDOWS_MAX,
+        "stamps": number_format.STAMPS,
+        "stamp_words": STAMP_WORDS,
+        "stamped": _stamped(run),
+    }
+
+
+def _filled(
+    page: Callable[..., str],
+    made: matrix.Matrix | None,
+    run: Run,
+    evidence: byte_maps.Evidence | None,
+) -> str:
+    """The page with as many wire logs of requirements as it has room for."""
+    text = page(matrix=made)
+    if made is None:
+        return text
+    room = PAGE_BYTES_MAX - len(text.encode("utf-8"))
+    wanted = _LOGS_BYTES_MIN if evidence is not None else 0
+    if room < wanted:
         made = matrix.shortened(made, octets=wanted - room)
         text = page(matrix=made)
-        room = PAGE_OCTETS_MAX - len(text.encode("utf-8"))
-    if made is not None and evidence is not None:
-        logged = min(max(room, 0), matrix.LOGS_OCTETS_MAX)
-        text = page(
-            matrix=matrix.with_logs(
-                made, evidence, {server.name: server.again for server in run.servers}, octets=logged
-            )
-        )
-    return text + "\n"
+        room = PAGE_BYTES_MAX - len(text.encode("utf-8"))
+    if evidence is None:
+        return text
+    again = {server.name: server.again for server in run.servers}
+    room = min(max(room, 0), matrix.LOGS_OCTETS_MAX)
+    return page(matrix=matrix.with_logs(made, evidence, again, octets=room))

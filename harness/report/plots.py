@@ -15,7 +15,7 @@ import msgspec
 from httpmark.harness.load import histogram, statistics
 from httpmark.harness.model.load import LoadMode, LoadResult, PairedRatio
 from httpmark.harness.model.run import Run, ServerResult
-from httpmark.harness.report.quantities import microseconds
+from httpmark.harness.report.number_format import microseconds
 
 LINES_MAX = 10  # more could not be told apart
 _RIGHT = 95.0  # what is right of it is for the numbers of the lines

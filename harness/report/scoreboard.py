@@ -6,17 +6,13 @@ from collections.abc import Sequence
 
 from httpmark.harness.http.printable import terminal_line
 from httpmark.harness.model.cases import Level
-from httpmark.harness.model.load import Bottleneck
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import Word
-from httpmark.harness.report import figures
+from httpmark.harness.report import load_text, memory_text
 from httpmark.harness.report.byte_maps import READINGS
-from httpmark.harness.report.first_screen import SUITE, Column, Row, columns, rows
-from httpmark.harness.report.quantities import count, memory, nanoseconds, percent, times
-from httpmark.harness.report.text_tables import Table, fit, grouped, wrapped
-
-# The suite whose MUSTs decide who is ranked.
-REQUIREMENTS = "rfc"
+from httpmark.harness.report.number_format import count, percent
+from httpmark.harness.report.overview import PUBLISHED, REQUIREMENTS, Row, columns, rows
+from httpmark.harness.report.text_layout import Table, fit, grouped, wrapped
 
 
 def scoreboard(run: Run, *, width: int = 80) -> str:
@@ -34,12 +30,12 @@ def scoreboard(run: Run, *, width: int = 80) -> str:
     lines += _conformance_lines([row for row in measured if row.suite is not None], width)
     lines += _requirement_lines(measured, width)
     for column in columns(run):
-        lines += _cost_lines(column, measured, width)
+        lines += load_text.cost_lines(column, measured, width)
     lines += _asked_lines(run, width)
-    lines += figures.of_load(run, width)
-    lines += _memory_lines(measured, width)
-    lines += figures.of_memory(run, width)
-    lines += figures.paired_lines(run.paired, width)
+    lines += load_text.detail_lines(run, width)
+    lines += memory_text.tree_lines(measured, width)
+    lines += memory_text.connection_lines(run, width)
+    lines += load_text.paired_lines(run.paired, width)
     absent = [
         (row.server.name, row.server.unavailable or row.server.died or "")
         for row in server_rows
@@ -70,7 +66,7 @@ def _conformance_lines(measured: Sequence[Row], width: int) -> list[str]:
     most = max(row.suite.requests for row in measured if row.suite)
     lines = [
         "",
-        f"CONFORMANCE, suite {SUITE}: {most:,} malformed requests each",
+        f"CONFORMANCE, suite {PUBLISHED}: {most:,} malformed requests each",
         table.head("server"),
     ]
     notes = []
@@ -87,7 +83,7 @@ def _conformance_lines(measured: Sequence[Row], width: int) -> list[str]:
             count(row.totals["malformed"] + row.totals["void"]),
             suite.published or "-",
         ]
-        lines.append(table.line(_named_server(row), cells))
+        lines.append(table.line(row.marked_name, cells))
     return lines + grouped(notes, width)
 
 
@@ -122,62 +118,10 @@ def _requirement_lines(measured: Sequence[Row], width: int) -> list[str]:
                 *(count(suite.must[key]) for key in keys),
                 count(missed),
             ]
-            lines.append(table.line(_named_server(row), cells))
+            lines.append(table.line(row.marked_name, cells))
         lines.append("SHOULD: cases of that level that failed; they gate nothing by themselves")
         lines += grouped(notes, width)
     return lines
-
-
-def _named_server(row: Row) -> str:
-    return f"{row.server.name} *" if row.server.control else row.server.name
-
-
-def _cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str]:
-    table = Table(
-        width, ("rank", 4), ("ns/req", 8), ("95 % interval", 17), ("x null", 6), ("req/s", 11),
-        ("bound by", -9),
-    )  # fmt: skip
-    title = (
-        f"COST, {column.title}: {column.connections:,} connections x depth {column.depth:,}, "
-        "server CPU per request"
-    )
-    lines = ["", fit(terminal_line(title), width), table.head("server")]
-    notes: list[tuple[str, str]] = []
-    by_name = {row.server.name: row for row in measured}
-    for name in column.order:
-        row, cell = by_name.get(name), column.cells[name]
-        if row is None:
-            continue
-        load, interval = cell.load, cell.load.interval_95
-        cells = [
-            cell.rank or "-",
-            nanoseconds(load.cpu_ns_per_request.server),
-            f"{nanoseconds(interval[0])} - {nanoseconds(interval[1])}" if interval else "-",
-            times(load.cost_over_null) if not row.server.control else "-",
-            cell.rate.text,
-            cell.stamp.removesuffix("-bound"),
-        ]
-        lines.append(table.line(_named_server(row), cells))
-        if not cell.rate.ranked and cell.rate.why != load.cost_rank_reason:
-            is_bound = cell.rate.figure and load.bottleneck is not Bottleneck.SERVER
-            prefix = "req/s is a lower bound, " if is_bound else "req/s "
-            notes.append((name, prefix + cell.rate.why))
-        if load.redone:
-            notes.append((name, f"{load.redone} windows starved and were taken again"))
-        if not interval and load.interval_reason:
-            notes.append((name, f"no interval, {load.interval_reason}"))
-        if (
-            load.cost_rank is None
-            and load.cost_rank_reason
-            and load.cost_rank_reason != load.interval_reason
-            and not row.server.control
-        ):
-            why = load.cost_rank_reason.removeprefix("not ranked: ")
-            both = "" if load.cost_rank_reason == load.ranked_reason else "cost "
-            notes.append((name, f"{both}not ranked, {why}"))
-    if any(row.server.control for row in measured):
-        notes.append(("*", "control, measured for calibration and never ranked"))
-    return lines + grouped(notes, width)
 
 
 def _asked_lines(run: Run, width: int) -> list[str]:
@@ -187,30 +131,3 @@ def _asked_lines(run: Run, width: int) -> list[str]:
     fired = f"{', '.join(run.suites)} only" if run.suites else "no suite fired"
     told = f"conformance: {fired}; MUSTs of {REQUIREMENTS} were not asked: ranks are of cost alone"
     return ["", *wrapped(told, width, indent="")]
-
-
-def _memory_lines(measured: Sequence[Row], width: int) -> list[str]:
-    known = [row for row in measured if row.server.memory or row.server.memory_reason]
-    if not known:
-        return []
-    table = Table(
-        width, ("VmPeak", 10), ("VmHWM", 10), ("PSS", 10), ("connections", 11), ("VmHWM busy", 10)
-    )
-    lines = [
-        "",
-        fit("MEMORY of the process tree; VmPeak is virtual: address space, not memory", width),
-        table.head("server"),
-    ]
-    notes = []
-    for row in known:
-        held = row.server.memory
-        if held is None:
-            notes.append((row.server.name, row.server.memory_reason or "not measured"))
-            continue
-        cells = [
-            *(memory(figure) for figure in (held.vmpeak_kb, held.vmhwm_kb, held.pss_kb)),
-            count(held.connections_held),
-            memory(held.busy_vmhwm_kb),
-        ]
-        lines.append(table.line(_named_server(row), cells))
-    return lines + grouped(notes, width)

@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from httpmark.harness.command import outputs
 from httpmark.harness.gate import baseline, conclusion, findings
-from httpmark.harness.gate.findings import Gate, Said
+from httpmark.harness.gate.findings import Gate, Status
 from httpmark.harness.load import comparison as load_comparison
 from httpmark.harness.load import statistics
 from httpmark.harness.model import run_folder as model_run_folder
@@ -38,7 +38,7 @@ def test_every_format_is_written_and_they_agree(tmp_path: Path) -> None:
     outputs.write_all(one, tmp_path / "o")
     files = {path.name for path in (tmp_path / "o").iterdir()}
     assert files == {file for file, _ in outputs.FORMATS.values()} | {"result.json"}
-    failed = sum(finding.said is Said.FAILED for finding in one.found)
+    failed = sum(finding.status is Status.FAILED for finding in one.found)
     assert failed
     assert junitparser.JUnitXml.fromfile(str(tmp_path / "o" / "junit.xml")).failures == failed
     results = json.loads((tmp_path / "o" / "results.sarif").read_text())["runs"][0]["results"]
@@ -233,23 +233,23 @@ def comparison(*verdicts: statistics.Gate | None) -> load_comparison.Comparison:
 @pytest.mark.parametrize(
     ("verdict", "said", "policy", "code"),
     [
-        (statistics.Gate.PASS, Said.PASSED, "fail", 0),
-        (statistics.Gate.FAIL, Said.FAILED, "warn", 1),
-        (statistics.Gate.INCONCLUSIVE, Said.UNDECIDED, "warn", 0),
-        (statistics.Gate.INCONCLUSIVE, Said.UNDECIDED, "fail", 4),
+        (statistics.Gate.PASS, Status.PASSED, "fail", 0),
+        (statistics.Gate.FAIL, Status.FAILED, "warn", 1),
+        (statistics.Gate.INCONCLUSIVE, Status.UNDECIDED, "warn", 0),
+        (statistics.Gate.INCONCLUSIVE, Status.UNDECIDED, "fail", 4),
     ],
 )
 def test_three_answers_of_a_comparison_reach_every_reader(
-    verdict: statistics.Gate, said: Said, policy: str, code: int
+    verdict: statistics.Gate, said: Status, policy: str, code: int
 ) -> None:
     one = outputs.compared(comparison(verdict, None), inconclusive=policy)
     assert one.code == code
-    assert [finding.said for finding in one.found] == [said, Said.NOT_APPLICABLE]
+    assert [finding.status for finding in one.found] == [said, Status.NOT_APPLICABLE]
     read = junitparser.JUnitXml.fromstring(outputs.render("junit", one).encode())
-    skipped = 1 + (said is Said.UNDECIDED)
-    assert (read.tests, read.failures, read.skipped) == (2, int(said is Said.FAILED), skipped)
+    skipped = 1 + (said is Status.UNDECIDED)
+    assert (read.tests, read.failures, read.skipped) == (2, int(said is Status.FAILED), skipped)
     headline = {0: "passed", 1: "failed", 4: "inconclusive"}[code]
-    if said is Said.UNDECIDED:
+    if said is Status.UNDECIDED:
         headline = "inconclusive"
     assert outputs.render("summary", one).startswith(f"## httpmark: {headline}\n")
     assert "1.200 times as bad" in one.found[0].message

@@ -531,7 +531,7 @@ def test_a_look_in_a_hurry_says_what_it_had_no_time_for(tmp_path: Path, at_once:
     for id in ("method_octet", "reset-at-connect", "pipeline-split-everywhere"):
         not_asked = told[id].message == time_budget.NOT_ASKED
         assert not_asked is (id in left_out)
-        assert not_asked is (told[id].said is findings.Said.UNDECIDED)
+        assert not_asked is (told[id].status is findings.Status.UNDECIDED)
     assert whole.cases["reset-at-connect"].word is not Word.VOID
     words = whole.generated["method_octet"].words.values()
     assert sum(sum(counts.values()) for counts in words) > 100

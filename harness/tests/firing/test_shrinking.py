@@ -55,7 +55,7 @@ def test_a_failing_request_gets_smaller_and_shows_the_same(tmp_path: Path) -> No
     folder = tmp_path / "run"
     run = checked(folder, accepting)
     finding = found(run, folder)["host-three-lines"]
-    assert finding.said is findings.Said.FAILED
+    assert finding.status is findings.Status.FAILED
     first, line = finding.fewest.splitlines()
     assert "bytes do the same" in first
     assert line.startswith("printf ")

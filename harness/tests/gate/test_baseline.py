@@ -15,7 +15,7 @@ import pytest
 from httpmark.harness.gate import baseline
 from httpmark.harness.gate import findings as gate_findings
 from httpmark.harness.gate.baseline import Baseline
-from httpmark.harness.gate.findings import Finding, Said
+from httpmark.harness.gate.findings import Finding, Status
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.errors import HarnessError
 
@@ -53,7 +53,7 @@ def parsed(text: str, path: str = "b.toml") -> Baseline:
 
 def seen(
     id: str,
-    said: Said,
+    said: Status,
     outcome: str = "accepted",
     failures: int = 1,
     requests: int = 1,
@@ -66,10 +66,10 @@ def seen(
         title=id,
         level=Level.MUST,
         clause="",
-        said=said,
+        status=said,
         message="m",
-        outcome="" if said is Said.PASSED else outcome,
-        failures=0 if said is Said.PASSED else failures,
+        outcome="" if said is Status.PASSED else outcome,
+        failures=0 if said is Status.PASSED else failures,
         requests=requests,
     )
     return msgspec.structs.replace(finding, **more)
@@ -83,70 +83,70 @@ def held(
 
 
 def test_what_is_listed_and_fails_as_listed_is_expected() -> None:
-    found = held(seen("alpha", Said.FAILED))
-    assert found.said is Said.EXPECTED
+    found = held(seen("alpha", Status.FAILED))
+    assert found.status is Status.EXPECTED
     assert found.excuse == gate_findings.Excuse(
         state="unchanged", reason="the router is lenient", file="b.toml", line=5
     )
 
 
 def test_what_is_not_listed_fails_and_is_new() -> None:
-    found = held(seen("gamma", Said.FAILED))
-    assert found.said is Said.FAILED
+    found = held(seen("gamma", Status.FAILED))
+    assert found.status is Status.FAILED
     assert found.excuse == gate_findings.Excuse(state="new")
 
 
 def test_another_way_to_fail_is_a_failure() -> None:
-    found = held(seen("alpha", Said.FAILED, "hung"))
-    assert found.said is Said.FAILED
+    found = held(seen("alpha", Status.FAILED, "hung"))
+    assert found.status is Status.FAILED
     assert "fails as 'hung', the baseline lists 'accepted'" in found.message
     assert found.excuse is not None
     assert found.excuse.state == "updated"
 
 
 def test_any_way_may_be_listed() -> None:
-    assert held(seen("beta", Said.FAILED, "hung")).said is Said.EXPECTED
+    assert held(seen("beta", Status.FAILED, "hung")).status is Status.EXPECTED
 
 
-@pytest.mark.parametrize(("failures", "said"), [(140, Said.EXPECTED), (141, Said.FAILED)])
-def test_a_family_may_not_fail_more_often(failures: int, said: Said) -> None:
-    found = held(seen("many_byte", Said.FAILED, failures=failures, requests=175))
-    assert found.said is said
+@pytest.mark.parametrize(("failures", "said"), [(140, Status.EXPECTED), (141, Status.FAILED)])
+def test_a_family_may_not_fail_more_often(failures: int, said: Status) -> None:
+    found = held(seen("many_byte", Status.FAILED, failures=failures, requests=175))
+    assert found.status is said
 
 
 def test_an_excuse_ends_on_its_day() -> None:
     day = datetime.date(2027, 3, 1)
     before = day - datetime.timedelta(days=1)
-    assert held(seen("beta", Said.FAILED), today=before).said is Said.EXPECTED
-    late = held(seen("beta", Said.FAILED), today=day)
-    assert late.said is Said.FAILED
+    assert held(seen("beta", Status.FAILED), today=before).status is Status.EXPECTED
+    late = held(seen("beta", Status.FAILED), today=day)
+    assert late.status is Status.FAILED
     assert "until 2027-03-01" in late.message
 
 
 def test_an_unexpected_pass_is_told_and_fails_in_strict_mode() -> None:
-    lenient = held(seen("alpha", Said.PASSED))
-    strict = held(seen("alpha", Said.PASSED), strict=True)
-    assert (lenient.said, strict.said) == (Said.PASSED, Said.FAILED)
+    lenient = held(seen("alpha", Status.PASSED))
+    strict = held(seen("alpha", Status.PASSED), strict=True)
+    assert (lenient.status, strict.status) == (Status.PASSED, Status.FAILED)
     for found in (lenient, strict):
         assert found.excuse is not None
         assert found.excuse.state == "absent"
         assert "take it out" in found.message
 
 
-@pytest.mark.parametrize("said", [Said.UNDECIDED, Said.UNUSABLE, Said.NOT_APPLICABLE])
-def test_what_proves_nothing_is_neither_excused_nor_an_unexpected_pass(said: Said) -> None:
-    assert held(seen("alpha", said), strict=True).said is said
+@pytest.mark.parametrize("said", [Status.UNDECIDED, Status.UNUSABLE, Status.NOT_APPLICABLE])
+def test_what_proves_nothing_is_neither_excused_nor_an_unexpected_pass(said: Status) -> None:
+    assert held(seen("alpha", said), strict=True).status is said
 
 
 def test_what_is_only_warned_of_needs_no_excuse_and_is_told() -> None:
-    found = held(seen("alpha", Said.WARNED, "hung"))
-    assert found.said is Said.WARNED
+    found = held(seen("alpha", Status.WARNED, "hung"))
+    assert found.status is Status.WARNED
     assert "is no failure any more, though the baseline lists it" in found.message
     assert found.excuse is not None
     assert found.excuse.state == "absent"
-    assert held(seen("alpha", Said.WARNED), strict=True).said is Said.FAILED
-    assert held(seen("gamma", Said.WARNED)).message == "m"
-    small = baseline.shrink(parsed(FILE), [seen("alpha", Said.WARNED)])
+    assert held(seen("alpha", Status.WARNED), strict=True).status is Status.FAILED
+    assert held(seen("gamma", Status.WARNED)).message == "m"
+    small = baseline.shrink(parsed(FILE), [seen("alpha", Status.WARNED)])
     assert small.done == ("alpha: only warned of, taken out",)
     assert '"alpha"' not in small.text
 
@@ -155,48 +155,48 @@ def test_a_family_says_which_way_it_fails() -> None:
     text = FILE.replace('"accepted"\nat_most', '"200; closed | hung"\nat_most')
 
     def many(outcome: str, text: str = text) -> Finding:
-        return held(seen("many_byte", Said.FAILED, outcome, 9, 175), text=text)
+        return held(seen("many_byte", Status.FAILED, outcome, 9, 175), text=text)
 
-    assert many("200; closed").said is Said.EXPECTED
+    assert many("200; closed").status is Status.EXPECTED
     worse = many("200; closed | 200; the next request is answered")
-    assert worse.said is Said.FAILED
+    assert worse.status is Status.FAILED
     assert "the baseline lists '200; closed | hung'" in worse.message
     # Files of before families told their ways apart stay as good as they were.
     old = FILE.replace('"accepted"\nat_most', '"fail"\nat_most')
-    assert many("200; closed", old).said is Said.EXPECTED
+    assert many("200; closed", old).status is Status.EXPECTED
 
 
 def test_what_follows_the_semicolon_is_a_way_to_fail() -> None:
     text = FILE.replace(
         'outcome = "accepted"\nreason = "the', 'outcome = "200; closed"\nreason = "the'
     )
-    assert held(seen("alpha", Said.FAILED, "200; closed"), text=text).said is Said.EXPECTED
+    assert held(seen("alpha", Status.FAILED, "200; closed"), text=text).status is Status.EXPECTED
     smuggled = "200; the next request is answered"
-    assert held(seen("alpha", Said.FAILED, smuggled), text=text).said is Said.FAILED
+    assert held(seen("alpha", Status.FAILED, smuggled), text=text).status is Status.FAILED
     short = text.replace("200; closed", "200")
-    assert held(seen("alpha", Said.FAILED, smuggled), text=short).said is Said.EXPECTED
+    assert held(seen("alpha", Status.FAILED, smuggled), text=short).status is Status.EXPECTED
 
 
 def test_a_family_must_say_how_often_it_may_fail_and_updating_writes_it() -> None:
     text = FILE.replace("at_most = 140 # of 175\n", "")
-    found = seen("many_byte", Said.FAILED, failures=99, requests=175)
+    found = seen("many_byte", Status.FAILED, failures=99, requests=175)
     open_ended = held(found, text=text)
-    assert open_ended.said is Said.FAILED
+    assert open_ended.status is Status.FAILED
     assert "write at_most = 99" in open_ended.message
     small = baseline.shrink(parsed(text), [found])
     assert small.done == ("many_byte: at_most 99 written down",)
     assert small.text == text.replace(
         'outcome = "accepted"\nreason = "raw', 'outcome = "accepted"\nat_most = 99\nreason = "raw'
     )
-    assert held(found, text=small.text).said is Said.EXPECTED
+    assert held(found, text=small.text).status is Status.EXPECTED
     # One case is one request: it needs no number.
-    assert held(seen("alpha", Said.FAILED), text=text).said is Said.EXPECTED
+    assert held(seen("alpha", Status.FAILED), text=text).status is Status.EXPECTED
 
 
 def test_an_entry_may_speak_of_one_server() -> None:
     text = '[[expected]]\nid = "alpha"\noutcome = "any"\nreason = "r"\nserver = "other"\n'
-    assert held(seen("alpha", Said.FAILED), text=text).said is Said.FAILED
-    assert held(seen("alpha", Said.FAILED, server="other"), text=text).said is Said.EXPECTED
+    assert held(seen("alpha", Status.FAILED), text=text).status is Status.FAILED
+    assert held(seen("alpha", Status.FAILED, server="other"), text=text).status is Status.EXPECTED
 
 
 ENTRY = '[[expected]]\nid = "alpha"\noutcome = "any"\nreason = "r"\n'
@@ -232,47 +232,47 @@ def test_json_does_as_well() -> None:
     listed = {"id": "beta", "outcome": "any", "reason": "r", "expires": "2027-03-01"}
     found = parsed(json.dumps({"expected": [listed]}), "b.json")
     assert found.entries[0].expires == datetime.date(2027, 3, 1)
-    small = baseline.shrink(found, [seen("beta", Said.PASSED)])
+    small = baseline.shrink(found, [seen("beta", Status.PASSED)])
     assert json.loads(small.text) == {"expected": []}
-    grown = baseline.grow(found, [seen("alpha", Said.FAILED)], reason="new", known=KNOWN)
+    grown = baseline.grow(found, [seen("alpha", Status.FAILED)], reason="new", known=KNOWN)
     again = parsed(grown.text, "b.json")
     assert [entry.id for entry in again.entries] == ["alpha", "beta"]
     assert again.entries[1] == found.entries[0]
 
 
 def test_what_passes_is_taken_out_with_its_comment_and_nothing_else() -> None:
-    small = baseline.shrink(parsed(FILE), [seen("alpha", Said.PASSED)])
+    small = baseline.shrink(parsed(FILE), [seen("alpha", Status.PASSED)])
     assert small.text == FILE.replace(
         '# alpha is old\n[[expected]]\nid = "alpha"\noutcome = "accepted"\n'
         'reason = "the router is lenient"\n\n',
         "",
     )
     assert small.done == ("alpha: passes, taken out",)
-    last = baseline.shrink(parsed(FILE), [seen("many_byte", Said.PASSED)])
+    last = baseline.shrink(parsed(FILE), [seen("many_byte", Status.PASSED)])
     assert last.text == FILE[: FILE.index('[[expected]]\nid = "many_byte"')]
 
 
 def test_a_comment_on_the_first_line_speaks_of_the_file() -> None:
-    small = baseline.shrink(parsed("# ours\n" + ENTRY), [seen("alpha", Said.PASSED)])
+    small = baseline.shrink(parsed("# ours\n" + ENTRY), [seen("alpha", Status.PASSED)])
     assert small.text == "# ours\n"
 
 
 def test_what_fails_less_often_may_fail_no_more_often_again() -> None:
-    found = [seen("many_byte", Said.FAILED, failures=99, requests=175)]
+    found = [seen("many_byte", Status.FAILED, failures=99, requests=175)]
     small = baseline.shrink(parsed(FILE), found)
     assert small.text == FILE.replace("at_most = 140", "at_most = 99")
 
 
-@pytest.mark.parametrize("said", [Said.FAILED, Said.UNDECIDED, Said.UNUSABLE])
-def test_what_did_not_pass_stays(said: Said) -> None:
+@pytest.mark.parametrize("said", [Status.FAILED, Status.UNDECIDED, Status.UNUSABLE])
+def test_what_did_not_pass_stays(said: Status) -> None:
     found = [seen("alpha", said), seen("many_byte", said, failures=150, requests=175)]
     assert baseline.shrink(parsed(FILE), found) == baseline.Shrunk(FILE, ())
 
 
 def test_an_entry_of_several_servers_goes_when_all_pass() -> None:
-    one, other = seen("alpha", Said.PASSED), seen("alpha", Said.FAILED, server="b")
+    one, other = seen("alpha", Status.PASSED), seen("alpha", Status.FAILED, server="b")
     assert not baseline.shrink(parsed(FILE), [one, other]).done
-    other = msgspec.structs.replace(other, said=Said.PASSED)
+    other = msgspec.structs.replace(other, status=Status.PASSED)
     assert baseline.shrink(parsed(FILE), [one, other]).done
 
 
@@ -280,17 +280,17 @@ def test_a_file_that_cannot_be_edited_is_left_alone() -> None:
     inner = 'outcome = "any", reason = "r"}'
     text = f'expected = [{{id = "alpha", {inner}, {{id = "beta", {inner}]\n'
     with pytest.raises(HarnessError, match="by hand: alpha: passes, taken out"):
-        baseline.shrink(parsed(text), [seen("alpha", Said.PASSED)])
+        baseline.shrink(parsed(text), [seen("alpha", Status.PASSED)])
 
 
-_saids = st.sampled_from(list(Said))
+_saids = st.sampled_from(list(Status))
 
 
 @hypothesis.given(
     st.dictionaries(st.sampled_from(sorted(KNOWN)), st.tuples(_saids, st.integers(1, 200)))
 )
-def test_updating_never_excuses_what_was_not_excused(found: dict[str, tuple[Said, int]]) -> None:
-    def many(id: str, said: Said, number: int) -> Finding:
+def test_updating_never_excuses_what_was_not_excused(found: dict[str, tuple[Status, int]]) -> None:
+    def many(id: str, said: Status, number: int) -> Finding:
         family = id == "many_byte"
         return seen(id, said, failures=number if family else 1, requests=200 if family else 1)
 
@@ -300,25 +300,25 @@ def test_updating_never_excuses_what_was_not_excused(found: dict[str, tuple[Said
     assert len(after.entries) <= len(before.entries)
     for id in KNOWN:
         for number in (1, 99, 140, 141):
-            failing = [many(id, Said.FAILED, number)]
+            failing = [many(id, Status.FAILED, number)]
             (was,) = baseline.hold(failing, before, today=TODAY)
             (now,) = baseline.hold(failing, after, today=TODAY)
-            assert was.said is Said.EXPECTED or now.said is Said.FAILED
+            assert was.status is Status.EXPECTED or now.status is Status.FAILED
     # What was found is judged the same, but that no pass is unexpected any more.
     for was, now in zip(
         baseline.hold(findings, before, today=TODAY),
         baseline.hold(findings, after, today=TODAY, strict=True),
         strict=True,
     ):
-        assert was.said is now.said
+        assert was.status is now.status
 
 
 def test_growing_needs_a_reason_and_lists_failures_only() -> None:
     found = [
-        seen("gamma", Said.FAILED, "hung"),
-        seen("many_byte", Said.WARNED, failures=3, requests=9),
-        seen("score", Said.FAILED),
-        seen("alpha", Said.FAILED, "hung"),
+        seen("gamma", Status.FAILED, "hung"),
+        seen("many_byte", Status.WARNED, failures=3, requests=9),
+        seen("score", Status.FAILED),
+        seen("alpha", Status.FAILED, "hung"),
     ]
     with pytest.raises(HarnessError, match="say why"):
         baseline.grow(parsed(FILE), found, reason=" ", known=KNOWN)
@@ -330,8 +330,8 @@ def test_growing_needs_a_reason_and_lists_failures_only() -> None:
 
 def test_a_file_that_grows_stays_sorted_and_keeps_its_comments() -> None:
     known = {**KNOWN, "aaa": "", "bbb": "", "zeta": ""}
-    found = [seen(id, Said.FAILED) for id in ("zeta", "bbb", "gamma", "aaa")]
-    found.append(seen("bcc_byte", Said.FAILED, failures=3, requests=9))
+    found = [seen(id, Status.FAILED) for id in ("zeta", "bbb", "gamma", "aaa")]
+    found.append(seen("bcc_byte", Status.FAILED, failures=3, requests=9))
     known["bcc_byte"] = ""
     grown = baseline.grow(parsed(FILE), found, reason="new", known=known)
     made = baseline._parsed(Path("b.toml"), grown.text, known)
@@ -351,11 +351,11 @@ def test_a_file_that_grows_stays_sorted_and_keeps_its_comments() -> None:
 
 
 def test_a_first_baseline_lets_the_same_run_pass() -> None:
-    found = [seen("gamma", Said.FAILED), seen("many_byte", Said.FAILED, failures=3, requests=9)]
+    found = [seen("gamma", Status.FAILED), seen("many_byte", Status.FAILED, failures=3, requests=9)]
     grown = baseline.grow(baseline.empty(Path("b.toml")), found, reason="start", known=KNOWN)
     assert tomllib.loads(grown.text)
     after = baseline.hold(found, parsed(grown.text), today=TODAY, strict=True)
-    assert {finding.said for finding in after} == {Said.EXPECTED}
+    assert {finding.status for finding in after} == {Status.EXPECTED}
 
 
 def test_a_file_is_named_as_its_repository_names_it(

@@ -9,7 +9,7 @@ import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.gate import conclusion, findings, github
-from httpmark.harness.gate.findings import Finding, Gate, Said
+from httpmark.harness.gate.findings import Finding, Gate, Status
 from httpmark.harness.model.cases import Family, Level
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.run import Conclusion, Run
@@ -110,7 +110,7 @@ def test_silence_alone_is_a_warning_although_it_counts_as_detected() -> None:
         suite_of("reference"), families={"path_byte": mute}, score_percent=100.0
     )
     found = next(f for f in findings.findings(run_of("reference", suite)) if f.id == "path_byte")
-    assert found.said is Said.WARNED
+    assert found.status is Status.WARNED
     assert "175 were met with silence" in found.message
 
 
@@ -129,23 +129,23 @@ def case_finding(verdict: Verdict, family: Family | None = None) -> Finding:
 
 
 @pytest.mark.parametrize(
-    ("word", "level", "said"),
+    ("word", "level", "status"),
     [
-        (Word.PASS, Level.MUST, Said.PASSED),
-        (Word.WARN, Level.MUST, Said.WARNED),
-        (Word.FAIL, Level.MUST, Said.FAILED),
-        (Word.FAIL, Level.CTRL, Said.FAILED),
-        (Word.FAIL, Level.SHOULD, Said.WARNED),
-        (Word.FAIL, Level.SEC, Said.WARNED),
-        (Word.VOID, Level.MUST, Said.UNDECIDED),
-        (Word.UNSTABLE, Level.MUST, Said.UNDECIDED),
-        (Word.NOT_APPLICABLE, Level.MUST, Said.NOT_APPLICABLE),
+        (Word.PASS, Level.MUST, Status.PASSED),
+        (Word.WARN, Level.MUST, Status.WARNED),
+        (Word.FAIL, Level.MUST, Status.FAILED),
+        (Word.FAIL, Level.CTRL, Status.FAILED),
+        (Word.FAIL, Level.SHOULD, Status.WARNED),
+        (Word.FAIL, Level.SEC, Status.WARNED),
+        (Word.VOID, Level.MUST, Status.UNDECIDED),
+        (Word.UNSTABLE, Level.MUST, Status.UNDECIDED),
+        (Word.NOT_APPLICABLE, Level.MUST, Status.NOT_APPLICABLE),
     ],
 )
 def test_a_case_says_what_its_verdict_and_level_make_of_it(
-    word: Word, level: Level, said: Said
+    word: Word, level: Level, status: Status
 ) -> None:
-    assert case_finding(judged(word, level)).said is said
+    assert case_finding(judged(word, level)).status is status
 
 
 def test_a_case_names_its_number_its_clause_and_how_it_fails() -> None:
@@ -175,22 +175,22 @@ def test_a_case_names_its_number_its_clause_and_how_it_fails() -> None:
 @pytest.mark.parametrize(
     ("words", "said", "failures"),
     [
-        ({Level.MUST: {Word.PASS: 9}}, Said.PASSED, 0),
-        ({Level.MUST: {Word.PASS: 9, Word.FAIL: 2}}, Said.FAILED, 2),
-        ({Level.MUST: {Word.PASS: 9}, Level.SHOULD: {Word.FAIL: 3}}, Said.WARNED, 3),
-        ({Level.MUST: {Word.PASS: 9, Word.VOID: 1}}, Said.UNDECIDED, 0),
-        ({Level.MUST: {Word.PASS: 9, Word.UNSTABLE: 1, Word.FAIL: 1}}, Said.FAILED, 1),
-        ({Level.MUST: {Word.NOT_APPLICABLE: 9}}, Said.NOT_APPLICABLE, 0),
-        ({}, Said.UNDECIDED, 0),
+        ({Level.MUST: {Word.PASS: 9}}, Status.PASSED, 0),
+        ({Level.MUST: {Word.PASS: 9, Word.FAIL: 2}}, Status.FAILED, 2),
+        ({Level.MUST: {Word.PASS: 9}, Level.SHOULD: {Word.FAIL: 3}}, Status.WARNED, 3),
+        ({Level.MUST: {Word.PASS: 9, Word.VOID: 1}}, Status.UNDECIDED, 0),
+        ({Level.MUST: {Word.PASS: 9, Word.UNSTABLE: 1, Word.FAIL: 1}}, Status.FAILED, 1),
+        ({Level.MUST: {Word.NOT_APPLICABLE: 9}}, Status.NOT_APPLICABLE, 0),
+        ({}, Status.UNDECIDED, 0),
     ],
 )
 def test_a_generated_family_is_one_finding_with_its_count(
-    words: dict[Level, dict[Word, int]], said: Said, failures: int
+    words: dict[Level, dict[Word, int]], said: Status, failures: int
 ) -> None:
     tally = Tally(words=words, failures=(judged(Word.FAIL),) if failures else ())
     suite = SuiteResult(score_percent=50.0, generated={"length_octet": tally})
     (found,) = findings.findings(run_of("reference", compliance=Compliance({"rfc": suite})))
-    assert (found.said, found.failures) == (said, failures)
+    assert (found.status, found.failures) == (said, failures)
     assert found.requests == sum(sum(count.values()) for count in words.values())
     assert found.witness == ("length-two" if failures else "")
 
@@ -200,14 +200,14 @@ def test_a_check_on_every_answer_is_a_finding_with_its_own_clause() -> None:
     suite = SuiteResult(score_percent=50.0, answers={"RESP-01": tally})
     (found,) = findings.findings(run_of("reference", compliance=Compliance({"rfc": suite})))
     assert (found.id, found.clause, found.level) == ("RESP-01", "RFC 9112 4", Level.MUST)
-    assert (found.said, found.failures, found.witness) == (Said.FAILED, 1, "length-two")
+    assert (found.status, found.failures, found.witness) == (Status.FAILED, 1, "length-two")
 
 
 @pytest.mark.parametrize(
-    ("level", "said"), [(Level.MUST, Said.FAILED), (Level.SHOULD, Said.WARNED)]
+    ("level", "status"), [(Level.MUST, Status.FAILED), (Level.SHOULD, Status.WARNED)]
 )
 def test_an_answer_that_depends_on_how_the_octets_are_cut_is_a_finding(
-    level: Level, said: Said
+    level: Level, status: Status
 ) -> None:
     cut = Disagreement(case="length-two", level=level, count=3, deliveries=("bytes",), what="400")
     suite = SuiteResult(
@@ -216,8 +216,8 @@ def test_an_answer_that_depends_on_how_the_octets_are_cut_is_a_finding(
         deliveries=Deliveries(messages=1, fired={"bytes": 1}, disagreements=(cut,)),
     )
     whole, pieces = findings.findings(run_of("reference", compliance=Compliance({"rfc": suite})))
-    assert whole.said is Said.PASSED
-    assert pieces.said is said
+    assert whole.status is Status.PASSED
+    assert pieces.status is status
     assert pieces.id == "length-two-delivery"
     assert "3 cuts of length-two draw something else" in pieces.message
 
@@ -240,7 +240,7 @@ def test_a_selection_without_a_must_has_no_score_and_that_is_no_trouble() -> Non
 
 
 def test_a_terminal_is_not_flooded() -> None:
-    found = many(Said.FAILED, 40, "x" * 900) + many(Said.WARNED, 13)
+    found = many(Status.FAILED, 40, "x" * 900) + many(Status.WARNED, 13)
     lines = conclusion.spoken(found, 1, interrupted=False)
     assert len(lines) < 80
     assert "  and 28 more failed: see the report" in lines
@@ -331,10 +331,10 @@ def test_the_exit_code_follows_from_the_findings(
     )
     run = run_of("reference", suite)
     gate = Gate(fail_under=min(under, 100), inconclusive="fail")
-    said = {finding.said for finding in findings.findings(run, gate=gate)}
+    said = {finding.status for finding in findings.findings(run, gate=gate)}
     code = code_of(run, gate=gate)
-    assert (code == 0) == (said <= {Said.PASSED, Said.WARNED})
-    assert (code == 3) == (Said.UNUSABLE in said)
+    assert (code == 0) == (said <= {Status.PASSED, Status.WARNED})
+    assert (code == 3) == (Status.UNUSABLE in said)
     if failed:
         assert code == 3
     elif void:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from httpmark.harness.gate import findings, github
-from httpmark.harness.gate.findings import Said
+from httpmark.harness.gate.findings import Status
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import Compliance
 from httpmark.harness.tests.shared.made_findings import (
@@ -23,18 +23,18 @@ from httpmark.harness.tests.shared.made_findings import (
 )
 
 
-@hypothesis.given(st.lists(st.integers(0, 40), min_size=len(Said), max_size=len(Said)))
+@hypothesis.given(st.lists(st.integers(0, 40), min_size=len(Status), max_size=len(Status)))
 def test_annotations_keep_the_budget_and_lose_no_count(numbers: list[int]) -> None:
-    found = [f for said, number in zip(Said, numbers, strict=True) for f in many(said, number)]
+    found = [f for said, number in zip(Status, numbers, strict=True) for f in many(said, number)]
     lines = github.workflow_commands(found)
     for kind, words in (
-        ("error", (Said.FAILED, Said.UNUSABLE)),
-        ("warning", (Said.WARNED, Said.UNDECIDED)),
+        ("error", (Status.FAILED, Status.UNUSABLE)),
+        ("warning", (Status.WARNED, Status.UNDECIDED)),
     ):
         shown = [line for line in lines if line.startswith(f"::{kind} ")]
         assert len(shown) <= github.ANNOTATIONS_MAX
         more = [int(n[1]) for line in shown if (n := re.search(r"::and (\d+) more$", line))]
-        wanted = sum(finding.said in words for finding in found)
+        wanted = sum(finding.status in words for finding in found)
         assert len(shown) - len(more) + sum(more) == wanted
     assert len(lines) == len([line for line in lines if re.match(r"::(error|warning) ", line)])
 
@@ -45,7 +45,7 @@ _TRICKY = st.text() | st.text("%025ACD3:,\r\n x")
 @hypothesis.given(_TRICKY, _TRICKY)
 @hypothesis.example("100%0A", "%3A%2C")
 def test_an_annotation_gives_back_every_word(message: str, clause: str) -> None:
-    (finding,) = many(Said.FAILED, 1, message)
+    (finding,) = many(Status.FAILED, 1, message)
     (line,) = github.workflow_commands([msgspec.structs.replace(finding, clause=clause)])
     assert not set(line) & {"\r", "\n"}
     title, said = re.fullmatch(r"::error title=([^:,]*)::(.*)", line, re.DOTALL).groups()  # type: ignore[union-attr]
@@ -56,7 +56,7 @@ def test_an_annotation_gives_back_every_word(message: str, clause: str) -> None:
 
 
 def test_a_summary_keeps_the_budget_and_says_how_many_are_left_out() -> None:
-    found = many(Said.FAILED, 4000, "x" * 500) + many(Said.UNUSABLE, 1)
+    found = many(Status.FAILED, 4000, "x" * 500) + many(Status.UNUSABLE, 1)
     text = github.summary(run_of("reference"), found)
     assert len(text.encode()) <= github.SUMMARY_OCTETS_MAX
     left = re.search(r"and (\d+) more", text)
@@ -101,7 +101,7 @@ def test_hostile_words_break_no_summary_and_command_nothing() -> None:
 
 @hypothesis.given(st.text("`ab\n<>&\x1b", max_size=40))
 def test_no_wire_log_can_leave_its_code_block(wire: str) -> None:
-    (finding,) = many(Said.FAILED, 1)
+    (finding,) = many(Status.FAILED, 1)
     finding = msgspec.structs.replace(finding, reproducers=("printf x",), wire=wire)
     text = github.summary(run_of("reference"), [finding])
     block = text.partition("</summary>\n\n")[2]
@@ -116,7 +116,7 @@ def test_no_wire_log_can_leave_its_code_block(wire: str) -> None:
 def test_a_summary_with_long_reproducers_keeps_the_budget() -> None:
     made = [
         msgspec.structs.replace(finding, reproducers=("x" * 4000,))
-        for finding in many(Said.FAILED, 400)
+        for finding in many(Status.FAILED, 400)
     ]
     assert len(github.summary(run_of("reference"), made).encode()) <= github.SUMMARY_OCTETS_MAX
 

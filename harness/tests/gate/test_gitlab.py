@@ -8,7 +8,7 @@ import jsonschema
 import msgspec
 
 from httpmark.harness.gate import findings, gitlab
-from httpmark.harness.gate.findings import Said
+from httpmark.harness.gate.findings import Status
 from httpmark.harness.model.run import Run
 from httpmark.harness.tests.shared.made_findings import hostile_run, many, mixed
 
@@ -33,7 +33,7 @@ ISSUE = {
 
 
 def test_every_finding_against_a_server_is_one_issue() -> None:
-    made = [finding for said in Said for finding in many(said, 2)]
+    made = [finding for status in Status for finding in many(status, 2)]
     issues = json.loads(gitlab.code_quality(made))
     jsonschema.Draft202012Validator({"type": "array", "items": ISSUE}).validate(issues)
     assert [issue["severity"] for issue in issues] == [
@@ -54,7 +54,7 @@ def test_the_fingerprint_is_of_the_subject() -> None:
 
 def test_what_the_baseline_lists_points_there() -> None:
     excuse = findings.Excuse(state="unchanged", reason="r", file="known.toml", line=12)
-    (finding,) = many(Said.EXPECTED, 1)
+    (finding,) = many(Status.EXPECTED, 1)
     (issue,) = json.loads(
         gitlab.code_quality([msgspec.structs.replace(finding, excuse=excuse)])
     )  # fmt: skip

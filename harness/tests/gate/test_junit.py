@@ -9,7 +9,7 @@ import junitparser
 import msgspec
 
 from httpmark.harness.gate import findings
-from httpmark.harness.gate.findings import Said
+from httpmark.harness.gate.findings import Status
 from httpmark.harness.gate.junit import SYSTEM_OUT_CHARACTERS_MAX, junit
 from httpmark.harness.tests.shared.made_findings import families, hostile_run, many, mixed, run_of
 
@@ -24,11 +24,11 @@ def test_junit_counts_what_it_holds_and_each_finding_is_one_case() -> None:
         for attribute, tag in kinds.items():
             assert element.get(attribute) == str(sum(1 for _ in element.iter(tag)))
     assert sum(1 for _ in root.iter("testcase")) == len(found)
-    said = [finding.said for finding in found]
-    assert len(list(root.iter("failure"))) == said.count(Said.FAILED) > 0
-    assert len(list(root.iter("error"))) == said.count(Said.UNUSABLE) > 0
-    assert len(list(root.iter("skipped"))) == said.count(Said.UNDECIDED) > 0
-    assert len(list(root.iter("system-out"))) == said.count(Said.WARNED) > 0
+    said = [finding.status for finding in found]
+    assert len(list(root.iter("failure"))) == said.count(Status.FAILED) > 0
+    assert len(list(root.iter("error"))) == said.count(Status.UNUSABLE) > 0
+    assert len(list(root.iter("skipped"))) == said.count(Status.UNDECIDED) > 0
+    assert len(list(root.iter("system-out"))) == said.count(Status.WARNED) > 0
     for case in root.iter("testcase"):
         assert len([child for child in case if child.tag != "properties"]) <= 1
 
@@ -68,20 +68,21 @@ def test_hostile_words_break_no_junit() -> None:
 
 def test_junit_reads_in_another_reader_and_says_what_is_excused() -> None:
     run = run_of("reference")
-    made = [many(said, 1)[0] for said in Said]
+    made = [many(said, 1)[0] for said in Status]
     excused = findings.Excuse(state="unchanged", reason="known since spring", issue="#7")
     made = [
-        msgspec.structs.replace(f, excuse=excused) if f.said is Said.EXPECTED else f for f in made
+        msgspec.structs.replace(f, excuse=excused) if f.status is Status.EXPECTED else f
+        for f in made
     ]
     read = junitparser.JUnitXml.fromstring(junit(run, made).encode())
-    assert (read.tests, read.failures, read.errors, read.skipped) == (len(Said), 1, 1, 3)
+    assert (read.tests, read.failures, read.errors, read.skipped) == (len(Status), 1, 1, 3)
     results = {case.name: case.result for suite in read for case in suite}
     assert results["expected0"][0].message == "expected failure: known since spring (#7)"
     assert results["passed0"] == []
 
 
 def test_a_failure_tells_how_to_send_it_by_hand_and_what_was_on_the_wire() -> None:
-    (finding,) = many(Said.FAILED, 1)
+    (finding,) = many(Status.FAILED, 1)
     finding = msgspec.structs.replace(
         finding, reproducers=("printf x | nc",), wire="sent:\nx" * 9999
     )

@@ -12,7 +12,7 @@ import pytest
 from pydantic_sarif import model
 
 from httpmark.harness.gate import findings, sarif
-from httpmark.harness.gate.findings import Finding, Said
+from httpmark.harness.gate.findings import Finding, Status
 from httpmark.harness.model.run import Run
 from httpmark.harness.tests.shared.made_findings import families, hostile_run, many, mixed, run_of
 
@@ -121,7 +121,7 @@ def test_sarif_keeps_to_the_standard(with_passed: bool) -> None:
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
         # SARIF 3.27.10: a level other than none only beside kind fail
         assert (result["kind"] == "fail") == (result["level"] != "none")
-    shown = [finding for finding in found if with_passed or finding.said is not Said.PASSED]
+    shown = [finding for finding in found if with_passed or finding.status is not Status.PASSED]
     assert len(only["results"]) == len(shown)
     prints = [result["partialFingerprints"][sarif.FINGERPRINT] for result in only["results"]]
     assert len(set(prints)) == len(prints)
@@ -153,14 +153,14 @@ def official(log: str) -> None:
     model.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate_json(log)
 
 
-def excused(said: Said, state: str) -> Finding:
+def excused(said: Status, state: str) -> Finding:
     excuse = findings.Excuse(state=state, reason="known", file="baseline.toml", line=7)
     return msgspec.structs.replace(many(said, 1)[0], excuse=excuse, failures=3)
 
 
 def test_the_official_schema_accepts_every_kind() -> None:
-    made = [finding for said in Said for finding in many(said, 2)]
-    made += [excused(Said.EXPECTED, "unchanged"), excused(Said.PASSED, "absent")]
+    made = [finding for status in Status for finding in many(status, 2)]
+    made += [excused(Status.EXPECTED, "unchanged"), excused(Status.PASSED, "absent")]
     for with_passed in (False, True):
         official(sarif.sarif(run_of("reference"), made, with_passed=with_passed))
     run = mixed()
@@ -170,8 +170,8 @@ def test_the_official_schema_accepts_every_kind() -> None:
 
 
 def test_the_baseline_state_is_the_ratchet() -> None:
-    made = [excused(Said.EXPECTED, "unchanged"), excused(Said.PASSED, "absent")]
-    log = json.loads(sarif.sarif(run_of("reference"), [*made, *many(Said.FAILED, 1)]))
+    made = [excused(Status.EXPECTED, "unchanged"), excused(Status.PASSED, "absent")]
+    log = json.loads(sarif.sarif(run_of("reference"), [*made, *many(Status.FAILED, 1)]))
     expected, absent, new = log["runs"][0]["results"]
     assert expected["baselineState"] == "unchanged"
     assert expected["suppressions"] == [{"kind": "external", "justification": "known"}]
@@ -184,7 +184,7 @@ def test_the_baseline_state_is_the_ratchet() -> None:
 
 
 def test_no_more_results_than_are_shown_and_the_worst_stay() -> None:
-    made = many(Said.WARNED, sarif.RESULTS_MAX) + many(Said.FAILED, 3)
+    made = many(Status.WARNED, sarif.RESULTS_MAX) + many(Status.FAILED, 3)
     log = json.loads(sarif.sarif(run_of("reference"), made))["runs"][0]
     assert len(log["results"]) == sarif.RESULTS_MAX
     assert [r["level"] for r in log["results"][-3:]] == ["error"] * 3

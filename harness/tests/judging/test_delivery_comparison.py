@@ -299,14 +299,14 @@ def test_a_disagreement_is_a_finding_that_fails_the_gate() -> None:
         ),
     )
     failed, warned = findings._of_deliveries("s", "rfc", told, {})
-    assert failed.said is findings.Said.FAILED
+    assert failed.status is findings.Status.FAILED
     assert failed.id == "plain-delivery"
     assert "3 cuts of plain" in failed.message
     assert "two@15" in failed.details[0]
     assert (failed.witness, failed.delivery) == ("plain", "two@15")
-    assert warned.said is findings.Said.WARNED
+    assert warned.status is findings.Status.WARNED
     (passed,) = findings._of_deliveries("s", "rfc", Deliveries(messages=2, fired={"two": 50}), {})
-    assert passed.said is findings.Said.PASSED
+    assert passed.status is findings.Status.PASSED
 
 
 def test_an_answer_that_is_malformed_only_to_pieces_is_kept_and_told(

@@ -14,7 +14,7 @@ from httpmark.harness.load import races
 from httpmark.harness.load.engines import launch
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import Bottleneck, LoadMode, LoadResult
-from httpmark.harness.report import figures, quantities
+from httpmark.harness.report import load_text, number_format
 from httpmark.harness.servers import cpu_time, network_counters
 from httpmark.harness.tests.shared.scripted_race import PLAN, fold_of, race, run
 
@@ -375,7 +375,7 @@ def test_who_may_not_be_ranked_has_no_rank_of_throughput_either() -> None:
     assert again["a"].ranked, "judged again, it is ranked again"
     assert again["a"].ranked_reason == results["a"].ranked_reason
     # What it served is its own limit: a figure, and no lower bound.
-    told = quantities.result_throughput(out["a"])
+    told = number_format.result_throughput(out["a"])
     assert (told.text, told.ranked) == ("12.5 M", False)
     assert told.why == "not ranked: 3 MUSTs not kept"
 
@@ -573,7 +573,7 @@ def test_throughput_is_paired_only_where_the_server_was_the_limit() -> None:
     rates = [pair for pair in found if pair.metric == "requests_per_second"]
     assert rates[0].ratio is None
     assert rates[0].reason == "not both were limited by the server"
-    lines = figures.paired_lines(found)
+    lines = load_text.paired_lines(found)
     assert "  b: req/s not paired, not both were limited by the server" in lines
     assert any(line.split()[:3] == ["b", "cost", "0.450"] for line in lines)
     assert races.paired(results, base="z", seed=1) == ()

@@ -75,15 +75,12 @@ LONGER_FUNCTIONS: dict[str, str] = {
     "command.cli.fuzz_command": "to be split",
     "command.run_session._suite": "to be split",
     "firing.delivery_firing.fire": "to be split",
-    "gate.findings._of_suite": "to be split",
     "judging.suite_results._score_cases": "to be split",
     "load.memory_ladder.climb": "to be split",
     "load.races._judged": "to be split",
     "load.races.fold": "to be split",
     "load.self_comparison.against_itself": "to be split",
     "load.statistics.bottleneck": "to be split",
-    "report.html_page.render": "to be split",
-    "report.tables.tables": "to be split",
 }
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager"}
 

@@ -134,7 +134,7 @@ def test_every_word_of_a_report_is_explained() -> None:
         *findings.RULESETS,
         *expectation.WORDS,
         *(server.name for server in manifests.servers()),
-        *(str(one) for kind in (Word, Outcome, Level, findings.Said, Bottleneck) for one in kind),
+        *(str(one) for kind in (Word, Outcome, Level, findings.Status, Bottleneck) for one in kind),
         *byte_maps.READINGS,
         *("controls", "must", "score", "server", "deliveries", "cl/must", "get-plain-delivery"),
         *(word for server in manifests.servers() for word in server.capabilities),

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from httpmark.harness.gate import findings
-from httpmark.harness.gate.findings import Said
+from httpmark.harness.gate.findings import Status
 from httpmark.harness.http import shell_lines
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.cases import Level
@@ -83,7 +83,7 @@ def test_a_failed_control_is_shown(tmp_path: Path) -> None:
         )
         evidence.add("reference", [control])
     (shown,) = failure_examples.of_run([finding], tmp_path, run)
-    assert shown.said is Said.FAILED
+    assert shown.status is Status.FAILED
     assert shown.wire.startswith("control_hello, sent:")
 
 
@@ -185,7 +185,7 @@ def test_a_delivery_of_a_served_command_is_asked_for_whole() -> None:
     finding = findings.Finding(
         server="s", suite="rfc", id=f"get-plain{findings.CUT}", title="", level=Level.MUST,
         clause="",
-        said=Said.FAILED, message="", witness="get-plain", delivery="two@17",
+        status=Status.FAILED, message="", witness="get-plain", delivery="two@17",
     )  # fmt: skip
     line = shell_lines.command(
         finding.witness, "rfc", ("--serve", "./s {port}"), delivery=finding.delivery

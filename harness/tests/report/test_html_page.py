@@ -30,7 +30,7 @@ from httpmark.harness.model.verdicts import (
     Verdict,
     Word,
 )
-from httpmark.harness.report import first_screen, html_page, quantities, scoreboard
+from httpmark.harness.report import html_page, number_format, overview, scoreboard
 from httpmark.harness.tests.shared.made_run import (
     BAD,
     FEW,
@@ -441,7 +441,7 @@ def test_the_control_stands_apart_and_has_no_rank() -> None:
     control = re.search(r'<tr role="row" id="s1">.*?</tr>', page, re.DOTALL)
     assert control
     assert 'class="rank"' not in control[0]
-    order = [row.state for row in first_screen.rows(small_run())]
+    order = [row.state for row in overview.rows(small_run())]
     assert order == ["scored", "scored", "scored", "control", "absent"]
 
 
@@ -471,7 +471,7 @@ def test_an_unranked_rate_is_never_a_plain_number(limit: Bottleneck) -> None:
     run = with_server(small_run(), "go_net_http", load=(load_result(300.0, bottleneck=limit),))
     page = html_page.render(run, None)
     drawn = read(page)
-    plain = quantities.throughput(1e9 / 300, Bottleneck.SERVER, ranked=True).text
+    plain = number_format.throughput(1e9 / 300, Bottleneck.SERVER, ranked=True).text
     assert plain == "3.33 M"
     row = re.search(r'<tr role="row" id="s2">.*?</tr>', page, re.DOTALL)
     assert row
@@ -489,14 +489,14 @@ def test_an_unranked_rate_is_never_a_plain_number(limit: Bottleneck) -> None:
         assert rate[1] == "≥ 3.33 M"
         assert ">= 3.33 M" in line
     assert f"seen as {limit.value}" in " ".join(drawn.text) or limit is Bottleneck.CLIENT
-    assert quantities.STAMPS[limit] in row[0]
+    assert number_format.STAMPS[limit] in row[0]
     windows = page[page.index('<table class="windows">') :]
     for cell in re.findall(r"<td>([^<]*\d [MkG])</td>", windows):
         assert not cell.startswith("3."), "a window of an unranked sample as a plain number"
 
 
 def limit_word(limit: Bottleneck) -> str:
-    return quantities.STAMPS[limit].removesuffix("-bound")
+    return number_format.STAMPS[limit].removesuffix("-bound")
 
 
 def test_a_cost_without_interval_says_why_and_is_not_ranked() -> None:

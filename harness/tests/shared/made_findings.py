@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.gate.findings import Finding, Said
+from httpmark.harness.gate.findings import Finding, Status
 from httpmark.harness.model.cases import Family, Level
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import (
@@ -72,7 +72,7 @@ def hostile_run() -> Run:
     return run_of("reference", suite, title=HOSTILE, version=HOSTILE, runtime=HOSTILE, died=HOSTILE)
 
 
-def many(said: Said, number: int, message: str = "m") -> list[Finding]:
+def many(said: Status, number: int, message: str = "m") -> list[Finding]:
     return [
         Finding(
             server="s",
@@ -81,7 +81,7 @@ def many(said: Said, number: int, message: str = "m") -> list[Finding]:
             title="t",
             level=Level.MUST,
             clause="RFC 9112 3",
-            said=said,
+            status=said,
             message=message,
         )
         for at in range(number)

@@ -25,7 +25,7 @@ from httpmark.harness.model.verdicts import (
     Verdict,
     Word,
 )
-from httpmark.harness.report import agreement, byte_maps, tables
+from httpmark.harness.report import agreement, byte_maps, export_formats, export_tables
 from httpmark.harness.tests.shared.command_process import run as command
 from httpmark.harness.tests.shared.made_findings import (
     CONTROLS_FAIL,
@@ -45,7 +45,7 @@ from httpmark.harness.tests.shared.made_run import (
 VERDICT = Verdict("length-two", Word.FAIL, "REJ", "200", None, Level.MUST)
 RUN = mixed()
 FOUND = findings.findings(RUN)
-ALL = tables.tables(RUN, FOUND)
+ALL = export_tables.tables(RUN, FOUND)
 
 
 def test_there_is_a_row_for_everything() -> None:
@@ -85,7 +85,7 @@ def test_cases_are_rows_and_never_columns() -> None:
         answers={"RESP-01": tally},
         requirements={"one-length": Word.FAIL},
     )
-    found = tables.tables(run_of("reference", compliance=Compliance({"rfc": suite})))
+    found = export_tables.tables(run_of("reference", compliance=Compliance({"rfc": suite})))
 
     def rows(name: str) -> list[dict[str, object]]:
         return [dict(zip(found[name].columns, row, strict=True)) for row in found[name].rows]
@@ -100,7 +100,7 @@ def test_cases_are_rows_and_never_columns() -> None:
     assert len(found["conformance"].columns) < 30
 
 
-def rows_of(found: dict[str, tables.Table], name: str) -> list[dict[str, object]]:
+def rows_of(found: dict[str, export_tables.Table], name: str) -> list[dict[str, object]]:
     return [dict(zip(found[name].columns, row, strict=True)) for row in found[name].rows]
 
 
@@ -117,7 +117,7 @@ def test_what_a_page_shows_is_a_table_too(tmp_path: Path) -> None:
     with Evidence(tmp_path / "evidence.sqlite", create=True) as store:
         for server in ("reference", "null", "go_net_http"):
             store.add(server, CompleteEvidence(only=only).exchanges(server))
-    found = tables.tables(run, evidence=tmp_path / "evidence.sqlite")
+    found = export_tables.tables(run, evidence=tmp_path / "evidence.sqlite")
     deliveries = rows_of(found, "deliveries")
     assert [(row["server"], row["cuts"], row["disagreements"]) for row in deliveries] == [
         ("reference", 2235, 0), ("null", 2235, 1), ("go_net_http", 2235, 1)
@@ -146,16 +146,16 @@ def test_what_a_page_shows_is_a_table_too(tmp_path: Path) -> None:
     assert len(agreed) == 2 * 3
     assert len(found["ladder"].rows) == 3 * 3
     # Without evidence nobody knows who agrees.
-    assert tables.tables(run)["agreement"].rows == ()
+    assert export_tables.tables(run)["agreement"].rows == ()
 
 
 def test_csv_and_json_give_the_rows_back() -> None:
     for table in ALL.values():
-        rows = list(csv.reader(io.StringIO(tables.as_csv(table), newline="")))
+        rows = list(csv.reader(io.StringIO(export_formats.as_csv(table), newline="")))
         if table.rows:
             assert tuple(rows[0]) == table.columns
         assert len(rows) == 1 + len(table.rows)
-        read = json.loads(tables.as_json([table]))[table.name]
+        read = json.loads(export_formats.as_json([table]))[table.name]
         assert [tuple(row.values()) for row in read] == [
             tuple(row) for row in json.loads(json.dumps(table.rows))
         ]
@@ -163,7 +163,7 @@ def test_csv_and_json_give_the_rows_back() -> None:
 
 def test_markdown_is_a_table_whatever_is_in_it() -> None:
     run = hostile_run()
-    text = tables.as_markdown(tables.tables(run, findings.findings(run)).values())
+    text = export_formats.as_markdown(export_tables.tables(run, findings.findings(run)).values())
     assert "<b>" not in text
     widths = 0
     for block in text.split("\n\n"):
@@ -175,14 +175,16 @@ def test_markdown_is_a_table_whatever_is_in_it() -> None:
 
 
 def test_no_cell_is_a_formula() -> None:
-    table = tables.Table("x", "", ("a",), (("=1+1",), ("@x",), ("-2",), (-2,), (None,), (True,)))
-    assert tables.as_csv(table) == "a\r\n'=1+1\r\n'@x\r\n'-2\r\n-2\r\n\"\"\r\ntrue\r\n"
+    table = export_tables.Table(
+        "x", "", ("a",), (("=1+1",), ("@x",), ("-2",), (-2,), (None,), (True,))
+    )
+    assert export_formats.as_csv(table) == "a\r\n'=1+1\r\n'@x\r\n'-2\r\n-2\r\n\"\"\r\ntrue\r\n"
 
 
 def test_parquet_gives_the_rows_back(tmp_path: Path) -> None:
     for table in ALL.values():
         path = tmp_path / f"{table.name}.parquet"
-        tables.write_parquet(table, path)
+        export_formats.write_parquet(table, path)
         read = pyarrow.parquet.read_table(path)
         assert tuple(read.column_names) == table.columns
         assert read.num_rows == len(table.rows)
@@ -192,14 +194,14 @@ def test_parquet_gives_the_rows_back(tmp_path: Path) -> None:
 
 
 def test_every_exchange_goes_to_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_BATCH", 100)
+    monkeypatch.setattr(export_formats, "_BATCH", 100)
     made = MadeEvidence(only=("path_byte", "field_value_byte"))
     with Evidence(tmp_path / "evidence.sqlite", create=True) as store:
         for server in ("reference", "go_net_http"):
             store.add(server, made.exchanges(server))
     made_exchanges = list(made.exchanges("go_net_http"))
     paths = list(
-        tables.export(
+        export_formats.export(
             RUN, FOUND, (), "parquet", tmp_path / "p", evidence=tmp_path / "evidence.sqlite"
         )
     )
@@ -214,38 +216,42 @@ def test_every_exchange_goes_to_parquet(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_what_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(HarnessError, match="known are servers"):
-        tables.choose(ALL, ["lod"])
+        export_formats.choose(ALL, ["lod"])
     with pytest.raises(HarnessError, match="--out DIR, or one table with --table"):
-        tables.printed(RUN, FOUND, (), "csv")
+        export_formats.printed(RUN, FOUND, (), "csv")
     with pytest.raises(HarnessError, match="--out DIR"):
-        tables.printed(RUN, FOUND, ("load",), "parquet")
+        export_formats.printed(RUN, FOUND, ("load",), "parquet")
     with pytest.raises(HarnessError, match="for --parquet only"):
-        list(tables.export(RUN, FOUND, ("exchanges",), "csv", tmp_path))
+        list(export_formats.export(RUN, FOUND, ("exchanges",), "csv", tmp_path))
     with pytest.raises(HarnessError, match="no evidence"):
         list(
-            tables.export(RUN, FOUND, ("exchanges",), "parquet", tmp_path, evidence=tmp_path / "e")
+            export_formats.export(
+                RUN, FOUND, ("exchanges",), "parquet", tmp_path, evidence=tmp_path / "e"
+            )
         )
     with pytest.raises(HarnessError, match="name another folder"):
-        list(tables.export(RUN, FOUND, (), "csv", Path("/proc/nowhere")))
+        list(export_formats.export(RUN, FOUND, (), "csv", Path("/proc/nowhere")))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(HarnessError, match=r"pip install 'httpmark\[parquet\]'"):
-        list(tables.export(RUN, FOUND, (), "parquet", tmp_path / "q"))
+        list(export_formats.export(RUN, FOUND, (), "parquet", tmp_path / "q"))
     assert not (tmp_path / "q").exists()
 
 
 def test_a_run_of_ten_servers_prints_in_every_form() -> None:
     run = made_run(only=("path_byte",))
-    assert json.loads(tables.printed(run, (), (), "json"))["samples"]
-    assert tables.printed(run, (), ("load",), "csv").count("\r\n") == 1 + 2 * (len(run.servers) - 1)
-    assert tables.printed(run, (), (), "markdown").count("\n## ") == len(ALL) - 1
+    assert json.loads(export_formats.printed(run, (), (), "json"))["samples"]
+    assert export_formats.printed(run, (), ("load",), "csv").count("\r\n") == 1 + 2 * (
+        len(run.servers) - 1
+    )
+    assert export_formats.printed(run, (), (), "markdown").count("\n## ") == len(ALL) - 1
 
 
 def test_tables_that_cannot_be_printed_go_beside_the_run(tmp_path: Path) -> None:
-    assert tables.folder_of(tmp_path, (), "csv") == tmp_path / "tables"
-    assert tables.folder_of(tmp_path, ("load", "cases"), "csv") == tmp_path / "tables"
-    assert tables.folder_of(tmp_path, ("load",), "parquet") == tmp_path / "tables"
-    assert tables.folder_of(tmp_path, ("load",), "csv") is None
-    assert tables.folder_of(tmp_path, (), "json") is None
+    assert export_formats.folder_of(tmp_path, (), "csv") == tmp_path / "tables"
+    assert export_formats.folder_of(tmp_path, ("load", "cases"), "csv") == tmp_path / "tables"
+    assert export_formats.folder_of(tmp_path, ("load",), "parquet") == tmp_path / "tables"
+    assert export_formats.folder_of(tmp_path, ("load",), "csv") is None
+    assert export_formats.folder_of(tmp_path, (), "json") is None
     (tmp_path / "result.json").write_bytes(msgspec.json.encode(RUN))
     code, out, errors = command("export", str(tmp_path), "--csv", cwd=tmp_path)
     assert code == 0, errors

@@ -1,19 +1,26 @@
-"""Figures of load and memory that the scoreboard's tables of cost and pages have no column for."""
+"""Load as text of the scoreboard: cost, latency, connections, and paired ratios."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from httpmark.harness.model.load import Cost, LoadMode, LoadResult, PairedRatio
-from httpmark.harness.model.memory import BytesPerConnection, Memory
-from httpmark.harness.model.run import Run, ServerResult
-from httpmark.harness.report.quantities import count, memory, microseconds, rate, times
-from httpmark.harness.report.text_tables import Table, grouped, wrapped
+from httpmark.harness.http.printable import terminal_line
+from httpmark.harness.model.load import Bottleneck, Cost, LoadMode, LoadResult, PairedRatio
+from httpmark.harness.model.run import Run
+from httpmark.harness.report.number_format import (
+    count,
+    microseconds,
+    nanoseconds,
+    rate,
+    times,
+)
+from httpmark.harness.report.overview import Column, Row
+from httpmark.harness.report.text_layout import Table, fit, grouped, wrapped
 
 _PERCENTILES = ("p50", "p90", "p99", "p99_9", "max")
 
 
-def of_load(run: Run, width: int) -> list[str]:
+def detail_lines(run: Run, width: int) -> list[str]:
     """Latency of open loops, connections a second, what a request takes besides CPU time."""
     return [*_of_latency(run, width), *_of_connections(run, width), *_of_requests(run, width)]
 
@@ -131,83 +138,6 @@ def _digits3(number: float | None) -> str:
     return f"{number:.3g}" if number < 999.5 else f"{number:,.0f}"
 
 
-def of_memory(run: Run, width: int) -> list[str]:
-    """What a connection takes: idle, asking now and then, and never reading."""
-    return [*_per_connection(run.servers, width), *_of_slow_readers(run.servers, width)]
-
-
-def _per_connection(servers: Sequence[ServerResult], width: int) -> Iterator[str]:
-    climbed = [(s.name, s.memory) for s in servers if s.memory and s.memory.ladder]
-    if not climbed:
-        return
-    table = Table(
-        width, ("resident", 8), ("kernel", 7), ("total", 8), ("virtual", 8), ("held", 9),
-        ("none held", 9), ("after", 9),
-    )  # fmt: skip
-    yield ""
-    yield from wrapped(
-        "PER CONNECTION, idle, after one request: bytes; virtual is address space; PSS before any "
-        "was held, and after all were closed",
-        width,
-        indent="",
-    )
-    yield table.head("server")
-    notes = []
-    for name, held in climbed:
-        per = held.bytes_per_connection or BytesPerConnection(None, None, None)
-        cells = [
-            *(_whole(figure) for figure in (per.resident, per.kernel, per.total, per.virtual)),
-            count(held.connections_held),
-            memory(held.baseline.pss_kb if held.baseline else None),
-            memory(held.after_close_pss_kb),
-        ]
-        yield table.line(name, cells)
-        if held.reason:
-            notes.append((name, held.reason))
-        if held.vmhwm_reason:
-            notes.append((name, f"VmHWM {held.vmhwm_reason}"))
-        notes += [(name, told) for told in _of_trickle(held)]
-    yield from grouped(notes, width)
-
-
-def _of_slow_readers(servers: Sequence[ServerResult], width: int) -> Iterator[str]:
-    for server in servers:
-        slow = server.memory.slow_readers if server.memory else None
-        if slow and slow.pss_peak_kb is not None and slow.pss_before_kb is not None:
-            yield ""
-            yield from wrapped(
-                f"SLOW READERS, {server.name}: took {slow.sent_kb:,} kB of requests from "
-                f"{slow.connections:,} clients that never read, "
-                f"and grew by {slow.pss_peak_kb - slow.pss_before_kb:,} kB"
-                + (
-                    f"; the kernel's buffers by {slow.socket_buffers_kb:,} kB, both ends"
-                    if slow.socket_buffers_kb is not None
-                    else ""
-                ),
-                width,
-                indent="",
-            )
-
-
-def _of_trickle(held: Memory) -> Iterator[str]:
-    """What connections cost that are not idle, beside what they cost when they are."""
-    if held.trickle_reason:
-        yield f"not measured with each asking now and then: {held.trickle_reason}"
-    one = held.trickle
-    if one is None or one.pss_peak_kb is None:
-        return
-    wrong = f", errors {one.errors}" if one.errors else ""
-    idle = next((r.pss_kb for r in held.ladder if r.connections == one.connections), None)
-    yield (
-        f"{one.connections:,} that each ask once in {one.seconds:g} s: PSS "
-        f"{one.pss_peak_kb:,} kB, idle {'-' if idle is None else format(idle, ',')} kB{wrong}"
-    )
-
-
-def _whole(number: float | None) -> str:
-    return "-" if number is None else format(number, ",.0f")
-
-
 def paired_lines(pairs: Sequence[PairedRatio], width: int = 80) -> list[str]:
     """Paired ratios as tables, a line for each server and metric; empty where there are none."""
     lines: list[str] = []
@@ -245,3 +175,51 @@ def paired_lines(pairs: Sequence[PairedRatio], width: int = 80) -> list[str]:
 def _ratio(number: float) -> str:
     """A ratio: near one its thousandths count."""
     return f"{number:.3f}" if number < 10 else times(number)
+
+
+def cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str]:
+    table = Table(
+        width, ("rank", 4), ("ns/req", 8), ("95 % interval", 17), ("x null", 6), ("req/s", 11),
+        ("bound by", -9),
+    )  # fmt: skip
+    title = (
+        f"COST, {column.title}: {column.connections:,} connections x depth {column.depth:,}, "
+        "server CPU per request"
+    )
+    lines = ["", fit(terminal_line(title), width), table.head("server")]
+    notes: list[tuple[str, str]] = []
+    by_name = {row.server.name: row for row in measured}
+    for name in column.order:
+        row, cell = by_name.get(name), column.cells[name]
+        if row is None:
+            continue
+        load, interval = cell.load, cell.load.interval_95
+        cells = [
+            cell.rank or "-",
+            nanoseconds(load.cpu_ns_per_request.server),
+            f"{nanoseconds(interval[0])} - {nanoseconds(interval[1])}" if interval else "-",
+            times(load.cost_over_null) if not row.server.control else "-",
+            cell.rate.text,
+            cell.stamp.removesuffix("-bound"),
+        ]
+        lines.append(table.line(row.marked_name, cells))
+        if not cell.rate.ranked and cell.rate.why != load.cost_rank_reason:
+            is_bound = cell.rate.figure and load.bottleneck is not Bottleneck.SERVER
+            prefix = "req/s is a lower bound, " if is_bound else "req/s "
+            notes.append((name, prefix + cell.rate.why))
+        if load.redone:
+            notes.append((name, f"{load.redone} windows starved and were taken again"))
+        if not interval and load.interval_reason:
+            notes.append((name, f"no interval, {load.interval_reason}"))
+        if (
+            load.cost_rank is None
+            and load.cost_rank_reason
+            and load.cost_rank_reason != load.interval_reason
+            and not row.server.control
+        ):
+            why = load.cost_rank_reason.removeprefix("not ranked: ")
+            both = "" if load.cost_rank_reason == load.ranked_reason else "cost "
+            notes.append((name, f"{both}not ranked, {why}"))
+    if any(row.server.control for row in measured):
+        notes.append(("*", "control, measured for calibration and never ranked"))
+    return lines + grouped(notes, width)

@@ -1,6 +1,7 @@
-"""The first screen as data: the servers in reading order, and each load as a column of costs.
+"""A run at a glance: the servers in reading order, and each load as a column of costs.
 
-Nothing is decided here: scores, ranks and bottlenecks are read from the run.
+The page's first screen and the scoreboard show it. Nothing is decided here: scores, ranks and
+bottlenecks are read from the run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from httpmark.harness.model.load import LoadResult
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.model.verdicts import SeedFamily, SuiteResult
 from httpmark.harness.report.byte_maps import READINGS
-from httpmark.harness.report.quantities import (
+from httpmark.harness.report.number_format import (
     STAMPS,
     Throughput,
     littles_law,
@@ -22,7 +23,11 @@ from httpmark.harness.report.quantities import (
     result_throughput,
 )
 
-SUITE = "seed"
+PUBLISHED = "seed"
+"""The suite of the published families."""
+
+REQUIREMENTS = "rfc"
+"""The suite whose MUSTs decide who is ranked."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -102,6 +107,11 @@ class Row(msgspec.Struct, frozen=True):
     published: dict[str, int]  # published detected, where something was published
     state: str  # "scored", "control" or "absent"
     sentence: str  # why it stands where it stands, where that needs saying
+
+    @property
+    def marked_name(self) -> str:
+        """The server's name, with a star where it is a control."""
+        return f"{self.server.name} *" if self.server.control else self.server.name
 
 
 def _axis(costs: Sequence[float], edges: Sequence[float], null: float | None) -> Axis | None:
@@ -202,7 +212,7 @@ def rows(run: Run) -> tuple[Row, ...]:
 
     def place(row: Row) -> tuple[object, ...]:
         group = ("scored", "control", "absent").index(row.state)
-        suite = row.server.compliance.suites.get("rfc") or row.suite
+        suite = row.server.compliance.suites.get(REQUIREMENTS) or row.suite
         score = suite.score_percent if suite else None
         costs = [
             load.cpu_ns_per_request.server
@@ -215,7 +225,7 @@ def rows(run: Run) -> tuple[Row, ...]:
 
 
 def _row(at: int, server: ServerResult) -> Row:
-    suite = server.compliance.suites.get(SUITE)
+    suite = server.compliance.suites.get(PUBLISHED)
     families = suite.families if suite else {}
     totals = {
         reading: sum(int(getattr(family, reading)) for family in families.values())

@@ -8,7 +8,7 @@ import pytest
 from httpmark.harness.model.load import Cost, LoadMode, LoadResult, PairedRatio
 from httpmark.harness.model.memory import BytesPerConnection, Memory, Rung, SlowReaders, Trickle
 from httpmark.harness.model.run import Run, ServerResult
-from httpmark.harness.report import figures, scoreboard
+from httpmark.harness.report import load_text, memory_text, scoreboard
 from httpmark.harness.tests.shared.scripted_race import fold_of
 
 TIMES = {"mean": 1.0, "p50": 110.0, "p90": 220.0, "p99": 330.0, "p99_9": 440.0, "max": 5550.0}
@@ -27,8 +27,8 @@ def made(**changes: object) -> Run:
 
 
 def shown(run: Run, width: int = 80) -> list[str]:
-    lines = [*figures.of_load(run, width), *figures.of_memory(run, width)]
-    return [*lines, *figures.paired_lines(run.paired, width)]
+    lines = [*load_text.detail_lines(run, width), *memory_text.connection_lines(run, width)]
+    return [*lines, *load_text.paired_lines(run.paired, width)]
 
 
 def row_of(lines: list[str]) -> list[str]:
@@ -131,7 +131,7 @@ def pair(**changes: object) -> PairedRatio:
 
 
 def test_paired_ratios_have_a_line_for_each_server_and_metric() -> None:
-    lines = figures.paired_lines(
+    lines = load_text.paired_lines(
         [pair(), pair(head="c"), pair(metric="requests_per_second", ratio=12.34, detectable=None)]
     )
     assert lines[1] == "PAIRED, p by native: times a, block by block"
@@ -140,9 +140,9 @@ def test_paired_ratios_have_a_line_for_each_server_and_metric() -> None:
         ["b", "req/s", "12.3", "1.400", "-", "1.600", "5", "-"],
         ["c", "cost", "1.500", "1.400", "-", "1.600", "5", "3.0%"],
     ]
-    none = figures.paired_lines([pair(ratio=None, interval_95=None, reason="no pair")])
+    none = load_text.paired_lines([pair(ratio=None, interval_95=None, reason="no pair")])
     assert "  b: cost not paired, no pair" in none
-    few = figures.paired_lines([pair(interval_95=None, reason="2 pairs; an interval needs 3")])
+    few = load_text.paired_lines([pair(interval_95=None, reason="2 pairs; an interval needs 3")])
     assert "  b: no interval, 2 pairs; an interval needs 3" in few
 
 

@@ -7,13 +7,13 @@ import hypothesis.strategies as st
 import msgspec
 
 from httpmark.harness.model.load import Bottleneck
-from httpmark.harness.report import quantities
+from httpmark.harness.report import number_format
 from httpmark.harness.tests.shared.made_run import open_result
 
 
 @hypothesis.given(st.floats(1, 1e12))
 def test_a_lower_bound_is_never_rounded_up(rate: float) -> None:
-    drawn = quantities.throughput(rate, Bottleneck.CLIENT, ranked=False).text
+    drawn = number_format.throughput(rate, Bottleneck.CLIENT, ranked=False).text
     number, _, unit = drawn.removeprefix("≥ ").partition(" ")
     value = float(number) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[unit]
     assert value <= rate * (1 + 1e-9)
@@ -22,7 +22,7 @@ def test_a_lower_bound_is_never_rounded_up(rate: float) -> None:
 
 @hypothesis.given(st.floats(0, 100))
 def test_a_score_reaches_100_and_0_only_where_it_is(score: float) -> None:
-    drawn = quantities.percent(score)
+    drawn = number_format.percent(score)
     assert (drawn == "100.0") == (score >= 100 - 1e-6)
     assert (drawn == "0.0") == (score == 0)
 
@@ -31,11 +31,11 @@ def test_an_offered_rate_is_no_throughput_whoever_was_the_limit() -> None:
     why = "an offered rate is no throughput"
     offered = msgspec.structs.replace(open_result(1.0), ranked=False, ranked_reason=why)
     for bottleneck in (Bottleneck.STARVED, Bottleneck.NONE, Bottleneck.SERVER):
-        told = quantities.result_throughput(
+        told = number_format.result_throughput(
             msgspec.structs.replace(offered, bottleneck=bottleneck, bottleneck_why="17% waiting")
         )
         assert (told.ranked, told.why) == (False, why)
     broken = msgspec.structs.replace(
         offered, bottleneck=Bottleneck.BROKEN, bottleneck_why="3 errors"
     )
-    assert quantities.result_throughput(broken).why == "3 errors"
+    assert number_format.result_throughput(broken).why == "3 errors"

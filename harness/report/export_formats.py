@@ -1,8 +1,4 @@
-"""Every table of a run as rows, for people with tools of their own: Markdown, CSV, JSON, Parquet.
-
-Columns are the fields of the result, nested ones joined by a dot, so that a new field is a new
-column. What is absent is empty (null), with its reason in a column beside it.
-"""
+"""The tables of a run as Markdown, CSV, JSON or Parquet, as one text or as files in a folder."""
 
 from __future__ import annotations
 
@@ -13,16 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from httpmark.harness.catalogue import loading
 from httpmark.harness.gate.findings import Finding
 from httpmark.harness.http.printable import markdown, valid_unicode
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.run import Run
-from httpmark.harness.model.verdicts import Verdict
-from httpmark.harness.report import agreement, byte_maps
+from httpmark.harness.report.export_tables import Table, Value, tables
 
 EXCHANGES = "exchanges"
 """The table that only Parquet can hold: every exchange of the evidence."""
@@ -31,173 +23,6 @@ FOLDER = "tables"
 """Where tables go that cannot be printed, in the run folder, where no other is named."""
 
 _BATCH = 20_000
-# These have rows of their own, or are too much for a cell.
-_TABLES = {
-    "families", "compliance", "memory", "controls", "cases", "generated", "answers",
-    "requirements", "deliveries", "load", "samples", "failures", "differences", "disagreements",
-    "ladder",
-}  # fmt: skip
-
-
-Value = str | int | float | bool | None
-
-
-class Table(msgspec.Struct, frozen=True):
-    """One table: its name, what it holds, its columns and its rows."""
-
-    name: str
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
-
-
-def tables(
-    run: Run, found: Sequence[Finding] = (), *, evidence: Path | None = None
-) -> dict[str, Table]:
-    """The tables of a run by name; one without a row is there, too.
-
-    :param evidence: the file of its exchanges, which alone can say who agrees with whom.
-    """
-    servers, suites, families, cases, generated = [], [], [], [], []
-    requirements, load, samples, memory, ladder = [], [], [], [], []
-    failures, differences, disagreements = [], [], []
-    deliveries: list[dict[str, Value]] = []
-    for server in run.servers:
-        who = {"server": server.name}
-        servers.append(_flat(server))
-        for name, suite in server.compliance.suites.items():
-            controls = _flat(suite.controls, "controls.") if suite.controls else {}
-            suites.append({**who, "suite": name, **_flat(suite), **controls})
-            of = {**who, "suite": name}
-            families += [{**of, "family": id, **_flat(one)} for id, one in suite.families.items()]
-            cases += [{**of, **_flat(verdict)} for verdict in suite.cases.values()]
-            generated += [
-                {**of, "family": id, **_flat(tally)}
-                for id, tally in (suite.generated | suite.answers).items()
-            ]
-            requirements += [
-                {**of, "requirement": id, "verdict": word.value}
-                for id, word in suite.requirements.items()
-            ]
-            failing: dict[str, tuple[Verdict, ...]] = {}
-            if suite.controls:
-                failing["controls"] = suite.controls.failures
-            for id, tally in (suite.generated | suite.answers).items():
-                failing[id] = tally.failures
-            failures += [
-                {**of, "of": id, **_flat(one)} for id, told in failing.items() for one in told
-            ]
-            differences += [{**of, **_flat(one, whole=True)} for one in suite.differences]
-            if (cut := suite.deliveries) is not None:
-                deliveries.append(
-                    {
-                        **of, "messages": cut.messages, "cuts": sum(cut.fired.values()),
-                        "disagreements": len(cut.disagreements),
-                        "early": ", ".join(cut.early), "unstable": ", ".join(cut.unstable),
-                        **{f"fired.{mode}": number for mode, number in cut.fired.items()},
-                    }
-                )  # fmt: skip
-                disagreements += [{**of, **_flat(one, whole=True)} for one in cut.disagreements]
-        for result in server.load:
-            load.append({**who, **_flat(result)})
-            under = {**who, "profile": result.profile, "engine": result.engine}
-            samples += [{**under, **_flat(sample)} for sample in result.samples]
-        if server.memory is not None:
-            memory.append({**who, **_flat(server.memory)})
-            ladder += [{**who, **_flat(rung)} for rung in server.memory.ladder]
-        elif server.memory_reason:
-            memory.append({**who, "reason": server.memory_reason})
-    findings = [
-        {**_flat(finding), "details": " / ".join(finding.details),
-         "reproducers": "\n".join(finding.reproducers)}
-        for finding in found
-    ]  # fmt: skip
-    environment = [
-        {"name": name, "value": value} for name, value in _flat_value(run.environment).items()
-    ]
-    made = (
-        _table("servers", "who was asked", servers),
-        _table("conformance", "scores by suite", suites),
-        _table("requirements", "rows of the ledger and their verdicts", requirements),
-        _table("cases", "designed cases and their verdicts", cases),
-        _table("generated", "generated families and checks on every answer", generated),
-        _table("families", "published families and what became of their requests", families),
-        _table("failures", "the first failures of controls, families and checks", failures),
-        _table("differences", "where counts are not the published ones", differences),
-        _table("deliveries", "messages cut into pieces", deliveries),
-        _table("disagreements", "messages whose answer depends on the cut", disagreements),
-        _table("agreement", "who took how much alike, in percent", _agreement(run, evidence)),
-        _table("findings", "what a gate sees", findings),
-        _table("load", "cost and throughput by profile", load),
-        _table("samples", "each window of load", samples),
-        _table("ratios", "one server over another, pair by pair", [_flat(p) for p in run.paired]),
-        _table("memory", "memory of the process tree, in kB", memory),
-        _table("ladder", "memory over connections held", ladder),
-        _table("environment", "the machine", environment),
-    )
-    return {table.name: table for table in made}
-
-
-def _agreement(run: Run, evidence: Path | None) -> list[dict[str, Value]]:
-    """Each two servers once, on designed cases and on published octets."""
-    if evidence is None or not evidence.is_file():
-        return []
-    places = byte_maps.places(loading.load())
-    published = [place.key for place in places if place.suite == "seed" and not place.pair]
-    with Evidence(evidence, masked=True) as store:
-        seen = {
-            server.name: byte_maps.look(server, store, places)
-            for server in run.servers
-            if not server.unavailable
-        }
-    rows: list[dict[str, Value]] = []
-    for of, grid in (
-        ("cases", agreement.of_cases(seen)), ("octets", agreement.of_octets(seen, published)),
-    ):  # fmt: skip
-        for at, server in enumerate(grid.names if grid else ()):
-            for beside, other in enumerate(grid.names if grid else ()):
-                if grid is not None and at < beside:
-                    share = grid.rows[at][beside]
-                    rows.append({"of": of, "server": server, "other": other, "percent": share})
-    return rows
-
-
-def _flat(struct: msgspec.Struct, prefix: str = "", *, whole: bool = False) -> dict[str, Value]:
-    """A struct's fields as columns.
-
-    :param whole: with those that are elsewhere tables of their own.
-    """
-    value = msgspec.to_builtins(struct)
-    return {
-        f"{prefix}{name}": inner
-        for key, part in value.items()
-        if whole
-        or not ((key in _TABLES and not isinstance(part, int)) or key.startswith("histogram"))
-        for name, inner in _flat_value(part, key).items()
-    }
-
-
-def _flat_value(value: Any, name: str = "") -> dict[str, Value]:
-    if isinstance(value, dict):
-        return {
-            full: inner
-            for key, part in value.items()
-            for full, inner in _flat_value(part, f"{name}.{key}" if name else str(key)).items()
-        }
-    if isinstance(value, list | tuple):
-        if all(isinstance(part, str) for part in value):
-            return {name: ", ".join(value)}
-        return {
-            full: inner
-            for at, part in enumerate(value)
-            for full, inner in _flat_value(part, f"{name}.{at}").items()
-        }
-    return {name: value}
-
-
-def _table(name: str, title: str, rows: Sequence[Mapping[str, Value]]) -> Table:
-    columns = tuple(dict.fromkeys(column for row in rows for column in row))
-    return Table(name, title, columns, tuple(tuple(row.get(c) for c in columns) for row in rows))
 
 
 def choose(known: Mapping[str, Table], names: Iterable[str]) -> list[Table]:

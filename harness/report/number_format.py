@@ -1,6 +1,6 @@
-"""Figures as words: counts, scores, costs, rates and sizes as a reader meets them everywhere.
+"""How numbers are written everywhere: counts, scores, costs, rates, times and sizes.
 
-Pure. Where a figure is not fit to stand alone, the words say so.
+Where a figure must not stand alone, the text says so: a lower bound begins with ≥.
 """
 
 from __future__ import annotations

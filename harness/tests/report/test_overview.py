@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from httpmark.harness.report import first_screen
+from httpmark.harness.report import overview
 from httpmark.harness.tests.shared.made_run import (
     FEW,
     OCTET_FAMILIES,
@@ -19,12 +19,12 @@ def test_ties_are_marked() -> None:
     run = small_run()
     for name, rank in (("reference", 1), ("go_net_http", 2), ("rust_hyper", 2)):
         run = with_server(run, name, load=(load_result(300.0 * rank, rank=rank),))
-    cells = first_screen.columns(run)[0].cells
+    cells = overview.columns(run)[0].cells
     assert [cells[name].rank for name in FEW] == ["1", None, "=2", "=2"]
 
 
 def test_positions_on_an_axis_keep_the_order_of_costs() -> None:
-    column = first_screen.columns(made_run(only=OCTET_FAMILIES))[0]
+    column = overview.columns(made_run(only=OCTET_FAMILIES))[0]
     xs = [column.cells[name].x for name in column.order]
     assert None not in xs
     assert xs == sorted(x for x in xs if x is not None)
@@ -39,7 +39,7 @@ def test_positions_on_an_axis_keep_the_order_of_costs() -> None:
 
 def test_a_server_cheaper_than_null_stands_left_of_it() -> None:
     run = with_server(small_run(), "rust_hyper", load=(load_result(20.0),))
-    column = first_screen.columns(run)[0]
+    column = overview.columns(run)[0]
     assert column.cells["rust_hyper"].x == 0
     null_x = column.cells["null"].x
     assert null_x is not None
@@ -48,9 +48,9 @@ def test_a_server_cheaper_than_null_stands_left_of_it() -> None:
 
 
 def test_a_stacked_bar_fills_its_width_and_hides_nothing() -> None:
-    for row in first_screen.rows(made_run(only=OCTET_FAMILIES)):
+    for row in overview.rows(made_run(only=OCTET_FAMILIES)):
         for family in row.families.values():
-            pieces = first_screen.parts(family)
+            pieces = overview.parts(family)
             assert sum(piece.count for piece in pieces) == family.requests + family.void
             assert sum(piece.width for piece in pieces) == pytest.approx(100, abs=0.1)
             assert all(piece.width > 1 for piece in pieces)

@@ -253,9 +253,9 @@ class Plan:
 
     def checks(self, suite: str) -> list[tuple[str, str]]:
         """The checks on every answer, with their levels; the published suite has none."""
-        from httpmark.harness.judging.response_rules import CHECKS
+        from httpmark.harness.judging.response_rules.rule_table import RULES
 
-        return [(name, check.level.value) for name, check in CHECKS.items() if suite != "seed"]
+        return [(name, check.level.value) for name, check in RULES.items() if suite != "seed"]
 
     def finding(self, item: CaseItem) -> Finding:
         """The finding of one item; fires its suite where nobody has yet."""

@@ -18,7 +18,8 @@ from httpmark.harness.firing.case_stream import (
     patient,
 )
 from httpmark.harness.firing.time_budget import NOT_AWAITED, TimeBudget
-from httpmark.harness.judging import response_rules, suite_results
+from httpmark.harness.judging import suite_results
+from httpmark.harness.judging.response_rules import close_rules
 from httpmark.harness.model.cases import Case
 from httpmark.harness.model.exchanges import RAN_OUT, SILENT, Attempt
 
@@ -123,5 +124,5 @@ def _doubts(stream: CaseStream, families: list[str], second: suite_results.Secon
 
 def _to_the_end(case: Case) -> Case:
     """The same case with time for a close that was announced to come late."""
-    more = response_rules.CLOSE_LATE_US // 1000 + _CLOSE_SLACK_MS
+    more = close_rules.CLOSE_LATE_US // 1000 + _CLOSE_SLACK_MS
     return msgspec.structs.replace(case, close_ms=more, deadline_ms=case.deadline_ms + more)

@@ -23,10 +23,10 @@ from httpmark.harness.judging import (
     answer_difference,
     delivery_comparison,
     judge,
-    response_rules,
     suite_results,
 )
 from httpmark.harness.judging.evidence import Mask
+from httpmark.harness.judging.response_rules.collector import Collector
 from httpmark.harness.model.cases import (
     Case,
     Facts,
@@ -155,7 +155,7 @@ def _addressed(name: str, target: targets.Target) -> tuple[Family, Planned]:
 
 def _of_every_answer(case: Case, exchange: Exchange, facts: Facts) -> list[str]:
     """What the checks on every answer find wrong with this one."""
-    answers = response_rules.Collected(facts)
+    answers = Collector(facts)
     answers.add(case, exchange)
     return [
         f"{number}:  {failed.actual}"

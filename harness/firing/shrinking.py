@@ -21,8 +21,9 @@ from httpmark.harness.catalogue.catalogue import Catalogue, Planned
 from httpmark.harness.catalogue.generators import patience_ms
 from httpmark.harness.firing import delta_debugging, same_fault
 from httpmark.harness.firing.targets import Target
-from httpmark.harness.judging import failure_modes, judge, matching, observation, response_rules
+from httpmark.harness.judging import failure_modes, judge, matching, observation
 from httpmark.harness.judging.evidence import Evidence, kept_as
+from httpmark.harness.judging.response_rules.collector import Collector
 from httpmark.harness.judging.suite_results import strict
 from httpmark.harness.model.cases import Case, Facts, Family, Op
 from httpmark.harness.model.errors import Unusable
@@ -93,7 +94,7 @@ def of_answer(
     """The same for a check on every answer, which asks nothing of the request."""
 
     def found(case: Case, seen: Exchange) -> str | None:
-        answers = response_rules.Collected(facts)
+        answers = Collector(facts)
         answers.add(case, seen)
         tally = answers.tallies().get(check)
         return next(iter(tally.failure_modes), None) if tally is not None else None

@@ -18,7 +18,7 @@ import msgspec
 
 from httpmark.harness.catalogue import expectation_words
 from httpmark.harness.judging import failure_modes
-from httpmark.harness.judging.response_rules import CHECKS
+from httpmark.harness.judging.response_rules.rule_table import RULES
 from httpmark.harness.model.cases import Family, Level
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.run import Run, ServerResult
@@ -242,7 +242,7 @@ def listable(families: Mapping[str, Family]) -> dict[str, str]:
     return (
         {family.id: family.ref for family in families.values()}
         | {f"{family.id}{CUT}": "" for family in families.values() if family.deliver}
-        | dict.fromkeys(CHECKS, "")
+        | dict.fromkeys(RULES, "")
     )
 
 
@@ -406,9 +406,9 @@ def _of_must_counts(server: str, name: str, suite: SuiteResult) -> list[Finding]
 def _of_answers(server: str, name: str, number: str, tally: Tally) -> Finding:
     """The finding of one check on every answer."""
     one = msgspec.structs.replace(_of_tally(server, name, number, tally, None), family="")
-    if number not in CHECKS:
+    if number not in RULES:
         return one
-    check = CHECKS[number]
+    check = RULES[number]
     return msgspec.structs.replace(
         one, title=check.title, clause=check.clause, level=check.level, ref=number
     )

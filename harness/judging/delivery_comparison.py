@@ -14,9 +14,12 @@ from collections.abc import Callable, Iterator
 from httpmark.harness.catalogue import delivery_modes, generators
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
 from httpmark.harness.catalogue.delivery_modes import Known
-from httpmark.harness.judging import answer_difference, judge, response_rules
+from httpmark.harness.judging import answer_difference, judge
 from httpmark.harness.judging.answer_difference import Drawn
 from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.judging.response_rules.exchange_view import declared, view
+from httpmark.harness.judging.response_rules.findings import Finding
+from httpmark.harness.judging.response_rules.judge_answers import judge_bytes
 from httpmark.harness.model.cases import Case, Facts, Family, Level
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.verdicts import Deliveries, Disagreement, Tally, Verdict, Word
@@ -80,7 +83,7 @@ class Comparison:
         self._server = server
         self._alone: dict[str, tuple[Drawn, ...]] = {}
         self._broken: dict[str, frozenset[str]] = {}
-        self._declared = response_rules.declared(facts)
+        self._declared = declared(facts)
         plain = plain_request(catalogue, facts)
         self._buffers = tuple(
             count
@@ -122,16 +125,16 @@ class Comparison:
                 self._server, case=cut.id, delivery=delivery_modes.ONE
             )
             self._broken[cut.id] = frozenset(
-                finding.check
+                finding.rule
                 for one in attempts
                 for exchange in one
                 for finding in self._findings(made, exchange)
             )
-        broken = {finding.check for finding in self._findings(cut, exchange)}
+        broken = {finding.rule for finding in self._findings(cut, exchange)}
         return not broken <= self._broken[cut.id]
 
-    def _findings(self, cut: Case, exchange: Exchange) -> tuple[response_rules.Finding, ...]:
-        return response_rules.of_octets(response_rules.talk(cut, exchange), self._declared).found
+    def _findings(self, cut: Case, exchange: Exchange) -> tuple[Finding, ...]:
+        return judge_bytes(view(cut, exchange), self._declared).found
 
     def agreed(self, case: Case) -> Counter[str]:
         """How many cuts drew what one write drew, by mode."""

@@ -22,8 +22,9 @@ from httpmark.harness.catalogue import expectation_words
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.catalogue.loading import load as load_catalogue
 from httpmark.harness.catalogue.vocabulary import HARDENED
-from httpmark.harness.judging import delivery_comparison, judge, response_rules, scoring
+from httpmark.harness.judging import delivery_comparison, judge, scoring
 from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.judging.response_rules.collector import Collector
 from httpmark.harness.model.cases import Case, Facts, Family, Level, Op, Step
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.verdicts import SuiteResult, Tally, Verdict, Word
@@ -50,7 +51,7 @@ class Folded(msgspec.Struct, frozen=True):
     tally: Tally
     first: Verdict | None
     exchanges: int
-    answers: response_rules.Collected
+    answers: Collector
 
 
 class Fired(msgspec.Struct, kw_only=True):
@@ -247,7 +248,7 @@ def _fold(
 
     :param look: sees each settled verdict and its exchanges.
     """
-    answers = response_rules.Collected(facts)
+    answers = Collector(facts)
     first: Verdict | None = None
     number = 0
 
@@ -275,7 +276,7 @@ def judged(
     *,
     quick: bool = False,
     hardened: bool = False,
-    answers: response_rules.Collected | None = None,
+    answers: Collector | None = None,
 ) -> Iterator[tuple[Verdict, list[Exchange]]]:
     """The settled verdict of each case of a family that has exchanges, and the exchanges.
 
@@ -376,7 +377,7 @@ def _score_cases(
     facts = evidence.facts(server)
     if facts is None:
         return SuiteResult(score_percent=None, reason="not scored: nothing was fired")
-    answers = response_rules.Collected(facts)
+    answers = Collector(facts)
     observed = evidence.observed(server)
     stored = set(evidence.families(server))
     cases: dict[str, Verdict] = {}

@@ -22,9 +22,9 @@ from httpmark.harness.http import shell_lines
 from httpmark.harness.http.shell_lines import curl
 from httpmark.harness.judging import (
     delivery_comparison,
-    response_rules,
     scoring,
 )
+from httpmark.harness.judging.response_rules.rule_table import RULES, Rule
 from httpmark.harness.model.cases import (
     Family,
     Level,
@@ -64,7 +64,7 @@ def _others(name: str) -> Iterator[str]:
         family.group.lower() == group for family in known.families.values()
     ):
         yield f"{name}: the cases of {group.upper()} at that level that no row of the ledger names"
-    if (check := response_rules.CHECKS.get(name.upper())) is not None:
+    if (check := RULES.get(name.upper())) is not None:
         yield _of_check(known, check)
     if name.endswith(findings.CUT):
         yield _of_deliveries(name.removesuffix(findings.CUT))
@@ -124,7 +124,7 @@ def _of_requirement(known: catalogue.Catalogue, row: Requirement) -> str:
         for family in known.families.values()
         if shows(family.refs or (family.ref,), family.group)
     ]
-    checks = [check for check in response_rules.CHECKS if shows((check,), check)]
+    checks = [check for check in RULES if shows((check,), check)]
     by_cuts = [one for one in row.cases if one == delivery_comparison.NOT_EARLY]
     return "\n".join(
         (
@@ -132,13 +132,13 @@ def _of_requirement(known: catalogue.Catalogue, row: Requirement) -> str:
             f"  {row.level}: {row.clause}",
             *_wrapped(row.title),
             *([f"  shown by {_cases(shown)}:", *_listed(shown)] if shown else []),
-            *(f"  shown by {one}: {response_rules.CHECKS[one].title}" for one in checks),
+            *(f"  shown by {one}: {RULES[one].title}" for one in checks),
             *(f"  shown by {one}: httpmark check TARGET --full" for one in by_cuts),
         )
     )
 
 
-def _of_check(known: catalogue.Catalogue, check: response_rules.Check) -> str:
+def _of_check(known: catalogue.Catalogue, check: Rule) -> str:
     """A check on every answer: it sends nothing of its own."""
     rows = [row.id for row in known.requirements if scoring.showing(row)((check.id,), check.id)]
     return "\n".join(

@@ -11,7 +11,9 @@ from httpmark.harness.firing.programs.stage import (
     request_and_answer,
     with_steps,
 )
-from httpmark.harness.judging import observation, response_rules
+from httpmark.harness.judging import observation
+from httpmark.harness.judging.response_rules.exchange_view import view
+from httpmark.harness.judging.response_rules.judge_answers import judge_answers
 from httpmark.harness.model.cases import SECRET_TEXT, Case
 from httpmark.harness.model.exchanges import Exchange, Outcome
 from httpmark.harness.model.verdicts import Word
@@ -80,8 +82,8 @@ def markup_in_every_place(stage: Stage) -> Found:
     made = numbered(made)
     silent = 0
     for place, case, exchange in zip(messages, made, stage.fire(made, 8), strict=True):
-        found = response_rules.check(response_rules.talk(case, exchange))
-        if any(one.check == "RESP-32" for one in found.found):
+        found = judge_answers(view(case, exchange))
+        if any(one.rule == "RESP-32" for one in found.found):
             return Found(Word.FAIL, f"{place} comes back unescaped in an HTML page")
         silent += exchange.outcome is Outcome.HUNG
     if silent == len(made):

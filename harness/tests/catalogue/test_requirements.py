@@ -8,7 +8,8 @@ import re
 import pytest
 
 from httpmark.harness.catalogue import delivery_modes, loading
-from httpmark.harness.judging import response_rules, scoring
+from httpmark.harness.judging import scoring
+from httpmark.harness.judging.response_rules.rule_table import RULES
 from httpmark.harness.model.cases import Family, Level, Requirement
 
 KNOWN = loading.load()
@@ -33,7 +34,7 @@ def levels(family: Family) -> set[Level]:
 
 def numbers() -> set[str]:
     found = {word for family in KNOWN.families.values() for word in words(family)}
-    return found | response_rules.CHECKS.keys() | DELIVERIES
+    return found | RULES.keys() | DELIVERIES
 
 
 def test_rows_have_permanent_names_a_clause_and_a_title_of_their_own() -> None:
@@ -72,10 +73,10 @@ def test_every_binding_case_shows_a_requirement() -> None:
 def test_every_check_on_answers_shows_a_requirement() -> None:
     shown = {
         number
-        for number in response_rules.CHECKS
+        for number in RULES
         if any(SHOWS[row.id]((number,), number) for row in KNOWN.requirements)
     }
-    assert response_rules.CHECKS.keys() - shown == set()
+    assert RULES.keys() - shown == set()
 
 
 def test_a_must_is_shown_by_a_binding_case_or_check() -> None:
@@ -87,7 +88,7 @@ def test_a_must_is_shown_by_a_binding_case_or_check() -> None:
             levels(family) & BINDING and SHOWS[row.id](family.refs or (family.ref,), family.group)
             for family in KNOWN.families.values()
         )
-        others = response_rules.CHECKS.keys() | DELIVERIES
+        others = RULES.keys() | DELIVERIES
         by_check = any(SHOWS[row.id]((number,), number) for number in others)
         if not by_case and not by_check:
             lame.append(row.id)

@@ -29,8 +29,9 @@ from httpmark.harness.firing import (
 )
 from httpmark.harness.firing.probe_frames import Play
 from httpmark.harness.gate import findings
-from httpmark.harness.judging import response_rules, suite_results
+from httpmark.harness.judging import suite_results
 from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.judging.response_rules import close_rules
 from httpmark.harness.model.cases import Family, Level
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.exchanges import Attempt, Exchange
@@ -711,7 +712,7 @@ def test_a_server_that_chooses_otherwise_the_second_time_is_unstable(tmp_path: P
 def test_a_close_that_is_announced_and_never_comes_is_waited_for_and_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(response_rules, "CLOSE_LATE_US", 2_000_000)
+    monkeypatch.setattr(close_rules, "CLOSE_LATE_US", 2_000_000)
     promise = peers.OK.replace(b"Content-Type", b"Connection: close\r\nContent-Type")
     with peers.peer(peers.answering(promise)) as peer:
         target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")

@@ -11,8 +11,9 @@ from httpmark.harness.catalogue import delivery_modes, loading
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.firing import delivery_firing
 from httpmark.harness.gate import findings
-from httpmark.harness.judging import delivery_comparison, response_rules
+from httpmark.harness.judging import delivery_comparison
 from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.judging.response_rules.collector import Collector
 from httpmark.harness.model.cases import Case, Facts, Level, Op
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EVENT_RECORD
@@ -335,7 +336,7 @@ def test_an_answer_that_is_malformed_only_to_pieces_is_kept_and_told(
         found = delivery_comparison.compare(known, "rfc", FACTS, evidence, "s")
         assert found is not None
         assert found.disagreements == ()
-        answers = response_rules.Collected(FACTS)
+        answers = Collector(FACTS)
         for cut, exchange in delivery_comparison.answered(known, "rfc", FACTS, evidence, "s"):
             answers.add_cut(cut, exchange)
     told = answers.tallies()

@@ -1,4 +1,4 @@
-"""Each check on answers: a model exchange that keeps it, one that breaks it, and the exceptions."""
+"""Each rule of answers: a model exchange that keeps it, one that breaks it, and the exceptions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from httpmark.harness.http import response_reader
-from httpmark.harness.judging import response_rules
-from httpmark.harness.judging.response_rules import CHECKS, Declared, Findings, Talk
+from httpmark.harness.judging.response_rules.collector import Collector
+from httpmark.harness.judging.response_rules.exchange_view import Declared, ExchangeView, view
+from httpmark.harness.judging.response_rules.findings import Findings
+from httpmark.harness.judging.response_rules.judge_answers import judge_answers
+from httpmark.harness.judging.response_rules.rule_table import RULES
 from httpmark.harness.model.cases import Case, Facts, Level, Op, Step
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EVENT_RECORD
@@ -45,7 +48,7 @@ def bare(status: bytes, fields: bytes = b"", content: bytes = b"") -> bytes:
 REFUSED = ok(b"Connection: close\r\nContent-Type: text/plain\r\n", b"no", b"400 Bad Request")
 
 
-def talk(*events: Event, began_s: float | None = None, head_only: bool = False) -> Talk:
+def seen(*events: Event, began_s: float | None = None, head_only: bool = False) -> ExchangeView:
     """An exchange from its events, 1 ms apart: octets sent and received, pauses, ends."""
     at_us = 1000
     sent = received = timeline = b""
@@ -63,7 +66,7 @@ def talk(*events: Event, began_s: float | None = None, head_only: bool = False) 
         sent += value if kind == "send" else b""
         received += value if kind == "recv" else b""
         end = {"fin": End.CLOSED, "rst": End.RESET}.get(kind, end)
-    return Talk(
+    return ExchangeView(
         sent=sent,
         received=received,
         end=end,
@@ -74,15 +77,15 @@ def talk(*events: Event, began_s: float | None = None, head_only: bool = False) 
     )
 
 
-def asked(request: bytes, *answers: bytes, close: str | None = None) -> Talk:
+def asked(request: bytes, *answers: bytes, close: str | None = None) -> ExchangeView:
     """One request, its answers, and an end."""
-    return talk(
+    return seen(
         ("send", request), *(("recv", one) for one in answers), *((close,) if close else ())
     )
 
 
 def names(found: Findings, word: Word | None = None) -> set[str]:
-    return {one.check for one in found.found if word in (None, one.word)}
+    return {one.rule for one in found.found if word in (None, one.word)}
 
 
 def mirrored(target: bytes) -> bytes:
@@ -102,7 +105,7 @@ XSS = GET.replace(b"/hello HTTP", b'/"><script>alert HTTP')
 HTML = b"Connection: close\r\nContent-Type: text/html\r\n"
 
 # For each check: exchanges that keep it, and exchanges that break it.
-MODELS: dict[str, tuple[list[Talk], list[Talk]]] = {
+MODELS: dict[str, tuple[list[ExchangeView], list[ExchangeView]]] = {
     "RESP-01": (
         [asked(GET, ok()), asked(GET, ok(status=b"200 "))],
         [
@@ -241,7 +244,7 @@ MODELS: dict[str, tuple[list[Talk], list[Talk]]] = {
             asked(GET, ok(), REFUSED, close="fin"),
             asked(POST, ok(), REFUSED, close="fin"),
             asked(GET, ok(), bare(b"100 Continue")),
-            talk(("send", GET), ("recv", ok()), ("recv", ok()), ("send", BROKEN)),
+            seen(("send", GET), ("recv", ok()), ("recv", ok()), ("send", BROKEN)),
         ],
     ),
     "RESP-19": (
@@ -251,8 +254,8 @@ MODELS: dict[str, tuple[list[Talk], list[Talk]]] = {
         ],
         [
             asked(GET, ok(), ok()),
-            talk(("send", GET), LATER),
-            talk(("send", GET + GET), ("recv", ok()), LATER),
+            seen(("send", GET), LATER),
+            seen(("send", GET + GET), ("recv", ok()), LATER),
             asked(TWO, mirrored(b"/mirror?2"), mirrored(b"/mirror?1")),
         ],
     ),
@@ -342,11 +345,11 @@ MODELS: dict[str, tuple[list[Talk], list[Talk]]] = {
         ],
     ),
     "RESP-30": (
-        [talk(("send", GET), ("recv", ok()), ("send", GET), ("recv", ok()))],
+        [seen(("send", GET), ("recv", ok()), ("send", GET), ("recv", ok()))],
         [
-            talk(("send", GET), ("recv", ok()), ("send", GET), "fin"),
-            talk(("send", GET), ("recv", ok()), ("send", GET), "rst"),
-            talk(("send", GET), ("recv", ok()), ("send", GET), LATER),
+            seen(("send", GET), ("recv", ok()), ("send", GET), "fin"),
+            seen(("send", GET), ("recv", ok()), ("send", GET), "rst"),
+            seen(("send", GET), ("recv", ok()), ("send", GET), LATER),
         ],
     ),
     "RESP-31": (
@@ -378,25 +381,25 @@ MODELS: dict[str, tuple[list[Talk], list[Talk]]] = {
         [
             asked(BROKEN, REFUSED, close="fin"),
             asked(BROKEN, REFUSED, close="rst"),
-            talk(("send", GET), ("recv", REFUSED), ("pause", 1400), "fin"),
+            seen(("send", GET), ("recv", REFUSED), ("pause", 1400), "fin"),
         ],
         [
             asked(BROKEN, REFUSED, ok(), close="fin"),
             asked(GET + GET, REFUSED, ok(), close="fin"),
-            talk(("send", BROKEN), ("recv", REFUSED), ("pause", 11000)),
-            talk(("send", BROKEN), ("recv", REFUSED), ("pause", 11000), "fin"),
+            seen(("send", BROKEN), ("recv", REFUSED), ("pause", 11000)),
+            seen(("send", BROKEN), ("recv", REFUSED), ("pause", 11000), "fin"),
         ],
     ),
     "RESP-34": (
         [
-            talk(("send", GET), ("recv", ok()), began_s=THEN_S),
-            talk(("send", GET), ("recv", ok()), began_s=THEN_S + 5),
-            talk(("send", GET), ("recv", ok()), began_s=THEN_S - 4),
+            seen(("send", GET), ("recv", ok()), began_s=THEN_S),
+            seen(("send", GET), ("recv", ok()), began_s=THEN_S + 5),
+            seen(("send", GET), ("recv", ok()), began_s=THEN_S - 4),
         ],
         [
-            talk(("send", GET), ("recv", ok()), began_s=THEN_S + 8),
-            talk(("send", GET), ("recv", ok()), began_s=THEN_S - 8),
-            talk(("send", GET), ("recv", ok()), ("pause", 2100), ("send", GET), ("recv", ok())),
+            seen(("send", GET), ("recv", ok()), began_s=THEN_S + 8),
+            seen(("send", GET), ("recv", ok()), began_s=THEN_S - 8),
+            seen(("send", GET), ("recv", ok()), ("pause", 2100), ("send", GET), ("recv", ok())),
         ],
     ),
     "RESP-35": (
@@ -406,28 +409,28 @@ MODELS: dict[str, tuple[list[Talk], list[Talk]]] = {
 }  # fmt: skip
 
 
-def pairs(keeps: bool) -> list[tuple[str, Talk]]:
+def pairs(keeps: bool) -> list[tuple[str, ExchangeView]]:
     return [(name, one) for name, (good, bad) in MODELS.items() for one in (good if keeps else bad)]
 
 
 def test_every_check_has_models_of_both_kinds() -> None:
-    assert list(MODELS) == list(CHECKS) == [f"RESP-{number:02}" for number in range(1, 36)]
+    assert list(MODELS) == list(RULES) == [f"RESP-{number:02}" for number in range(1, 36)]
     assert all(good and bad for good, bad in MODELS.values())
-    assert CHECKS["RESP-28"].level is Level.SHOULD
-    assert CHECKS["RESP-32"].level is Level.SEC
-    assert CHECKS["RESP-33"].level is Level.MUST
+    assert RULES["RESP-28"].level is Level.SHOULD
+    assert RULES["RESP-32"].level is Level.SEC
+    assert RULES["RESP-33"].level is Level.MUST
 
 
 @pytest.mark.parametrize(("name", "one"), pairs(keeps=True))
-def test_a_model_that_keeps_a_check_passes_it(name: str, one: Talk) -> None:
-    found = response_rules.check(one)
+def test_a_model_that_keeps_a_check_passes_it(name: str, one: ExchangeView) -> None:
+    found = judge_answers(one)
     assert name not in names(found), found
     assert name in found.judged
 
 
 @pytest.mark.parametrize(("name", "one"), pairs(keeps=False))
-def test_a_model_that_breaks_a_check_is_named(name: str, one: Talk) -> None:
-    found = response_rules.check(one)
+def test_a_model_that_breaks_a_check_is_named(name: str, one: ExchangeView) -> None:
+    found = judge_answers(one)
     assert name in names(found), found
     assert name in found.judged
     for finding in found.found:
@@ -435,14 +438,14 @@ def test_a_model_that_breaks_a_check_is_named(name: str, one: Talk) -> None:
 
 
 @pytest.mark.parametrize(("name", "one"), pairs(keeps=True))
-def test_a_good_model_breaks_nothing_else(name: str, one: Talk) -> None:
-    unrelated = names(response_rules.check(one)) - {
+def test_a_good_model_breaks_nothing_else(name: str, one: ExchangeView) -> None:
+    unrelated = names(judge_answers(one)) - {
         # What the models of these leave out for shortness.
         "RESP-27",
         "RESP-28" if b"gzip" in one.received else "",
         "RESP-29" if one.end is not End.OPEN and b"close" not in one.received else "",
     }
-    assert not unrelated, response_rules.check(one)
+    assert not unrelated, judge_answers(one)
 
 
 # --- attribution ----------------------------------------------------------------------------------
@@ -454,22 +457,22 @@ def test_a_good_model_breaks_nothing_else(name: str, one: Talk) -> None:
         asked(BROKEN, ok(), ok()),
         asked(BROKEN, ok(), REFUSED, close="fin"),
         asked(BROKEN, ok(), close="fin"),
-        talk(("send", BROKEN), LATER),
-        talk(("send", GET), ("recv", ok()), ("send", BROKEN), LATER),
-        talk(("send", GET), ("recv", ok()), ("send", BROKEN), "fin"),
-        talk(("send", BROKEN), ("recv", ok()), ("send", GET), "fin"),
+        seen(("send", BROKEN), LATER),
+        seen(("send", GET), ("recv", ok()), ("send", BROKEN), LATER),
+        seen(("send", GET), ("recv", ok()), ("send", BROKEN), "fin"),
+        seen(("send", BROKEN), ("recv", ok()), ("send", GET), "fin"),
         asked(b"\r\n" + GET, ok(), close="fin"),
         asked(BROKEN + GET, ok(), ok(), ok()),
     ],
 )
-def test_after_octets_that_are_no_request_order_is_not_judged(one: Talk) -> None:
+def test_after_octets_that_are_no_request_order_is_not_judged(one: ExchangeView) -> None:
     unjudged = {"RESP-18", "RESP-19", "RESP-29", "RESP-30"}
-    assert not unjudged & names(response_rules.check(one))
+    assert not unjudged & names(judge_answers(one))
 
 
 def test_what_came_before_those_octets_is_judged() -> None:
-    one = talk(("send", GET), ("recv", ok() + ok()), ("send", BROKEN), ("recv", REFUSED), "fin")
-    assert {"RESP-18", "RESP-19"} <= names(response_rules.check(one))
+    one = seen(("send", GET), ("recv", ok() + ok()), ("send", BROKEN), ("recv", REFUSED), "fin")
+    assert {"RESP-18", "RESP-19"} <= names(judge_answers(one))
 
 
 @pytest.mark.parametrize(
@@ -480,17 +483,17 @@ def test_what_came_before_those_octets_is_judged() -> None:
     ],
 )
 def test_an_unreadable_request_line_binds_no_version(name: str, answer: bytes) -> None:
-    assert name in names(response_rules.check(asked(BROKEN, answer, close="fin")))
+    assert name in names(judge_answers(asked(BROKEN, answer, close="fin")))
     for request in (BROKEN_LINE, GET + BROKEN_LINE, b"GET /a HTTP/1.1x\r\n\r\n"):
         answers = (ok(),) if request.startswith(GET) else ()
-        found = response_rules.check(asked(request, *answers, answer, close="fin"))
+        found = judge_answers(asked(request, *answers, answer, close="fin"))
         assert name not in names(found)
 
 
 def test_chunks_to_an_unreadable_version_are_not_judged() -> None:
     answer = bare(b"400 x", CHUNKED + b"Connection: close\r\n", b"0\r\n\r\n")
     request = GET.replace(b"HTTP/1.1", b"HTTP/1.x")
-    assert "RESP-13" not in names(response_rules.check(asked(request, answer, close="fin")))
+    assert "RESP-13" not in names(judge_answers(asked(request, answer, close="fin")))
 
 
 @pytest.mark.parametrize(
@@ -499,23 +502,23 @@ def test_chunks_to_an_unreadable_version_are_not_judged() -> None:
 )
 def test_what_may_answer_a_head_is_not_cut_short(request_octets: bytes) -> None:
     answer = bare(b"400 x", b"Content-Length: 5\r\nConnection: close\r\n")
-    found = response_rules.check(asked(request_octets, answer, close="fin"))
+    found = judge_answers(asked(request_octets, answer, close="fin"))
     assert not names(found) & {"RESP-09", "RESP-16"}
-    with_body = response_rules.check(asked(request_octets, answer + b"hello", close="fin"))
+    with_body = judge_answers(asked(request_octets, answer + b"hello", close="fin"))
     assert not names(with_body) & {"RESP-09", "RESP-16", "RESP-01"}
 
 
 def test_a_body_to_a_head_refused_as_malformed_is_tolerated_when_the_close_follows() -> None:
     request = HEAD.replace(b"Host: a", b"Host: a\r\nX : y")
-    found = response_rules.check(asked(request, REFUSED, close="fin"))
+    found = judge_answers(asked(request, REFUSED, close="fin"))
     assert names(found, Word.WARN) == {"RESP-16"}
     assert not names(found, Word.FAIL)
-    assert "RESP-16" in names(response_rules.check(asked(HEAD, REFUSED, close="fin")), Word.FAIL)
+    assert "RESP-16" in names(judge_answers(asked(HEAD, REFUSED, close="fin")), Word.FAIL)
 
 
 def test_content_length_on_2xx_to_what_may_be_connect_is_not_judged() -> None:
     request = CONNECT.replace(b"CONNECT a:80", b"CONNECT /a")
-    assert "RESP-12" not in names(response_rules.check(asked(request, ok(), close="fin")))
+    assert "RESP-12" not in names(judge_answers(asked(request, ok(), close="fin")))
 
 
 @pytest.mark.parametrize(
@@ -526,8 +529,8 @@ def test_content_length_on_2xx_to_what_may_be_connect_is_not_judged() -> None:
         asked(CONNECT, bare(b"200 OK"), close="fin"),
     ],
 )
-def test_nothing_is_judged_in_a_tunnel(tunnel: Talk) -> None:
-    assert not names(response_rules.check(tunnel))
+def test_nothing_is_judged_in_a_tunnel(tunnel: ExchangeView) -> None:
+    assert not names(judge_answers(tunnel))
 
 
 @pytest.mark.parametrize(
@@ -537,7 +540,7 @@ def test_nothing_is_judged_in_a_tunnel(tunnel: Talk) -> None:
 def test_a_request_without_a_version_may_be_answered_without_a_status_line(
     request_octets: bytes,
 ) -> None:
-    found = response_rules.check(asked(request_octets, b"Hello World!", close="fin"))
+    found = judge_answers(asked(request_octets, b"Hello World!", close="fin"))
     assert not names(found)
 
 
@@ -552,20 +555,20 @@ def test_a_request_without_a_version_may_be_answered_without_a_status_line(
     ],
 )
 def test_a_length_cut_short_counts_by_fin_only(name: str, answer: bytes) -> None:
-    assert name in names(response_rules.check(asked(GET, answer, close="fin")))
-    assert name not in names(response_rules.check(asked(GET, answer, close="rst")))
-    assert name not in names(response_rules.check(asked(GET, answer)))
-    half = talk(("send", GET), "own fin", ("recv", answer), "fin")
-    assert name not in names(response_rules.check(half))
+    assert name in names(judge_answers(asked(GET, answer, close="fin")))
+    assert name not in names(judge_answers(asked(GET, answer, close="rst")))
+    assert name not in names(judge_answers(asked(GET, answer)))
+    half = seen(("send", GET), "own fin", ("recv", answer), "fin")
+    assert name not in names(judge_answers(half))
 
 
 def test_a_client_that_closed_cannot_ask_for_more() -> None:
-    found = response_rules.check(talk(("send", GET), "own fin", ("recv", ok()), "fin"))
+    found = judge_answers(seen(("send", GET), "own fin", ("recv", ok()), "fin"))
     assert not names(found)
-    found = response_rules.check(talk(("send", GET), "own fin", LATER))
+    found = judge_answers(seen(("send", GET), "own fin", LATER))
     assert not names(found)
-    reset = Talk(sent=GET, received=ok(), end=End.OPEN, end_us=50_000_000, own_close=True)
-    assert not names(response_rules.check(reset))
+    reset = ExchangeView(sent=GET, received=ok(), end=End.OPEN, end_us=50_000_000, own_close=True)
+    assert not names(judge_answers(reset))
 
 
 # --- time -----------------------------------------------------------------------------------------
@@ -573,79 +576,79 @@ def test_a_client_that_closed_cannot_ask_for_more() -> None:
 
 def test_a_408_or_a_late_400_may_end_an_idle_connection() -> None:
     timed_out = REFUSED.replace(b"400 Bad Request", b"408 Request Timeout")
-    assert not names(response_rules.check(asked(GET, ok(), timed_out, close="fin")))
-    late = talk(("send", GET), ("recv", ok()), ("pause", 1500), ("recv", REFUSED), "fin")
-    assert not names(response_rules.check(late))
+    assert not names(judge_answers(asked(GET, ok(), timed_out, close="fin")))
+    late = seen(("send", GET), ("recv", ok()), ("pause", 1500), ("recv", REFUSED), "fin")
+    assert not names(judge_answers(late))
     begun = asked(GET + b"GET /h", ok(), REFUSED, close="fin")
-    assert not names(response_rules.check(begun))
+    assert not names(judge_answers(begun))
     early = asked(POST[:-1], ok(), timed_out, close="fin")
-    assert not names(response_rules.check(early))
+    assert not names(judge_answers(early))
     open_still = asked(GET, ok(), timed_out.replace(b"Connection: close\r\n", b""))
-    assert "RESP-18" in names(response_rules.check(open_still))
+    assert "RESP-18" in names(judge_answers(open_still))
 
 
 def test_a_close_after_an_idle_while_need_not_be_announced() -> None:
-    late = talk(("send", GET), ("recv", ok()), ("pause", 1600), "fin")
-    assert not names(response_rules.check(late))
-    soon = talk(("send", GET), ("recv", ok()), ("pause", 1000), "fin")
-    assert "RESP-29" in names(response_rules.check(soon))
-    assert not names(response_rules.check(soon, Declared(idle_s=1)))
+    late = seen(("send", GET), ("recv", ok()), ("pause", 1600), "fin")
+    assert not names(judge_answers(late))
+    soon = seen(("send", GET), ("recv", ok()), ("pause", 1000), "fin")
+    assert "RESP-29" in names(judge_answers(soon))
+    assert not names(judge_answers(soon, Declared(idle_s=1)))
 
 
 def test_a_1_0_request_is_closed_without_a_word() -> None:
-    assert not names(response_rules.check(asked(OLD, ok(), close="fin")))
+    assert not names(judge_answers(asked(OLD, ok(), close="fin")))
     kept = OLD.replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n")
-    assert "RESP-29" in names(response_rules.check(asked(kept, ok(), close="fin")))
+    assert "RESP-29" in names(judge_answers(asked(kept, ok(), close="fin")))
 
 
 def test_a_close_before_the_next_request_is_29_and_after_it_30() -> None:
-    before = names(response_rules.check(asked(GET, ok(), close="fin")))
-    after = talk(("send", GET), ("recv", ok()), ("send", GET), "fin")
+    before = names(judge_answers(asked(GET, ok(), close="fin")))
+    after = seen(("send", GET), ("recv", ok()), ("send", GET), "fin")
     assert (before & {"RESP-29", "RESP-30"}) == {"RESP-29"}
-    assert (names(response_rules.check(after)) & {"RESP-29", "RESP-30"}) == {"RESP-30"}
+    assert (names(judge_answers(after)) & {"RESP-29", "RESP-30"}) == {"RESP-30"}
 
 
 def test_a_server_that_tired_of_waiting_broke_no_promise() -> None:
-    one = talk(("send", GET), ("recv", ok()), ("pause", 1600), ("send", GET), "fin")
-    assert not names(response_rules.check(one))
+    one = seen(("send", GET), ("recv", ok()), ("pause", 1600), ("send", GET), "fin")
+    assert not names(judge_answers(one))
 
 
 def test_what_follows_an_announced_close_need_not_be_answered() -> None:
     closing = ok(b"Connection: close\r\n")
-    assert not names(response_rules.check(asked(GET + GET, closing, close="fin")))
+    assert not names(judge_answers(asked(GET + GET, closing, close="fin")))
     said = GET.replace(b"Host", b"Connection: close\r\nHost")
-    assert not names(response_rules.check(asked(said + GET, closing, close="fin")))
+    assert not names(judge_answers(asked(said + GET, closing, close="fin")))
 
 
 def test_a_late_close_is_tolerated_for_ten_seconds() -> None:
-    late = talk(("send", BROKEN), ("recv", REFUSED), ("pause", 5000), "fin")
-    assert names(response_rules.check(late), Word.WARN) == {"RESP-33"}
-    waiting = talk(("send", BROKEN), ("recv", REFUSED), ("pause", 1800))
-    assert names(response_rules.check(waiting), Word.WARN) == {"RESP-33"}
-    unknown = talk(("send", BROKEN), ("recv", REFUSED), ("pause", 800))
-    assert not names(response_rules.check(unknown))
+    late = seen(("send", BROKEN), ("recv", REFUSED), ("pause", 5000), "fin")
+    assert names(judge_answers(late), Word.WARN) == {"RESP-33"}
+    waiting = seen(("send", BROKEN), ("recv", REFUSED), ("pause", 1800))
+    assert names(judge_answers(waiting), Word.WARN) == {"RESP-33"}
+    unknown = seen(("send", BROKEN), ("recv", REFUSED), ("pause", 800))
+    assert not names(judge_answers(unknown))
 
 
 def test_silence_proves_nothing_while_this_machine_drops_packets() -> None:
-    silent = talk(("send", GET), LATER)
-    dropped = Talk(
+    silent = seen(("send", GET), LATER)
+    dropped = ExchangeView(
         sent=GET, received=b"", end=End.OPEN, end_us=silent.end_us, timeline=silent.timeline,
         machine_dropped=True,
     )  # fmt: skip
-    assert "RESP-19" in names(response_rules.check(silent))
-    assert not names(response_rules.check(dropped))
-    assert not names(response_rules.check(talk(("send", GET), ("pause", 1000))))
+    assert "RESP-19" in names(judge_answers(silent))
+    assert not names(judge_answers(dropped))
+    assert not names(judge_answers(seen(("send", GET), ("pause", 1000))))
 
 
 def test_an_unfinished_request_may_stay_unanswered() -> None:
     for request in (POST[:-1], GET[:-2], GET[:6], b"POST / HTTP/1.1\r\nHost: a\r\n" + CHUNKED):
-        assert not names(response_rules.check(talk(("send", request), LATER)))
+        assert not names(judge_answers(seen(("send", request), LATER)))
 
 
 def test_without_a_timeline_only_what_octets_and_ends_prove_is_judged() -> None:
     def plain(received: bytes, end: End, end_us: int = 9000) -> set[str]:
-        one = Talk(sent=GET, received=received, end=end, end_us=end_us)
-        return names(response_rules.check(one))
+        one = ExchangeView(sent=GET, received=received, end=end, end_us=end_us)
+        return names(judge_answers(one))
 
     assert plain(ok(), End.CLOSED) == {"RESP-29"}
     assert not plain(ok(), End.CLOSED, 1_600_000)
@@ -660,56 +663,58 @@ def test_without_a_timeline_only_what_octets_and_ends_prove_is_judged() -> None:
 
 def test_declarations_bind() -> None:
     old = asked(OLD, ok().replace(b"1.1", b"1.0", 1), close="fin")
-    assert names(response_rules.check(old)) == {"RESP-02"}
-    assert not names(response_rules.check(old, Declared(answers_1_0_as_1_0=True)))
+    assert names(judge_answers(old)) == {"RESP-02"}
+    assert not names(judge_answers(old, Declared(answers_1_0_as_1_0=True)))
     undated = asked(GET, ok().replace(DATE, b""))
-    assert not names(response_rules.check(undated, Declared(clock=False)))
+    assert not names(judge_answers(undated, Declared(clock=False)))
 
 
 def test_a_handler_answers_for_its_own_content() -> None:
     request = get(b"/404?x")
-    found = response_rules.check(asked(request, ok(status=b"404 x")))
+    found = judge_answers(asked(request, ok(status=b"404 x")))
     assert names(found, Word.WARN) == {"RESP-27"}
 
 
 def test_an_answer_of_which_only_the_head_was_read_is_judged_by_its_head() -> None:
-    one = talk(("send", GET), ("recv", ok()[:-3]), "fin", head_only=True)
-    assert not names(response_rules.check(one))
-    one = talk(("send", GET), ("recv", ok().replace(DATE, b"")[:-3]), head_only=True)
-    assert names(response_rules.check(one)) == {"RESP-20"}
+    one = seen(("send", GET), ("recv", ok()[:-3]), "fin", head_only=True)
+    assert not names(judge_answers(one))
+    one = seen(("send", GET), ("recv", ok().replace(DATE, b"")[:-3]), head_only=True)
+    assert names(judge_answers(one)) == {"RESP-20"}
 
 
 def test_reading_goes_on_behind_a_wrong_length_and_a_body_to_head() -> None:
     wrong = bare(b"200 OK", b"Content-Length: 6\r\n", b"hello")
-    found = response_rules.check(asked(GET + GET, wrong, ok(DATE)))
+    found = judge_answers(asked(GET + GET, wrong, ok(DATE)))
     assert {"RESP-09", "RESP-08"} <= names(found)
-    found = response_rules.check(asked(HEAD + GET, ok(), ok(DATE)))
+    found = judge_answers(asked(HEAD + GET, ok(), ok(DATE)))
     assert {"RESP-16", "RESP-08"} <= names(found)
 
 
 def test_what_is_not_asked_of_an_answer_is_not_judged() -> None:
     undated = ok(b"Content-Type: a/b\r\n", status=b"500 x").replace(DATE, b"")
-    assert not names(response_rules.check(asked(GET, undated)))
+    assert not names(judge_answers(asked(GET, undated)))
     until_close = bare(b"200 OK", b"", b"hi")
-    assert not names(response_rules.check(asked(OLD, until_close, close="fin")))
+    assert not names(judge_answers(asked(OLD, until_close, close="fin")))
     other_major = GET.replace(b"HTTP/1.1", b"HTTP/2.0")
-    assert not names(response_rules.check(asked(other_major, until_close, close="fin")))
+    assert not names(judge_answers(asked(other_major, until_close, close="fin")))
 
 
 def test_a_fixed_304_is_not_compared() -> None:
-    found = response_rules.check(asked(get(b"/304"), bare(b"304 x", b'ETag: "x"\r\n')))
+    found = judge_answers(asked(get(b"/304"), bare(b"304 x", b'ETag: "x"\r\n')))
     assert "RESP-26" not in found.judged
 
 
 def test_a_refused_connection_has_no_findings() -> None:
-    found = response_rules.check(Talk(sent=GET, received=b"", end=End.OPEN, end_us=5))
+    found = judge_answers(ExchangeView(sent=GET, received=b"", end=End.OPEN, end_us=5))
     assert found == Findings()
 
 
 # --- many exchanges -------------------------------------------------------------------------------
 
 
-def played(steps: list[Step], writes: list[int], received: bytes = b"", **changes: Any) -> Talk:
+def played(
+    steps: list[Step], writes: list[int], received: bytes = b"", **changes: Any
+) -> ExchangeView:
     """An exchange of these steps, of which these writes were recorded, as the checks see it."""
     case = Case("c", "f", tuple(steps))
     timeline = b"".join(EVENT_RECORD.pack(1, 10, octets) for octets in writes)
@@ -717,7 +722,7 @@ def played(steps: list[Step], writes: list[int], received: bytes = b"", **change
         "c", "f", case.sent, received, Outcome.ANSWERED, End.OPEN, 1, 9000, sum(writes),
         timeline=timeline,
     )  # fmt: skip
-    return response_rules.talk(case, msgspec.structs.replace(made, **changes))
+    return view(case, msgspec.structs.replace(made, **changes))
 
 
 def test_what_was_skipped_was_not_sent() -> None:
@@ -750,7 +755,7 @@ def test_what_an_exchange_says_of_its_end_is_taken_over() -> None:
 
 
 def test_a_check_counts_once_for_each_exchange_and_keeps_the_first_few() -> None:
-    collected = response_rules.Collected(Facts(host="a", answers_1_0_as_1_0=False))
+    collected = Collector(Facts(host="a", answers_1_0_as_1_0=False))
     undated = ok().replace(DATE, b"")
     for number in range(9):
         case = Case(f"c{number}", "f", (Step(Op.SEND, GET + GET),))
@@ -768,10 +773,10 @@ def test_a_check_counts_once_for_each_exchange_and_keeps_the_first_few() -> None
 
 def test_what_is_collected_in_parts_is_the_same_as_in_one() -> None:
     facts = Facts(host="a")
-    whole, parts = response_rules.Collected(facts), response_rules.Collected(facts)
+    whole, parts = Collector(facts), Collector(facts)
     undated = ok().replace(DATE, b"")
     for numbers in (range(3), range(3, 9)):
-        part = response_rules.Collected(facts)
+        part = Collector(facts)
         for number in numbers:
             case = Case(f"c{number}", "f", (Step(Op.SEND, GET),))
             received = undated if number % 3 else ok()
@@ -791,7 +796,7 @@ def test_what_is_collected_in_parts_is_the_same_as_in_one() -> None:
      ("10.0.0.1:80", False), ("127.example.org", False)],
 )  # fmt: skip
 def test_the_clock_of_another_machine_is_not_ours(host: str, judged: bool) -> None:
-    collected = response_rules.Collected(Facts(host=host))
+    collected = Collector(Facts(host=host))
     case = Case("c", "f", (Step(Op.SEND, GET),))
     collected.add(
         case,
@@ -803,7 +808,7 @@ def test_the_clock_of_another_machine_is_not_ours(host: str, judged: bool) -> No
 
 
 def test_a_worse_finding_of_one_exchange_hides_the_tolerated_one() -> None:
-    collected = response_rules.Collected(Facts(host="a"))
+    collected = Collector(Facts(host="a"))
     case = Case("c", "f", (Step(Op.SEND, get(b"/404") + BROKEN),))
     plain = ok(status=b"404 x") + ok(b"Connection: close\r\n", status=b"400 x")
     collected.add(
@@ -834,14 +839,14 @@ def test_the_strict_reader_and_the_one_that_reads_on_agree(
 ) -> None:
     """What the strict reader takes is read alike; what it refuses has a finding."""
     request = {b"GET": GET, b"HEAD": HEAD, b"CONNECT": CONNECT}[method]
-    found = response_rules.check(
+    found = judge_answers(
         asked(request, octets, close="fin" if ended else None) if octets else asked(request)
     )
     at = 0
     try:
         response = response_reader.read(octets, at, method=method, ended=ended)
     except response_reader.Malformed:
-        assert {one.check for one in found.found} - {"RESP-18", "RESP-20"}
+        assert {one.rule for one in found.found} - {"RESP-18", "RESP-20"}
         return
     except response_reader.Incomplete:
         return
@@ -857,20 +862,20 @@ def test_any_octets_are_judged_and_judged_alike(
     first: bytes, second: bytes, close: str | None
 ) -> None:
     one = asked(GET + first, *(piece for piece in (second,) if piece), close=close)
-    found = response_rules.check(one)
-    assert found == response_rules.check(one)
+    found = judge_answers(one)
+    assert found == judge_answers(one)
     for finding in found.found:
-        assert finding.check in found.judged
+        assert finding.rule in found.judged
         assert 0 <= finding.span[0] <= finding.span[1] <= len(one.received)
 
 
 def test_a_hundred_thousand_like_exchanges_take_seconds() -> None:
     plain = [
-        talk(("send", GET.replace(b"hello", b"hel%dlo" % n)), ("recv", ok())) for n in range(1000)
+        seen(("send", GET.replace(b"hello", b"hel%dlo" % n)), ("recv", ok())) for n in range(1000)
     ]
     refused = [asked(BROKEN.replace(b"X", b"X%d" % n), REFUSED, close="fin") for n in range(1000)]
     for exchanges in (plain, refused):
         started = time.process_time()
         for one in exchanges:
-            response_rules.check(one)
+            judge_answers(one)
         assert time.process_time() - started < 0.25  # 250 us each; about 15 are usual

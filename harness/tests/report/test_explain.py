@@ -11,7 +11,7 @@ from httpmark.harness.catalogue import delivery_modes, expectation, loading, loo
 from httpmark.harness.command import check_session, listing
 from httpmark.harness.firing import replay
 from httpmark.harness.gate import findings
-from httpmark.harness.judging import response_rules
+from httpmark.harness.judging.response_rules.rule_table import RULES
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.exchanges import Outcome
@@ -126,7 +126,7 @@ def test_every_word_of_a_report_is_explained() -> None:
     known = loading.load()
     words = [
         *(row.id for row in known.requirements),
-        *response_rules.CHECKS,
+        *RULES,
         *{family.group for family in known.families.values()},
         *known.suites,
         *known.plans,

@@ -28,7 +28,9 @@ from httpmark.harness.catalogue import delivery_modes, loading, lookup, notation
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
 from httpmark.harness.firing.probe import Probe
 from httpmark.harness.firing.programs import reflections, stage
-from httpmark.harness.judging import delivery_comparison, judge, response_rules, scoring
+from httpmark.harness.judging import delivery_comparison, judge, scoring
+from httpmark.harness.judging.response_rules.exchange_view import Declared, ExchangeView
+from httpmark.harness.judging.response_rules.judge_answers import judge_answers
 from httpmark.harness.model.cases import (
     FILE_TEXT,
     SECRET,
@@ -380,7 +382,7 @@ _WORST = (Word.PASS, Word.WARN, Word.FAIL)
 
 def _answers(exchange: Exchange, began_s: float) -> Words:
     """What the checks on every answer say of one exchange."""
-    talk = response_rules.Talk(
+    talk = ExchangeView(
         sent=exchange.sent[: exchange.sent_octets],
         received=exchange.received,
         end=exchange.end,
@@ -389,10 +391,10 @@ def _answers(exchange: Exchange, began_s: float) -> Words:
         began_s=began_s,
         head_only=exchange.head_only,
     )
-    findings = response_rules.check(talk, response_rules.Declared(idle_s=TIMEOUTS["idle_s"]))
+    findings = judge_answers(talk, Declared(idle_s=TIMEOUTS["idle_s"]))
     found = dict.fromkeys(findings.judged, Word.PASS)
     for finding in findings.found:
-        found[finding.check] = max(found[finding.check], finding.word, key=_WORST.index)
+        found[finding.rule] = max(found[finding.rule], finding.word, key=_WORST.index)
     return found
 
 

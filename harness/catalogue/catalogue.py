@@ -10,9 +10,15 @@ from typing import Any
 
 import msgspec
 
-from httpmark.harness.catalogue import expectation, generators, vocabulary
+from httpmark.harness.catalogue import (
+    case_builder,
+    expectation,
+    placeholder_values,
+    variations,
+    vocabulary,
+)
 from httpmark.harness.catalogue.expectation import AnyValue, Expectation
-from httpmark.harness.catalogue.generators import expectation_texts
+from httpmark.harness.catalogue.family_rules import Rule, expectation_texts
 from httpmark.harness.catalogue.vocabulary import DECLARED, HARDENED, SUITES
 from httpmark.harness.model.cases import Case, Facts, Family, Level, Requirement
 from httpmark.harness.model.errors import HarnessError, NothingSelected
@@ -31,7 +37,7 @@ class Catalogue(msgspec.Struct, frozen=True):
     """All families and plans, and the version that changes with any verdict-changing edit."""
 
     families: dict[str, Family]
-    rules: dict[str, generators.Rule]
+    rules: dict[str, Rule]
     plans: dict[str, LoadPlan]
     default_plans: tuple[str, ...]
     version: str
@@ -69,11 +75,11 @@ class Catalogue(msgspec.Struct, frozen=True):
 
         :raises notation.Unknown: the family needs what the target does not declare.
         """
-        return generators.cases(family, self.rules[family], facts, step=step)
+        return case_builder.cases(family, self.rules[family], facts, step=step)
 
     def slugs(self, family: str, *, step: int = 1) -> Iterator[str]:
         """The ids of the cases of one family, without making them."""
-        return (family + one.slug for one in generators.variations(self.rules[family], step))
+        return (family + one.slug for one in variations.variations(self.rules[family], step))
 
     def planned(self, family: str, facts: Facts, *, step: int = 1) -> Iterator[Planned]:
         """The same, each with its expectation and level.
@@ -83,7 +89,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         entry, rule = self.families[family], self.rules[family]
         by_words = entry.judged_by in vocabulary.PUBLISHED_WORDS
         shared: dict[int, tuple[Expectation | None, Level]] = {}
-        for case, variation in generators.varied(family, rule, facts, step=step):
+        for case, variation in case_builder.varied(family, rule, facts, step=step):
             if case.variant not in shared:
                 given = rule.classes[case.variant] if case.variant >= 0 else None
                 level = given.level if given is not None and given.level else entry.level
@@ -96,7 +102,7 @@ class Catalogue(msgspec.Struct, frozen=True):
                 shared[case.variant] = None if own else _expected(rule, case, {}), level
             expected, level = shared[case.variant]
             if expected is None and not by_words:
-                known = generators.case_values(rule, facts, case.id, variation.values)
+                known = placeholder_values.case_values(rule, facts, case.id, variation.values)
                 expected = _expected(rule, case, known)
             yield Planned(case, expected, level)
 
@@ -118,7 +124,7 @@ class Catalogue(msgspec.Struct, frozen=True):
             return f"needs {', '.join(lacking)}"
         if entry.transport is not None and (entry.transport == "tls") != (facts.scheme == "https"):
             return f"only over {entry.transport}"
-        return generators.inapplicable(self.rules[family], facts)
+        return case_builder.inapplicable(self.rules[family], facts)
 
     def plan(self, name: str) -> LoadPlan:
         """A load profile by name.
@@ -208,7 +214,7 @@ def _has(need: str, facts: Facts) -> bool:
     return any(word in facts.capabilities for word in need.split("|"))
 
 
-def _is_declared(rule: generators.Rule, facts: Facts) -> bool:
+def _is_declared(rule: Rule, facts: Facts) -> bool:
     """Whether a limit that the expectations of a rule name is known of a target."""
     words = " ".join((*rule.passes, *rule.allows, *rule.noteds))
     return any(
@@ -220,7 +226,7 @@ def _is_declared(rule: generators.Rule, facts: Facts) -> bool:
 _BEYOND = re.compile(r"(?<!no )beyond \{limit\.([a-z_]+)\} ([0-9]+)")
 
 
-def _is_beyond(rule: generators.Rule, facts: Facts) -> bool:
+def _is_beyond(rule: Rule, facts: Facts) -> bool:
     """Whether a case of a rule is larger than a limit of the target that its expectations name."""
     return any(
         (limit := facts.limits.get(name)) is not None and int(number) > limit
@@ -228,7 +234,7 @@ def _is_beyond(rule: generators.Rule, facts: Facts) -> bool:
     )
 
 
-def _expected(rule: generators.Rule, case: Case, known: expectation.Values) -> Expectation:
+def _expected(rule: Rule, case: Case, known: expectation.Values) -> Expectation:
     given = rule.classes[case.variant] if case.variant >= 0 else None
     if given is not None and (given.passes or given.allows or given.noteds):
         return expectation.expectation(

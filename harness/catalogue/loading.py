@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from httpmark.harness.catalogue import generators
 from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.catalogue.family_rules import Rule
 from httpmark.harness.catalogue.load_profiles import load_profile
 from httpmark.harness.catalogue.mistakes import Collected
 from httpmark.harness.catalogue.scenario_files import entries
@@ -88,7 +88,7 @@ def add_file(
     path: Path,
     name: str,
     families: dict[str, Family],
-    rules: dict[str, generators.Rule],
+    rules: dict[str, Rule],
     told: Collected,
     *,
     suite: str | None = None,
@@ -107,7 +107,7 @@ def add_file(
 
 def read_files(folder: Path) -> Catalogue:
     families: dict[str, Family] = {}
-    rules: dict[str, generators.Rule] = {}
+    rules: dict[str, Rule] = {}
     plans: dict[str, LoadPlan] = {}
     requirements: list[Requirement] = []
     told = Collected()
@@ -164,7 +164,9 @@ def _published(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def digest_of(
-    families: dict[str, Family], rules: dict[str, generators.Rule], requirements: list[Requirement]
+    families: dict[str, Family],
+    rules: dict[str, Rule],
+    requirements: list[Requirement],
 ) -> str:
     """A digest of all that decides a verdict; titles and reasons may change without it."""
     digest = hashlib.sha256()

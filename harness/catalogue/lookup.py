@@ -12,13 +12,7 @@ from httpmark.harness.catalogue import (
     vocabulary,
 )
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
-from httpmark.harness.model.cases import (
-    FILE_TEXT,
-    SECRET,
-    SECRET_TEXT,
-    Facts,
-    Family,
-)
+from httpmark.harness.model.cases import FILE_TEXT, SECRET, SECRET_TEXT, Facts, Family
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.servers import LIMITS
 

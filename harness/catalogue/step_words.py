@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from httpmark.harness.http.printable import escaped_lines
-from httpmark.harness.model.cases import (
-    Case,
-    Op,
-    Step,
-)
+from httpmark.harness.model.cases import Case, Op, Step
 
 
 def own_steps(case: Case) -> list[Step]:

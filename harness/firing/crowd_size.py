@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from httpmark.harness.catalogue import generators
+from httpmark.harness.catalogue.case_builder import patience_ms
 from httpmark.harness.firing.case_stream import AGAIN_IN_FLIGHT, CASES_IN_FLIGHT
 from httpmark.harness.firing.first_questions import FEW_IN_FLIGHT, PLAIN_S
 from httpmark.harness.firing.targets import Target, hello
@@ -23,7 +23,7 @@ def found(target: Target) -> int:
     """
     for size in _SIZES:
         for wait_ms in (_QUEUE_MS, _WAIT_MS):
-            outcomes = _at_once(target, size, generators.patience_ms(wait_ms, target.facts()))
+            outcomes = _at_once(target, size, patience_ms(wait_ms, target.facts()))
             answered = outcomes.count(Outcome.ANSWERED)
             if answered >= _ANSWERED_MIN * size:
                 return size

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from httpmark.harness.catalogue import generators
+from httpmark.harness.catalogue import case_builder
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.firing import limit_search
 from httpmark.harness.firing.targets import Target, hello
@@ -35,7 +35,7 @@ def answered(
         return msgspec.structs.replace(target, at_once=FEW_IN_FLIGHT)  # it answers nothing
     target = msgspec.structs.replace(target, slowest_ms=slowest_ms)
     facts = target.facts()
-    deadline_s = generators.patience_ms(round(_ASK_S * 1000), facts) / 1000
+    deadline_s = case_builder.patience_ms(round(_ASK_S * 1000), facts) / 1000
 
     def ask(octets: bytes) -> bytes | None:
         return target.ask(octets, deadline_s=deadline_s)
@@ -126,7 +126,7 @@ _PIECE_MS = 15  # between two pieces, so that the server reads them apart
 def _in_pieces(target: Target, octets: bytes) -> bytes | None:
     """What comes back for one request that arrives in three pieces."""
     third = len(octets) // 3
-    wait_ms = generators.patience_ms(round(_ASK_S * 1000), target.facts())
+    wait_ms = case_builder.patience_ms(round(_ASK_S * 1000), target.facts())
     steps = [Step(Op.SEND, octets[:third])]
     for piece in (octets[third:-1], octets[-1:]):
         steps += [Step(Op.PAUSE, wait_ms=_PIECE_MS), Step(Op.SEND, piece, if_open=True)]

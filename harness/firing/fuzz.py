@@ -16,7 +16,7 @@ from typing import TypeGuard
 
 import msgspec
 
-from httpmark.harness.catalogue import generators
+from httpmark.harness.catalogue.placeholder_values import canary_request
 from httpmark.harness.firing import strategies, targets
 from httpmark.harness.firing.probe import RunningProbe
 from httpmark.harness.http import request_reader, tolerances
@@ -94,7 +94,7 @@ class Searcher:
 
     def play(self, octets: bytes) -> tuple[Case, Exchange]:
         """Send a message in one write, then a canary."""
-        canary = generators.canary(self.facts, "fuzz")
+        canary = canary_request(self.facts, "fuzz")
         case = Case(
             "fuzz",
             "fuzz",

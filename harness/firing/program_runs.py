@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from httpmark.harness.catalogue import generators, vocabulary
+from httpmark.harness.catalogue import vocabulary
+from httpmark.harness.catalogue.case_builder import patience_ms
 from httpmark.harness.catalogue.catalogue import Planned
 from httpmark.harness.catalogue.lookup import has_octets
 from httpmark.harness.firing.case_stream import CASES_IN_FLIGHT, CaseStream
@@ -56,7 +57,7 @@ def play(stream: CaseStream, chosen: list[Family], budget: TimeBudget | None) ->
 
 def _stage(stream: CaseStream, case: Case) -> Stage:
     target, facts = stream.target, stream.facts
-    alive_s = generators.patience_ms(_ALIVE_MS, facts) / 1000
+    alive_s = patience_ms(_ALIVE_MS, facts) / 1000
     return Stage(
         case=case,
         facts=facts,

@@ -17,8 +17,8 @@ from typing import TypeVar
 import msgspec
 
 from httpmark.harness.catalogue import delivery_modes
+from httpmark.harness.catalogue.case_builder import patience_ms
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
-from httpmark.harness.catalogue.generators import patience_ms
 from httpmark.harness.firing import delta_debugging, same_fault
 from httpmark.harness.firing.targets import Target
 from httpmark.harness.judging import failure_modes, judge, matching, observation

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from httpmark.harness.catalogue import delivery_modes, generators
+from httpmark.harness.catalogue import case_builder, delivery_modes
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
 from httpmark.harness.catalogue.delivery_modes import Known
 from httpmark.harness.judging import answer_difference, judge
@@ -70,7 +70,7 @@ def room_control(count: int) -> str:
 def plain_request(catalogue: Catalogue, facts: Facts) -> Case | None:
     for family in catalogue.families.values():
         if "BASE-01" in family.refs:
-            return next(generators.cases(family.id, catalogue.rules[family.id], facts))
+            return next(case_builder.cases(family.id, catalogue.rules[family.id], facts))
     return None
 
 

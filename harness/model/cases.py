@@ -57,8 +57,8 @@ class Step(msgspec.Struct, frozen=True):
     if_unanswered: bool = False  # only while no final response has come
 
 
-# What the harness plants and learns where a server has the capability ``static``.
-PLANTED = (
+# What the harness learns of the files that it gives to a server with the capability ``static``.
+STATIC_FILE_FACTS = (
     "secret", "secret_text", "file_text", "etag", "modified", "modified_rfc850",
     "modified_asctime",
 )  # fmt: skip

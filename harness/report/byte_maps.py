@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 from markupsafe import Markup
 
-from httpmark.harness.catalogue import generators
+from httpmark.harness.catalogue import variations
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.http import printable, shell_lines
 from httpmark.harness.judging import judge
@@ -121,7 +121,7 @@ def places(known: Catalogue) -> tuple[Place, ...]:
                 allowed=frozenset(
                     _cell(value)
                     for id in controls
-                    for one in generators.variations(known.rules[id])
+                    for one in variations.variations(known.rules[id])
                     if isinstance(value := one.values[varies], bytes)
                 ),
                 controls=controls,

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from httpmark.harness.catalogue import delivery_modes, generators
+from httpmark.harness.catalogue import delivery_modes
+from httpmark.harness.catalogue.case_builder import SURPLUS_MS
 from httpmark.harness.firing.programs.stage import (
     Found,
     Stage,
@@ -45,7 +46,7 @@ def clean_neighbours(stage: Stage) -> Found:
         steps = request_and_answer(stage, request)
         steps += [Step(Op.PAUSE, wait_ms=5), Step(Op.SEND, request, if_open=True)]
         steps += [Step(Op.AWAIT, wait_ms=stage.answer_ms, if_open=True)]
-        steps += [Step(Op.WATCH, wait_ms=generators.SURPLUS_MS, if_open=True)]
+        steps += [Step(Op.WATCH, wait_ms=SURPLUS_MS, if_open=True)]
         return msgspec.structs.replace(with_steps(case, steps), methods=(b"GET",))
 
     # Half of them leave a whole request behind, half the beginning of one.

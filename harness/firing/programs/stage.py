@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from httpmark.harness.catalogue import generators
+from httpmark.harness.catalogue.case_builder import patience_ms
+from httpmark.harness.catalogue.family_rules import ANSWER_MS
 from httpmark.harness.judging.observation import Final, Sight
 from httpmark.harness.model.cases import Case, Facts, Op, Step
 from httpmark.harness.model.exchanges import Exchange
@@ -46,7 +47,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def answer_ms(self) -> int:
         """How long to wait for an answer of this server."""
-        return generators.patience_ms(generators.ANSWER_MS, self.facts)
+        return patience_ms(ANSWER_MS, self.facts)
 
 
 class Found(msgspec.Struct, frozen=True):

@@ -43,6 +43,7 @@ def test_every_word_has_its_phrase() -> None:
 
 def test_what_a_verdict_asks_for_is_a_sentence() -> None:
     """As the judge joins it: alternatives, what is tolerated, and the ruleset."""
+    wrong: dict[str, str] = {}
     for family in KNOWN.families.values():
         if family.generated or family.runner is not None:
             continue
@@ -57,10 +58,10 @@ def test_what_a_verdict_asks_for_is_a_sentence() -> None:
         if expected.allowed_text:
             text += f"; allowed: {expected.allowed_text}"
         said = expectation_words.wanted(f"{text} (hardened)")
-        assert said != text
-        assert said.endswith(" (ruleset hardened)")
-        assert "allowed:" not in said
-        assert "(noted)" not in said
+        left = said.removesuffix(" (ruleset hardened)")
+        if left in (said, text) or "allowed:" in said or "(noted)" in said:
+            wrong[family.id] = said
+    assert wrong == {}
 
 
 @pytest.mark.parametrize(
@@ -84,10 +85,8 @@ def test_it_reads_well(expected: str, said: str) -> None:
 
 
 def test_what_is_no_expectation_is_left_as_it_is() -> None:
-    for looked_for in vocabulary.PROGRAMS.values():
-        assert expectation_words.wanted(looked_for) == looked_for
-    for text in ("a well-formed 2xx", "", "no Date on 200"):
-        assert expectation_words.wanted(text) == text
+    texts = (*vocabulary.PROGRAMS.values(), "a well-formed 2xx", "", "no Date on 200")
+    assert [text for text in texts if expectation_words.wanted(text) != text] == []
 
 
 @pytest.mark.parametrize(

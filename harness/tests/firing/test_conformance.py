@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from httpmark.harness.catalogue import generators, loading
+from httpmark.harness.catalogue import loading
+from httpmark.harness.catalogue.family_rules import WAIT_MS
 from httpmark.harness.firing import (
     case_stream,
     conformance,
@@ -611,7 +612,7 @@ def test_a_server_that_is_slow_is_waited_for_and_fails_what_its_fast_twin_fails(
     The delay is longer than what silence is waited for on a server that answers at once.
     """
     words: dict[float, Word] = {}
-    for delay_s in (0.0, generators.WAIT_MS / 1000 + 0.1):
+    for delay_s in (0.0, WAIT_MS / 1000 + 0.1):
         with peers.peer(wrapping(delay_s)) as peer:
             target = targets.Target(
                 name="peer", address="127.0.0.1", port=peer.port, host="a",

@@ -7,7 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from httpmark.harness.catalogue import catalogue, expectation, generators
+from httpmark.harness.catalogue import (
+    case_builder,
+    catalogue,
+    expectation,
+    placeholder_values,
+)
+from httpmark.harness.catalogue.family_rules import Rule
 from httpmark.harness.judging import judge, matching, observation
 from httpmark.harness.model.cases import Case, Facts, Level
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
@@ -43,8 +49,8 @@ class Talk:
         **rule: object,
     ) -> None:
         given = {"canary": "after", "timeline": True, **rule}
-        self.rule = generators.Rule(sends=(send,), **given)  # type: ignore[arg-type]
-        self.case: Case = next(generators.cases("c", self.rule, facts))
+        self.rule = Rule(sends=(send,), **given)  # type: ignore[arg-type]
+        self.case: Case = next(case_builder.cases("c", self.rule, facts))
         self.facts = facts
         self.answers, self.canary, self.end, self.late_us = answers, canary, end, late_us
 
@@ -77,7 +83,7 @@ class Talk:
 
     def word(self, *passes: str, allow: tuple[str, ...] = ()) -> Word:
         expected = expectation.expectation(
-            passes, allow, values=generators.case_values(self.rule, self.facts, "c", {})
+            passes, allow, values=placeholder_values.case_values(self.rule, self.facts, "c", {})
         )
         planned = catalogue.Planned(self.case, expected, Level.MUST)
         exchange = self.exchange()
@@ -290,8 +296,8 @@ def test_a_place_that_answers_unread_is_no_failure_of_the_framing() -> None:
 
 
 def test_the_canary_behind_octets_of_the_case_is_another_request() -> None:
-    rule = generators.Rule(sends=(POST, "hello{canary}"), canary="joined", timeline=True, answers=2)
-    (case,) = generators.cases("c", rule, MIRROR)
+    rule = Rule(sends=(POST, "hello{canary}"), canary="joined", timeline=True, answers=2)
+    (case,) = case_builder.cases("c", rule, MIRROR)
     for method, word in (("GET", Word.FAIL), ("helloGET", Word.PASS)):
         last = shown("/mirror?canary-c", method=method)
         received = shown(method="POST") + last
@@ -299,15 +305,17 @@ def test_the_canary_behind_octets_of_the_case_is_another_request() -> None:
             "c", "c", case.sent, received, Outcome.ANSWERED, End.OPEN, 20, 300_000, len(case.sent)
         )
         passes = ["ACC > ACC; method helloGET; any target; loose"]
-        expected = expectation.expectation(passes, values=generators.values(rule, MIRROR, "c"))
+        expected = expectation.expectation(
+            passes, values=placeholder_values.values(rule, MIRROR, "c")
+        )
         planned = catalogue.Planned(case, expected, Level.MUST)
         assert judge.Judge().judge(planned, exchange).word is word
 
 
 def test_a_complete_message_is_answered() -> None:
     """Silence fits ``WAIT`` until the octets that complete the message are out, and no longer."""
-    rule = generators.Rule(sends=("GET",), complete="x", canary="none", timeline=True)
-    (case,) = generators.cases("c", rule, MIRROR)
+    rule = Rule(sends=("GET",), complete="x", canary="none", timeline=True)
+    (case,) = case_builder.cases("c", rule, MIRROR)
     expected = expectation.expectation(["WAIT"], values={})
     planned = catalogue.Planned(case, expected, Level.MUST)
     writes = EVENT_RECORD.pack(1, 10, 3) + EVENT_RECORD.pack(1, 1_300_000, 1)
@@ -360,8 +368,8 @@ def test_a_hang_is_never_a_pass_but_where_waiting_is_asked() -> None:
 )
 def test_only_a_100_shows_that_content_was_not_waited_for(before: bytes, word: Word) -> None:
     head = r"POST {p} HTTP/1.1\r\nHost: {h}\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-    rule = generators.Rule(sends=(head, "hello"), canary="none")
-    case = next(generators.cases("c", rule, BODY))
+    rule = Rule(sends=(head, "hello"), canary="none")
+    case = next(case_builder.cases("c", rule, BODY))
     first, final = case.steps[0].data, answer(200, b"hello")
     timeline = [(1, len(first)), (2, len(before)), (1, 5), (2, len(final))]
     exchange = Exchange(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from httpmark.harness.catalogue import expectation, generators, loading
+from httpmark.harness.catalogue import case_builder, expectation, loading
+from httpmark.harness.catalogue.family_rules import Rule
 from httpmark.harness.judging import judge, matching, observation, single_case_rules
 from httpmark.harness.model.cases import Case, Facts
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
@@ -41,7 +42,7 @@ def played(
     """
     sends = (send,) if isinstance(send, str) else send
     given = {"canary": "after", "timeline": True, **rule}
-    case = next(generators.cases("c", generators.Rule(sends=sends, **given), facts))  # type: ignore[arg-type]
+    case = next(case_builder.cases("c", Rule(sends=sends, **given), facts))  # type: ignore[arg-type]
     records = b""
     received = b""
     sent = 0

@@ -67,9 +67,6 @@ LONGER_FILES: dict[str, str] = {
     "reference_server/src/parser.cpp": "to be split",
 }
 LONGER_FUNCTIONS: dict[str, str] = {
-    "catalogue.generators._scripted": "to be split",
-    "catalogue.scenario_files._case": "to be split",
-    "catalogue.scenario_files._rule": "to be split",
     "command.check_session._fire": "to be split",
     "command.cli.check_command": "to be split",
     "command.cli.fuzz_command": "to be split",

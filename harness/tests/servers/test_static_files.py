@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from httpmark.harness.model.cases import FILE_TEXT, PLANTED, SECRET_TEXT, Facts
+from httpmark.harness.model.cases import FILE_TEXT, SECRET_TEXT, STATIC_FILE_FACTS, Facts
 from httpmark.harness.servers import static_files
 
 STATIC = Facts(host="a", capabilities=("hello", "static"))
@@ -37,7 +37,7 @@ def test_all_is_learned_of_a_server_that_says_all() -> None:
 
     found = static_files.learned(ask, STATIC)
     assert asked[0].startswith(b"GET /static/ok.html HTTP/1.1\r\n")
-    assert set(found) == set(PLANTED)
+    assert set(found) == set(STATIC_FILE_FACTS)
     assert found["etag"] == '"x"'
     assert found["modified_rfc850"] == "Sunday, 06-Nov-94 08:49:37 GMT"
     assert found["modified_asctime"] == "Sun Nov  6 08:49:37 1994"

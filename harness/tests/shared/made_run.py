@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 from hdrh.histogram import HdrHistogram
 
-from httpmark.harness.catalogue import generators, loading
+from httpmark.harness.catalogue import case_builder, loading
+from httpmark.harness.catalogue.family_rules import Rule
 from httpmark.harness.http import grammar
 from httpmark.harness.judging import scoring
 from httpmark.harness.model.cases import Facts, Family, Level
@@ -44,22 +45,22 @@ _ALPHANUMERIC = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 _CTL = (frozenset(range(32)) | {127}) - {9, 10, 13}
 
 RULES = {
-    "path_byte": generators.Rule(
+    "path_byte": Rule(
         sends=(r"GET {p}{octet} HTTP/1.1\r\nHost: {h}\r\n\r\n",), octets=_ANY - _TARGET
     ),
-    "query_byte": generators.Rule(
+    "query_byte": Rule(
         sends=(r"GET {p}?{octet} HTTP/1.1\r\nHost: {h}\r\n\r\n",), octets=_ANY - _TARGET
     ),
-    "field_name_byte": generators.Rule(
+    "field_name_byte": Rule(
         sends=(r"GET {p} HTTP/1.1\r\nHost: {h}\r\n{octet}: value\r\n\r\n",), octets=_ANY - _NAME
     ),
-    "field_value_byte": generators.Rule(
+    "field_value_byte": Rule(
         sends=(r"GET {p} HTTP/1.1\r\nHost: {h}\r\nname: {octet}\r\n\r\n",), octets=_CTL
     ),
-    "path_pct_pair": generators.Rule(
+    "path_pct_pair": Rule(
         sends=(r"GET {p}%{pair} HTTP/1.1\r\nHost: {h}\r\n\r\n",), pairs_outside=_ALPHANUMERIC
     ),
-    "query_pct_pair": generators.Rule(
+    "query_pct_pair": Rule(
         sends=(r"GET {p}?%{pair} HTTP/1.1\r\nHost: {h}\r\n\r\n",), pairs_outside=_ALPHANUMERIC
     ),
 }
@@ -120,7 +121,7 @@ MANNERS: dict[str, Manner] = {
 @functools.cache
 def _requests(family: str) -> tuple[tuple[str, bytes, bytes], ...]:
     """Each case's id, the octets that vary, and the octets sent."""
-    made = generators.cases(family, RULES[family], Facts(host="127.0.0.1:18080"))
+    made = case_builder.cases(family, RULES[family], Facts(host="127.0.0.1:18080"))
     cut = len(family) + 1
     return tuple(
         (case.id, bytes.fromhex(case.id[cut:].replace("-", "")), case.sent) for case in made
@@ -411,7 +412,7 @@ class CompleteEvidence(MadeEvidence):
             yield from super().exchanges(server)
             rules = loading.load().rules
             for name in _RFC_OCTETS:
-                for made in generators.cases(name, rules[name], Facts(host="127.0.0.1:18080")):
+                for made in case_builder.cases(name, rules[name], Facts(host="127.0.0.1:18080")):
                     good = name.endswith("good") or server not in _FIRM
                     yield _exchange(made.id, name, made.sent, OK if good else BAD)
         for id in sorted(ids):

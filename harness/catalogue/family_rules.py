@@ -1,0 +1,70 @@
+"""Rules: how the bytes of an entry are made and sent, and what is expected, as its file says."""
+
+from __future__ import annotations
+
+import msgspec
+
+from httpmark.harness.model.cases import Level
+
+CLOSE_MS = 1500  # a close counts when it is seen within this
+ANSWER_MS = 2000
+WAIT_MS = 1200
+
+
+class FamilyClass(msgspec.Struct, frozen=True, kw_only=True):
+    """An exception inside a family: which variations, and what holds for them instead."""
+
+    octets: frozenset[int] | None = None
+    decoded: frozenset[int] | None = None
+    when: dict[str, bytes | int] = {}
+    level: Level | None = None
+    passes: tuple[str, ...] = ()
+    allows: tuple[str, ...] = ()
+    noteds: tuple[str, ...] = ()
+    canary: str | None = None
+    answers: int = 1  # as in Rule
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """How an entry's octets are made and sent, as its scenario file states it."""
+
+    sends: tuple[str, ...] = ()  # one write each
+    steps: tuple[str, ...] = ()  # the whole talk instead
+    let: tuple[tuple[str, str], ...] = ()
+    octets: frozenset[int] | None = None
+    pairs_outside: frozenset[int] | None = None  # pairs with at least one octet outside
+    pairs_within: frozenset[int] | None = None  # pairs with both octets inside
+    decoded: frozenset[int] | None = None  # keep pairs whose hex value lies in here
+    vary: tuple[tuple[str, tuple[bytes | int, ...]], ...] = ()
+    classes: tuple[FamilyClass, ...] = ()
+    place: str = "auto"
+    canary: str = "none"  # "after", "joined" or "none"
+    turns: int = 1  # how often the writes go out, each time after the answer
+    complete: str | None = None
+    methods: tuple[str, ...] = ()
+    answers: int = 1  # how many final answers are waited for
+    answer_ms: int = ANSWER_MS
+    close_ms: int = CLOSE_MS
+    head_only: bool = False
+    deadline_ms: int = 0  # 0: what the steps add up to
+    timeline: bool = False
+    passes: tuple[str, ...] = ()
+    allows: tuple[str, ...] = ()
+    noteds: tuple[str, ...] = ()
+    hardened: tuple[str, ...] | None = None
+
+    @property
+    def varies(self) -> tuple[str, ...]:
+        """The names of the placeholders that vary."""
+        if self.octets is not None:
+            return ("octet",)
+        if self.pairs_outside is not None or self.pairs_within is not None:
+            return ("pair",)
+        return tuple(name for name, _ in self.vary)
+
+
+def expectation_texts(rule: Rule, variant: int) -> tuple[str, ...]:
+    given = rule.classes[variant] if variant >= 0 else None
+    if given is not None and (given.passes or given.allows or given.noteds):
+        return (*given.passes, *given.allows, *given.noteds)
+    return (*rule.passes, *rule.allows, *rule.noteds, *(rule.hardened or ()))

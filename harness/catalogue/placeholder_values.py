@@ -1,0 +1,97 @@
+"""What the placeholders of scenario texts stand for on a target."""
+
+from __future__ import annotations
+
+import re
+
+from httpmark.harness.catalogue import notation
+from httpmark.harness.catalogue.family_rules import Rule
+from httpmark.harness.model.cases import STATIC_FILE_FACTS, Facts
+from httpmark.harness.model.servers import LIMITS
+
+_CONTENT = re.compile(r"(?is)\bPOST\b.*(?:content.?length|transfer.?encoding|expect)")
+
+
+def place(rule: Rule, facts: Facts) -> str:
+    """The capability that ``{p}`` stands for on a target (cases.md 1.1)."""
+    if rule.place != "auto":
+        return rule.place
+    if "mirror" in facts.capabilities:
+        return "mirror"
+    texts = "".join((*rule.sends, *rule.steps, *(text for _, text in rule.let)))
+    if "body" in facts.capabilities and _CONTENT.search(texts):
+        return "body"
+    return "hello"
+
+
+def values(rule: Rule, facts: Facts, case: str) -> dict[str, notation.Value | None]:
+    """What placeholders stand for, apart from what varies.
+
+    :raises notation.Unknown: a ``let`` needs what the target does not declare.
+    """
+    where = place(rule, facts)
+    known: dict[str, notation.Value | None] = {
+        "p": (facts.path if where == "hello" else f"/{where}").encode("latin-1"),
+        "hello": facts.path.encode("latin-1"),
+        "big": (
+            "/big"
+            if "behave" in facts.capabilities
+            else facts.path
+            if where == "hello"
+            else f"/{where}"
+        ).encode("latin-1"),
+        "h": facts.host.encode("latin-1"),
+        _HEADER: "".join(f"{line}\r\n" for line in facts.header).encode("latin-1"),
+        "host": _host(facts.host).encode("latin-1"),
+        "port": b"%d" % facts.port,
+        "scheme": facts.scheme.encode("latin-1"),
+        "id": case.encode("latin-1"),
+        "canary": canary_request(facts, case),
+    }
+    known["websocket"] = b"/websocket" if "websocket" in facts.capabilities else known["p"]
+    known["file"] = b"/static/ok.html" if "static" in facts.capabilities else known["p"]
+    known |= {f"limit.{name}": facts.limits.get(name) for name in LIMITS}
+    known |= dict.fromkeys(STATIC_FILE_FACTS)
+    known |= {name: text.encode("latin-1") for name, text in facts.values.items()}
+    return known
+
+
+_HEADER = "header"
+_HOST_LINE = r"Host: {h}\r\n"
+
+
+def filled(text: str, known: dict[str, notation.Value | None]) -> bytes:
+    """What a text stands for, with the field lines of the target behind every Host line.
+
+    They are put into the text, so that lengths computed from it count them.
+
+    :raises notation.Unknown: the text asks for a value that is not known.
+    """
+    if known.get(_HEADER):
+        text = text.replace(_HOST_LINE, f"{_HOST_LINE}{{{_HEADER}}}")
+    return notation.expand(text, known)
+
+
+def _host(host: str) -> str:
+    """A Host value without its port."""
+    return re.sub(r":[0-9]*$", "", host) if not host.endswith("]") else host
+
+
+def canary_request(facts: Facts, case: str) -> bytes:
+    """The valid request that names a case; answered as itself, it shows that both ends agree."""
+    where = "/mirror" if "mirror" in facts.capabilities else facts.path
+    mark = "&" if "?" in where else "?"
+    return f"GET {where}{mark}canary-{case} HTTP/1.1\r\n{facts.host_lines}\r\n".encode("latin-1")
+
+
+def case_values(
+    rule: Rule, facts: Facts, case: str, varied: dict[str, notation.Value]
+) -> dict[str, notation.Value | None]:
+    """All that placeholders of one case stand for.
+
+    :raises notation.Unknown: a ``let`` needs what the target does not declare.
+    """
+    known = {**values(rule, facts, case), **varied}
+    for name, text in rule.let:
+        known[name] = filled(text, known)
+    return known

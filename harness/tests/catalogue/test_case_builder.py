@@ -1,0 +1,48 @@
+"""Cases from rules: waits, turns and what cannot be built."""
+
+from __future__ import annotations
+
+from httpmark.harness.catalogue import case_builder
+from httpmark.harness.catalogue.family_rules import FamilyClass, Rule
+from httpmark.harness.http import grammar
+from httpmark.harness.model.cases import Facts, Op
+
+GET = r"GET {p} HTTP/1.1\r\nHost: {h}\r\n\r\n"
+
+
+def test_a_class_of_two_answers_waits_for_both() -> None:
+    rule = Rule(
+        sends=("{octet}",),
+        octets=grammar.octet_set("lf + 41"),
+        classes=(FamilyClass(octets=grammar.LF, answers=2),),
+    )
+    lf, letter = case_builder.cases("x", rule, Facts(host="h"))
+    assert [sum(step.op is Op.AWAIT for step in case.steps) for case in (lf, letter)] == [2, 1]
+
+
+def test_turns_wait_for_each_answer_and_stop_at_a_close() -> None:
+    rule = Rule(sends=(GET,), turns=3)
+    (case,) = case_builder.cases("c", rule, Facts(host="h"))
+    assert [step.op for step in case.steps] == [Op.SEND, Op.AWAIT] * 3
+    assert all(step.if_open for step in case.steps if step.op is Op.SEND)
+
+
+def test_more_octets_than_a_message_may_have_make_a_case_inapplicable() -> None:
+    rule = Rule(sends=("{limit.content_bytes*a}",))
+    told = case_builder.inapplicable(rule, Facts(host="h", limits={"content_bytes": 1 << 40}))
+    assert told is not None
+    assert "128 MiB" in told
+
+
+def test_waits_grow_with_a_slow_target_and_never_shrink() -> None:
+    rule = Rule(sends=(r"GET {p} HTTP/1.1\r\n\r\n",), canary="after")
+    quick, fast, slow = (
+        next(case_builder.cases("c", rule, Facts(host="h", slowest_ms=slowest_ms)))
+        for slowest_ms in (0, 30, 1500)
+    )
+    assert fast == quick
+    assert slow.sent == quick.sent
+    awaited = [step.wait_ms for step in slow.steps if step.op is Op.AWAIT]
+    assert awaited == [6000, 6000]
+    assert slow.close_ms == 6000
+    assert slow.deadline_ms > sum(awaited)

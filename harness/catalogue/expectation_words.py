@@ -1,8 +1,7 @@
 """Expectations and what came, in plain English: for people who have not read scenarios/README.md.
 
-The language of expectations is spelled in ``expectation`` and judged in ``matching``; here each of
-its words has a phrase. What is none of it, as the sentence of a program that plays a case, is left
-as it is.
+``expectation`` reads the language of expectations, and ``matching`` judges it; here each of its
+words has a phrase. Other texts, such as the sentence of a program, are left as they are.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _REFUSED = "refused (a 4xx, 501, 505, or only a close)"
 
 _WORDS = {
     "ACC": "the request accepted (a 2xx)",
-    "PARSED": "an answer that shows that the request was understood",
+    "PARSED": "an answer that shows that the server understood the request",
     "R400": "a 400",
     "R400C": "a 400 and the connection closed",
     "REJ": f"the request {_REFUSED}",
@@ -33,8 +32,8 @@ _ENDS = {
     "open": "and the next request answered on the same connection",
     "sync": "and the connection closed or the next request answered on it",
     "loose": "",
-    "fewer": "or fewer where the last one announces a close and the close comes",
-    "spoiled": "and the octets left over answered with a 400 or a close",
+    "fewer": "or fewer, if the last one announces a close and the close comes",
+    "spoiled": "and the bytes left over answered with a 400 or a close",
 }
 _BARE = {
     "empty": "understood without content",
@@ -47,7 +46,7 @@ _BARE = {
     "no 100": "without a 100 before it",
     "any target": "",
     "any method": "",
-    "prompt": "none of them held back",
+    "prompt": "none of them delayed",
     "before fin": "before the client half-closed",
 }
 _STATUSES = re.compile(r"[1-5](?:[0-9]{2}|xx)(?:,[1-5](?:[0-9]{2}|xx))*")
@@ -65,7 +64,7 @@ _STATUSES_SHOWN = 6  # or ranges of them
 
 
 def wanted(expected: str) -> str:
-    """``Verdict.expected`` as one plain sentence, without its full stop."""
+    """``Verdict.expected`` as one plain sentence, without a full stop."""
     text, hardened, _ = expected.partition(" (hardened)")
     passes, _, allows = text.partition("; allowed: ")
     try:
@@ -87,7 +86,7 @@ _JUDGED = re.compile(r" \([0-9]{3} is not [^()]*\)")
 
 
 def came(actual: str) -> str:
-    """``Verdict.actual`` in plain words: what was wanted instead is not said again."""
+    """``Verdict.actual`` in plain words, without repeating what was expected."""
     text = _JUDGED.sub("", actual)
     for word, said in _ENDED.items():
         text = re.sub(rf"; {word}(?=$|,| \()", f", {said}", text)
@@ -134,7 +133,7 @@ def _word(word: str) -> str:
 
 
 def _statuses(words: str) -> str:
-    """Statuses as one reads them: neighbours as a range, ``or`` before the last."""
+    """Statuses for people: neighbours as a range, ``or`` before the last."""
     ranges: list[list[str]] = []
     for word in words.split(","):
         last = ranges[-1][-1] if ranges else ""
@@ -151,17 +150,18 @@ def _statuses(words: str) -> str:
 
 
 def _demand(demand: str) -> str:
-    """What is asked of one answer.
+    """What one answer must fulfil.
 
     :raises ValueError: it is not in the language.
     """
     if demand in _BARE:
         return _BARE[demand]
     if found := _LIMIT.fullmatch(demand):
+        unit = "bytes" if "_bytes" in found[2] else "fields"
         limit = found[2].replace("_bytes", "").replace("_", " ")
-        is_within = "within" if found[1] else "above"
-        number = found[3] if found[3].isdigit() else "so many"
-        return f"where {number} octets are {is_within} its limit of the {limit}"
+        exceed = "do not exceed" if found[1] else "exceed"
+        number = found[3] if found[3].isdigit() else "that many"
+        return f"if {number} {unit} {exceed} the server's limit for the {limit}"
     if found := _SHOWN.fullmatch(demand):
         how = "without" if found[1] else "with"
         return f"{_UNDERSTOOD}{how} the {found[2]} {_quoted(found[3])}"
@@ -184,13 +184,13 @@ def _demand(demand: str) -> str:
 
 
 _PLACEHOLDERS = (
-    (re.compile(r"\{ramp ([^}]*)\}"), r"(\1 octets)"),
+    (re.compile(r"\{ramp ([^}]*)\}"), r"(\1 bytes)"),
     (re.compile(r"\{(?:[a-z]\w*)?[#-]?(\d+)\*([^{}])\}"), r"(\1 times \2)"),
     (re.compile(r"\{p\}"), "(the path)"),
     (re.compile(r"\{h\}"), "(the host)"),
-    (re.compile(r"\{(?:secret|file)_text\}"), "(the text of a planted file)"),
-    (re.compile(r"\{octet\}"), "(the octet)"),
-    (re.compile(r"\{([0-9a-f]{2})\.\.([0-9a-f]{2})\}"), r"(octets \1 to \2)"),
+    (re.compile(r"\{(?:secret|file)_text\}"), "(the text of a static file)"),
+    (re.compile(r"\{octet\}"), "(the byte)"),
+    (re.compile(r"\{([0-9a-f]{2})\.\.([0-9a-f]{2})\}"), r"(bytes \1 to \2)"),
     (re.compile(r"\{(?:[^{}\d]|\d+-)[^{}]*\}"), "(what was sent)"),
 )
 
@@ -209,6 +209,6 @@ def _quoted(text: str) -> str:
 
 
 def with_words(expected: str) -> str:
-    """An expectation in plain English, and in the catalogue's words where those are others."""
+    """An expectation in plain English, with the catalogue's words after it where they differ."""
     said = expectation_words.wanted(expected)
     return said if said == expected else f"{said} [{expected}]"

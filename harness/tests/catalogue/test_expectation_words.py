@@ -72,7 +72,7 @@ def test_what_a_verdict_asks_for_is_a_sentence() -> None:
         ("REJ", "the request refused (a 4xx, 501, 505, or only a close)"),
         ("2xx,401,402,403,501", "a 2xx, 401 to 403 or 501"),
         ("2xx,301,401,403,405,407,409,501", "a 2xx, 301, 401, 403, 405, ... or 501"),
-        ("ACC*1000; prompt", "1000 requests accepted (a 2xx each), none of them held back"),
+        ("ACC*1000; prompt", "1000 requests accepted (a 2xx each), none of them delayed"),
         (
             "ACC; content hello; no field X; close; allowed: 411 (noted) or 413",
             'the request accepted (a 2xx), understood with the content "hello" and without a '

@@ -1,4 +1,4 @@
-"""scenarios/**/*.toml to families and load plans; every complaint names file, entry and key."""
+"""The catalogue: all families with their rules, what selects them, and the load plans."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from httpmark.harness.model.load import LoadPlan
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """A case with what it is judged by."""
+    """A case with what it is judged by, and how strongly that binds."""
 
     case: Case
-    expectation: Expectation | None  # None: a word of checks.WORDS
+    expectation: Expectation | None  # None: a word of PUBLISHED_WORDS judges it
     level: Level
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """All families and plans, and the version that changes with any verdict-changing edit."""
+    """All families and plans. ``version`` changes with every edit that can change a verdict."""
 
     families: dict[str, Family]
     rules: dict[str, Rule]
@@ -46,15 +46,15 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     @property
     def suites(self) -> tuple[str, ...]:
-        """Those with families, and ``found``, which is there before anything is found."""
+        """The suites that have families, and ``found``, even while it is empty."""
         filled = {family.suite for family in self.families.values()} | {"found"}
         return tuple(sorted(filled, key=SUITES.index))
 
     def default_suites(self, *, quick: bool, full: bool, only_one: bool) -> tuple[str, ...]:
         """The suites that are fired where none is named.
 
-        :param only_one: one server is checked, rather than several compared: then a quick look is
-            at what the RFCs ask for, else at the published families alone.
+        :param only_one: one server is checked, and not several compared: then a quick look fires
+            what the RFCs ask for, else only the published families.
         """
         if full:
             chosen: tuple[str, ...] = SUITES
@@ -66,12 +66,12 @@ class Catalogue(msgspec.Struct, frozen=True):
         return tuple(suite for suite in self.suites if suite in chosen and suite in filled)
 
     def of_suite(self, suite: str) -> list[Family]:
-        """The families of a suite, controls first: nothing counts before they have passed."""
+        """The families of a suite, controls first: the others count only where those pass."""
         chosen = [family for family in self.families.values() if family.suite == suite]
         return sorted(chosen, key=lambda family: family.level is not Level.CTRL)
 
     def cases(self, family: str, facts: Facts, *, step: int = 1) -> Iterator[Case]:
-        """The cases of one family, addressed to a target; with ``step`` every so manieth.
+        """The cases of one family, addressed to a target; with ``step`` only every nth.
 
         :raises notation.Unknown: the family needs what the target does not declare.
         """
@@ -82,7 +82,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         return (family + one.slug for one in variations.variations(self.rules[family], step))
 
     def planned(self, family: str, facts: Facts, *, step: int = 1) -> Iterator[Planned]:
-        """The same, each with its expectation and level.
+        """The cases of one family, each with its expectation and level.
 
         :raises notation.Unknown: the family needs what the target does not declare.
         """
@@ -94,8 +94,8 @@ class Catalogue(msgspec.Struct, frozen=True):
                 given = rule.classes[case.variant] if case.variant >= 0 else None
                 level = given.level if given is not None and given.level else entry.level
                 if level is Level.INFO and _is_declared(rule, facts):
-                    # Within its limits a server does what it says; how it refuses more is no
-                    # control.
+                    # A server that declares a limit has to accept what is within it. How it refuses
+                    # what is larger is a matter of SHOULD.
                     level = Level.SHOULD if _is_beyond(rule, facts) else Level.CTRL
                 texts = expectation_texts(rule, case.variant)
                 own = by_words or any("{" in text for text in texts)
@@ -107,7 +107,7 @@ class Catalogue(msgspec.Struct, frozen=True):
             yield Planned(case, expected, level)
 
     def offers_choice(self, family: str) -> bool:
-        """Whether some case of a family may be accepted as well as refused."""
+        """Whether some case of a family may be accepted, and may be refused as well."""
         rule = self.rules[family]
         passes = [rule.passes, *(one.passes for one in rule.classes)]
         return any(
@@ -117,7 +117,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         )
 
     def inapplicable(self, family: str, facts: Facts) -> str | None:
-        """Why a family cannot be played against a target; None where it can."""
+        """Why a family does not apply to a target; None where it does."""
         entry = self.families[family]
         lacking = [need for need in entry.needs if not _has(need, facts)]
         if lacking:
@@ -144,7 +144,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         """The families that selectors name: by id, number, family, clause (``9112/6.3``), level,
         ruleset (``realistic``, ``hardened``) or advisory; a ``*`` stands for anything.
 
-        :raises HarnessError: a selector names nothing.
+        :raises HarnessError: a selector names no family.
         """
         chosen = frozenset(self.families) if not (wanted := list(selectors)) else frozenset()
         for selector in wanted:
@@ -152,11 +152,11 @@ class Catalogue(msgspec.Struct, frozen=True):
         for selector in exclude:
             chosen -= self._named(selector)
         if not chosen:
-            raise NothingSelected("nothing selected: every case is excluded")
+            raise NothingSelected("nothing selected: all cases are excluded")
         return chosen
 
     def with_controls(self, chosen: frozenset[str]) -> frozenset[str]:
-        """The same families, and the controls without which their figures mean nothing."""
+        """The same families, and the controls that gate them."""
         entries = [self.families[name] for name in chosen]
         suites = {family.suite for family in entries}
         gated = {"*", *chosen, *(family.group for family in entries)}
@@ -181,7 +181,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         return frozenset(found)
 
     def _handles(self, family: Family) -> tuple[str, ...]:
-        """All words a family can be selected by; a section stands for all below it."""
+        """All words that select a family; a section selects all below it, too."""
         clauses = re.findall(r"RFC ([0-9]+) ([0-9][0-9.]*|[A-Z]\.[0-9.]+)", family.clause)
         sections = {
             f"{rfc}/{'.'.join(numbers[: depth + 1])}"
@@ -202,20 +202,20 @@ class Catalogue(msgspec.Struct, frozen=True):
         )
 
     def hardens(self, family: Family) -> bool:
-        """Whether the ruleset ``hardened`` judges a family otherwise than ``rfc``."""
+        """Whether the ruleset ``hardened`` judges a family in another way than ``rfc``."""
         return family.framing or family.group in HARDENED or bool(self.rules[family.id].hardened)
 
 
 def _has(need: str, facts: Facts) -> bool:
     if need.startswith("timeout."):
-        return bool(facts.timeouts.get(need[8:]))  # 0 waits for ever: there is nothing to wait for
+        return bool(facts.timeouts.get(need[8:]))  # 0 means no timeout
     if need == "tls":
         return facts.scheme == "https"
     return any(word in facts.capabilities for word in need.split("|"))
 
 
 def _is_declared(rule: Rule, facts: Facts) -> bool:
-    """Whether a limit that the expectations of a rule name is known of a target."""
+    """Whether the expectations of a rule name a limit that is known of a target."""
     words = " ".join((*rule.passes, *rule.allows, *rule.noteds))
     return any(
         match[1] == "limit" and facts.limits.get(match[2]) is not None
@@ -227,7 +227,7 @@ _BEYOND = re.compile(r"(?<!no )beyond \{limit\.([a-z_]+)\} ([0-9]+)")
 
 
 def _is_beyond(rule: Rule, facts: Facts) -> bool:
-    """Whether a case of a rule is larger than a limit of the target that its expectations name."""
+    """Whether a case of a rule exceeds a limit of the target that its expectations name."""
     return any(
         (limit := facts.limits.get(name)) is not None and int(number) > limit
         for name, number in _BEYOND.findall(" ".join((*rule.passes, *rule.allows)))

@@ -1,7 +1,7 @@
 """Expectations as scenario files write them, read into alternatives of answers and demands.
 
-``ACC; content hello > REJ; close`` is an alternative of two answers. The words are judged in
-``matching``; this module knows their spelling only. Texts are octets by ``notation``.
+``ACC; content hello > REJ; close`` is an alternative of two answers. This module only reads the
+words; ``judging.matching`` judges by them. Texts become bytes by ``notation``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ANSWERS_MAX = 10_000
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """One demand on one answer: ``field``, ``X-A``, ``=``, the octets."""
+    """One demand on one answer: ``field``, ``X-A``, ``=``, the bytes."""
 
     kind: str
     name: str = ""
@@ -42,7 +42,7 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """One expected final answer: a word of :data:`WORDS`, statuses, or an own judgement."""
+    """One expected final answer: a word of :data:`WORDS`, statuses, or a rule of its own."""
 
     word: str
     demands: tuple[Demand, ...] = ()
@@ -56,18 +56,18 @@ class Alternative(msgspec.Struct, frozen=True):
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """All that a case may draw, as alternatives, with the words as written for people."""
+    """All answers that a case may get, as alternatives, and the same as written."""
 
     passes: tuple[Alternative, ...]
-    allows: tuple[Alternative, ...] = ()  # LENIENT
-    noteds: tuple[Alternative, ...] = ()  # NOTED
+    allows: tuple[Alternative, ...] = ()  # permitted, too: warn
+    noteds: tuple[Alternative, ...] = ()  # tolerated and noted: warn
     hardened: tuple[Alternative, ...] | None = None
     text: str = ""
     allowed_text: str = ""
 
     @property
     def waits(self) -> bool:
-        """Whether no answer yet is among what may be."""
+        """Whether it is permitted that no answer has come yet."""
         return any(
             answer.word == "WAIT"
             for alternative in (*self.passes, *self.allows, *self.noteds)
@@ -76,7 +76,7 @@ class Expectation(msgspec.Struct, frozen=True):
 
     @property
     def offers_choice(self) -> bool:
-        """Whether the first message may be accepted as well as refused."""
+        """Whether the first message may be accepted, and may be refused as well."""
         words = [alternative.answers[0].word for alternative in self.passes]
         taken = any(word in ("ACC", "PARSED") or word.startswith("2") for word in words)
         refused = any(word.startswith(("REJ", "R400", "CLOSE", "4", "5")) for word in words)
@@ -84,7 +84,7 @@ class Expectation(msgspec.Struct, frozen=True):
 
     @property
     def answers(self) -> int:
-        """How many final answers are worth waiting for."""
+        """How many final answers are waited for."""
         return max(len(alternative.answers) for alternative in self.passes)
 
 
@@ -124,7 +124,7 @@ def alternative(text: str, values: Values) -> Alternative:
     end = ""
     for part in text.split(" > "):
         if end:
-            raise ValueError(f"{text!r}: {end!r} stands before another answer")
+            raise ValueError(f"{text!r}: {end!r} must stand with the last answer")
         word, *demands = (piece.strip() for piece in part.split("; "))
         word, times = _word(word, text)
         found = []
@@ -144,7 +144,7 @@ def _word(word: str, text: str) -> tuple[str, int]:
     if not (word in WORDS or _STATUS.fullmatch(word) or _OWN.fullmatch(word)):
         raise ValueError(f"{text!r}: no word {word!r}; known are {', '.join(sorted(WORDS))}")
     if star and not (times.isdigit() and 1 <= int(times) <= ANSWERS_MAX):
-        raise ValueError(f"{text!r}: {word}*N: N from 1 to {ANSWERS_MAX}")
+        raise ValueError(f"{text!r}: in {word}*N, N must be from 1 to {ANSWERS_MAX}")
     return word, int(times) if star else 1
 
 
@@ -184,14 +184,14 @@ def _demand(demand: str, text: str, values: Values) -> Demand:
 
 
 def _is_beyond(written: str, text: str, values: Values) -> bool:
-    """Whether the second number is above the first, a limit; without that limit it never is."""
+    """Whether a number exceeds a limit; where the limit is not known, it does not."""
     limit, _, number = written.partition(" ")
     try:
         most, asked = notation.expand(limit, values), notation.expand(number, values)
     except notation.Unknown:
         return False
     if not asked.isdigit():
-        raise ValueError(f"{text!r}: beyond LIMIT NUMBER, not {written!r}")
+        raise ValueError(f"{text!r}: write beyond LIMIT NUMBER, not {written!r}")
     return most.isdigit() and int(asked) > int(most)
 
 
@@ -220,7 +220,7 @@ def _known(value: notation.Value | None) -> bytes:
 
 
 class AnyValue(dict[str, Any]):
-    """Gives some octets for any name: for reading a text whose values come later."""
+    """Gives some bytes for any name, to check a text before its values are known."""
 
     def __contains__(self, key: object) -> bool:
         return True

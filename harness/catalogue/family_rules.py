@@ -1,4 +1,4 @@
-"""Rules: how the bytes of an entry are made and sent, and what is expected, as its file says."""
+"""Rules: how the bytes of an entry are made and sent, and what is expected."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import msgspec
 
 from httpmark.harness.model.cases import Level
 
-CLOSE_MS = 1500  # a close counts when it is seen within this
+CLOSE_MS = 1500  # a close within this time counts
 ANSWER_MS = 2000
 WAIT_MS = 1200
 
 
 class FamilyClass(msgspec.Struct, frozen=True, kw_only=True):
-    """An exception inside a family: which variations, and what holds for them instead."""
+    """An exception inside a family: which variations it is for, and what holds for them instead."""
 
     octets: frozenset[int] | None = None
     decoded: frozenset[int] | None = None
@@ -26,14 +26,17 @@ class FamilyClass(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """How an entry's octets are made and sent, as its scenario file states it."""
+    """What a scenario file says of one entry: how its bytes are made and sent, what is expected.
+
+    The texts are in the notation of ``notation``, ``step_notation`` and ``expectation``.
+    """
 
     sends: tuple[str, ...] = ()  # one write each
-    steps: tuple[str, ...] = ()  # the whole talk instead
+    steps: tuple[str, ...] = ()  # all steps, instead of sends
     let: tuple[tuple[str, str], ...] = ()
     octets: frozenset[int] | None = None
-    pairs_outside: frozenset[int] | None = None  # pairs with at least one octet outside
-    pairs_within: frozenset[int] | None = None  # pairs with both octets inside
+    pairs_outside: frozenset[int] | None = None  # pairs with at least one byte outside
+    pairs_within: frozenset[int] | None = None  # pairs with both bytes inside
     decoded: frozenset[int] | None = None  # keep pairs whose hex value lies in here
     vary: tuple[tuple[str, tuple[bytes | int, ...]], ...] = ()
     classes: tuple[FamilyClass, ...] = ()
@@ -64,6 +67,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def expectation_texts(rule: Rule, variant: int) -> tuple[str, ...]:
+    """All expectations of one class of a family; -1 is no class."""
     given = rule.classes[variant] if variant >= 0 else None
     if given is not None and (given.passes or given.allows or given.noteds):
         return (*given.passes, *given.allows, *given.noteds)

@@ -10,6 +10,11 @@ from httpmark.harness.model.load import LoadMode, LoadPlan
 
 
 def load_profile(path: Path, name: str) -> LoadPlan:
+    """Read one profile.
+
+    :param name: the file's name in complaints.
+    :raises HarnessError: a key is wrong; the message names file and key.
+    """
     plan = decoded_as(parsed_toml(path, name), name, LoadPlan, name=path.stem, source=name)
     for key in ("connections", "depth", "rounds", "quick_rounds", "threads", "workers"):
         if getattr(plan, key) < 1:
@@ -18,7 +23,7 @@ def load_profile(path: Path, name: str) -> LoadPlan:
         if getattr(plan, key) <= 0:
             raise HarnessError(f"{name}: key {key!r}: must be positive")
     if plan.depth > 256:
-        raise HarnessError(f"{name}: key 'depth': at most 256")
+        raise HarnessError(f"{name}: key 'depth': must be at most 256")
     mistake = _plan_mistake(plan)
     if mistake:
         raise HarnessError(f"{name}: key {mistake}")
@@ -26,7 +31,7 @@ def load_profile(path: Path, name: str) -> LoadPlan:
 
 
 def _plan_mistake(plan: LoadPlan) -> str | None:
-    """What does not go together in a load profile: the key, and why."""
+    """The first key of a load profile that does not go with the others, and why."""
     rates = (plan.rate is not None) + (plan.rate_of_capacity is not None)
     if plan.mode is LoadMode.OPEN and rates != 1:
         return "'rate': an open loop has either 'rate' or 'rate_of_capacity'"
@@ -38,9 +43,9 @@ def _plan_mistake(plan: LoadPlan) -> str | None:
         return "'ladder': goes with mode = \"idle\", and that needs one"
     for key, ladder in (("ladder", plan.ladder), ("quick_ladder", plan.quick_ladder)):
         if any(a >= b for a, b in zip((0, *ladder), ladder, strict=False)):
-            return f"{key!r}: heights must grow from above 0"
+            return f"{key!r}: must grow, and begin above 0"
         if len(ladder) == 1:
-            return f"{key!r}: a slope needs two heights"
+            return f"{key!r}: needs at least two heights"
     if plan.tls_ciphers is not None and plan.tls_version is None:
         return "'tls_ciphers': goes with 'tls_version'"
     if plan.tls and "tls" not in plan.needs:

@@ -1,4 +1,4 @@
-"""Every scenario file below a folder to one catalogue, with what was found here."""
+"""All scenario files below a folder to one catalogue, with the finds of ``httpmark fuzz``."""
 
 from __future__ import annotations
 
@@ -43,14 +43,16 @@ class _PublishedText(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def found_folder() -> Path:
-    """Where finds are saved and looked for: the folder ``HTTPMARK_FOUND`` names, else
+    """Where finds are saved and read: the folder that ``HTTPMARK_FOUND`` names, else
     ``scenarios/found`` below the working folder."""
     return Path(os.environ.get(FOUND_SET) or FOUND)
 
 
 def load(folder: Path = FOLDER) -> Catalogue:
-    """Read every scenario file below ``folder``; those that httpmark brings are read once, and
-    with them what ``httpmark fuzz`` has saved in :func:`found_folder`.
+    """Read all scenario files below ``folder``.
+
+    Those that come with httpmark are read once. What ``httpmark fuzz`` saved in
+    :func:`found_folder` is added to them.
 
     :raises HarnessError: a file has a mistake; the message names file, entry and key.
     """
@@ -72,8 +74,8 @@ def _installed() -> Catalogue:
 
 @functools.lru_cache(maxsize=4)
 def _with_finds(paths: tuple[tuple[Path, int], ...], below: Path) -> Catalogue:
-    """The same with what was found here. The version stays: it is that of what httpmark brings,
-    and no score of another suite hangs on a find."""
+    """The installed catalogue with finds added. The version stays the same: finds change no score
+    of another suite."""
     known = _installed()
     families, rules = dict(known.families), dict(known.rules)
     told = Collected()
@@ -93,14 +95,15 @@ def add_file(
     *,
     suite: str | None = None,
 ) -> None:
-    """The families of one file; complaints of the file as a whole are raised, others noted."""
+    """Add the families of one file. A file that is wrong as a whole is raised, mistakes in entries
+    are noted in ``told``."""
     for family, rule in entries(path, name, told):
         where = f"{name}: {family.id!r}: key"
         known = families.get(family.id)
         if known is not None:
             told.lines.append(f"{where} 'id': {known.source} has this id already; slugs are unique")
         elif suite is not None and family.suite != suite:
-            told.lines.append(f"{where} 'suite': what stands here is of the suite {suite!r}")
+            told.lines.append(f"{where} 'suite': must be {suite!r} in this folder")
         else:
             families[family.id], rules[family.id] = family, rule
 
@@ -124,7 +127,7 @@ def read_files(folder: Path) -> Catalogue:
                 add_file(path, name, families, rules, told)
     told.lines += _between(families)
     told.done()
-    # Deeper profiles first: the headline is the one the eye meets.
+    # The profile with the most requests in flight comes first: it is the headline.
     defaults = sorted((plan for plan in plans.values() if plan.default), key=lambda p: -p.depth)
     return Catalogue(
         families,
@@ -138,7 +141,7 @@ def read_files(folder: Path) -> Catalogue:
 
 
 def _between(families: dict[str, Family]) -> Iterator[str]:
-    """What is wrong between entries: numbers that stand twice, gates before nothing."""
+    """Mistakes between entries: numbers used twice, gates of families that do not exist."""
     numbers: dict[str, Family] = {}
     gateable = {"*", *families, *(family.group for family in families.values())}
     for family in families.values():
@@ -168,7 +171,7 @@ def digest_of(
     rules: dict[str, Rule],
     requirements: list[Requirement],
 ) -> str:
-    """A digest of all that decides a verdict; titles and reasons may change without it."""
+    """A digest of all that decides a verdict. Titles and reasons can change without changing it."""
     digest = hashlib.sha256()
     for name in sorted(families):
         family = families[name]

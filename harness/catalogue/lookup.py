@@ -1,4 +1,4 @@
-"""A case by the words that people name it by."""
+"""Finds a case by its slug or number."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import difflib
 
 import msgspec
 
-from httpmark.harness.catalogue import (
-    loading,
-    lookup,
-    vocabulary,
-)
+from httpmark.harness.catalogue import loading, vocabulary
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
 from httpmark.harness.model.cases import FILE_TEXT, SECRET, SECRET_TEXT, Facts, Family
 from httpmark.harness.model.errors import HarnessError
@@ -18,12 +14,12 @@ from httpmark.harness.model.servers import LIMITS
 
 
 def has_octets(catalogue: Catalogue, family: str) -> bool:
-    """Whether an entry sends anything of its own; a view only looks at what others drew."""
+    """Whether an entry sends bytes of its own; a view only looks at the answers to other cases."""
     rule = catalogue.rules[family]
     return bool(rule.sends or rule.steps)
 
 
-# A target that can do and declares everything, so that every case can be shown.
+# A target that can do everything and declares everything, so that every case can be shown.
 EXAMPLE = msgspec.structs.replace(
     vocabulary.EVERYTHING,
     limits=dict.fromkeys(LIMITS, 8192) | {"fields": 100},
@@ -49,7 +45,7 @@ def find(name: str, facts: Facts = EXAMPLE) -> tuple[Family, Planned]:
     """
     known = loading.load()
     is_example = facts is EXAMPLE
-    # Sent it can be wherever other paths lead; only what a refusal proves hangs on that.
+    # These two decide only what a refusal proves: the case can be sent without them.
     facts = msgspec.structs.replace(facts, capabilities=(*facts.capabilities, "catch_all", "early"))
     for family in known.families.values():
         named = name in (family.id, *family.refs)
@@ -59,8 +55,10 @@ def find(name: str, facts: Facts = EXAMPLE) -> tuple[Family, Planned]:
             facts = msgspec.structs.replace(facts, scheme="https")
         if why := known.inapplicable(family.id, facts):
             raise HarnessError(f"{family.id} cannot be sent there: {why}")
-        if not lookup.has_octets(known, family.id):
-            raise HarnessError(f"{family.id} sends nothing of its own: it looks at other answers")
+        if not has_octets(known, family.id):
+            raise HarnessError(
+                f"{family.id} sends nothing of its own: it looks at the answers to other cases"
+            )
         for planned in known.planned(family.id, facts):
             if named or planned.case.id == name:
                 return family, planned

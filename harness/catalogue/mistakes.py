@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from httpmark.harness.model.errors import HarnessError
 
 MISTAKES_MAX = 20
-"""More than that nobody mends in one go."""
+"""How many mistakes are listed; the rest are counted."""
 
 
 class Mistakes(HarnessError):
@@ -22,13 +22,14 @@ class Mistakes(HarnessError):
 
 
 class Collected:
-    """Collects complaints, so that one mistake does not hide the next."""
+    """Collects mistakes, so that one does not hide the next."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:
+        """Note a :class:`HarnessError` that is raised inside, and go on after the block."""
         try:
             yield
         except Mistakes as error:
@@ -37,9 +38,9 @@ class Collected:
             self.lines.append(str(error))
 
     def done(self) -> None:
-        """Pass on what was noted.
+        """Raise what was noted, each mistake once.
 
-        :raises Mistakes: something was.
+        :raises Mistakes: something was noted.
         """
         if self.lines:
             raise Mistakes(list(dict.fromkeys(self.lines)))

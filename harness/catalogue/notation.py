@@ -1,21 +1,21 @@
-r"""The notation of scenario files: text to octets.
+r"""The notation of scenario files: text to bytes.
 
 ``\r \n \t \xNN`` are escapes, any other backslash is 0x5C. ``{name}`` is a placeholder where the
-name is known, else it is what it says, braces and all:
+name is known; else it stands for itself, with its braces:
 
 ===============  ==============================================================================
 ``{name}``       a value the caller gives (``{h}``, ``{p}``, a ``let`` of the case), or a set of
                  ``grammar.SETS`` in ascending order (``{tchar}``)
-``{21..7e}``     the octets 0x21 to 0x7E
-``{#name+2}``    the length of a value in octets (a number is itself), in decimal; ``{x#name}`` in
+``{21..7e}``     the bytes 0x21 to 0x7E
+``{#name+2}``    the length of a value in bytes (a number is itself), in decimal; ``{x#name}`` in
                  hexadecimal, ``{X#name}`` in capitals, ``{x8#name}`` with eight digits
 ``{=n+1}``       a sum of numbers, numeric values and lengths (``#name``), in decimal
 ``{N*text}``     text N times; N such a sum (``{128-k*a}``); ``{i}`` inside text counts from 0,
                  in sums too
-``{align N*a}``  as many ``a``, at least one, as bring all octets so far to a multiple of N;
+``{align N*a}``  as many ``a``, at least one, as bring all bytes so far to a multiple of N;
                  ``{align 32-2*a}`` to two less than one
 ``{case j abc}`` the word in pattern j of small letters and capitals, by :func:`letter_case`
-``{ramp N}``     N octets, octet i is i mod 251
+``{ramp N}``     N bytes, byte i is i mod 251
 ===============  ==============================================================================
 """
 
@@ -53,7 +53,7 @@ class Unknown(ValueError):
 
 
 def unescape(text: str) -> bytes:
-    r"""The octets of ``\r \n \t \xNN``; any other backslash is 0x5C.
+    r"""The bytes of ``\r \n \t \xNN``; any other backslash is 0x5C.
 
     :raises ValueError: a character beyond U+00FF.
     """
@@ -64,9 +64,9 @@ def unescape(text: str) -> bytes:
 
 
 def expand(text: str, values: Mapping[str, Value | None]) -> bytes:
-    """The octets a scenario text stands for.
+    """The bytes that a scenario text stands for.
 
-    :param values: what placeholders stand for; ``None`` is declared without a value.
+    :param values: what placeholders stand for; ``None`` where a name is known and has no value.
     :raises Unknown: the text asks for a value that is None.
     :raises ValueError: a character beyond U+00FF.
     """
@@ -89,7 +89,7 @@ def _expand(text: bytes, values: Mapping[str, Value | None]) -> bytes:
 
 @functools.lru_cache(maxsize=8192)
 def _parts(text: bytes) -> tuple[tuple[bytes, bytes | None], ...]:
-    """What stands literally, and within the braces behind it, again and again."""
+    """Literal bytes, each with the text in the braces after them; the last has none."""
     parts: list[tuple[bytes, bytes | None]] = []
     literal = bytearray()
     at = 0

@@ -13,7 +13,7 @@ _CONTENT = re.compile(r"(?is)\bPOST\b.*(?:content.?length|transfer.?encoding|exp
 
 
 def place(rule: Rule, facts: Facts) -> str:
-    """The capability that ``{p}`` stands for on a target (cases.md 1.1)."""
+    """The capability whose path ``{p}`` stands for: ``mirror``, ``body`` or ``hello``."""
     if rule.place != "auto":
         return rule.place
     if "mirror" in facts.capabilities:
@@ -25,7 +25,7 @@ def place(rule: Rule, facts: Facts) -> str:
 
 
 def values(rule: Rule, facts: Facts, case: str) -> dict[str, notation.Value | None]:
-    """What placeholders stand for, apart from what varies.
+    """What placeholders stand for, except those that vary.
 
     :raises notation.Unknown: a ``let`` needs what the target does not declare.
     """
@@ -61,9 +61,9 @@ _HOST_LINE = r"Host: {h}\r\n"
 
 
 def filled(text: str, known: dict[str, notation.Value | None]) -> bytes:
-    """What a text stands for, with the field lines of the target behind every Host line.
+    """The bytes of a text, with the target's own field lines after every Host line.
 
-    They are put into the text, so that lengths computed from it count them.
+    They are put into the text first, so that lengths computed from it count them.
 
     :raises notation.Unknown: the text asks for a value that is not known.
     """
@@ -73,12 +73,15 @@ def filled(text: str, known: dict[str, notation.Value | None]) -> bytes:
 
 
 def _host(host: str) -> str:
-    """A Host value without its port."""
+    """A Host value without the port."""
     return re.sub(r":[0-9]*$", "", host) if not host.endswith("]") else host
 
 
 def canary_request(facts: Facts, case: str) -> bytes:
-    """The valid request that names a case; answered as itself, it shows that both ends agree."""
+    """The valid request that names a case.
+
+    The right answer to it shows that client and server agree where the last message ended.
+    """
     where = "/mirror" if "mirror" in facts.capabilities else facts.path
     mark = "&" if "?" in where else "?"
     return f"GET {where}{mark}canary-{case} HTTP/1.1\r\n{facts.host_lines}\r\n".encode("latin-1")
@@ -87,7 +90,7 @@ def canary_request(facts: Facts, case: str) -> bytes:
 def case_values(
     rule: Rule, facts: Facts, case: str, varied: dict[str, notation.Value]
 ) -> dict[str, notation.Value | None]:
-    """All that placeholders of one case stand for.
+    """What all placeholders of one case stand for.
 
     :raises notation.Unknown: a ``let`` needs what the target does not declare.
     """

@@ -15,7 +15,7 @@ from httpmark.harness.catalogue.family_rules import Rule
 from httpmark.harness.catalogue.generated_families import generated_family
 from httpmark.harness.catalogue.mistakes import Collected
 from httpmark.harness.catalogue.scenario_keys import CaseEntry, CaseFile, FamilyEntry, FamilyFile
-from httpmark.harness.catalogue.toml_files import _Text, decoded_as, parsed_toml
+from httpmark.harness.catalogue.toml_files import AnyStruct, decoded_as, parsed_toml
 from httpmark.harness.model.cases import Family
 
 
@@ -25,7 +25,7 @@ def _fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 
-def _entry(text: dict[str, Any], where: str, kind: type[_Text]) -> _Text:
+def _entry(text: dict[str, Any], where: str, kind: type[AnyStruct]) -> AnyStruct:
     """An entry as its kind.
 
     :raises Mistakes: keys are unknown, missing or of a wrong type; all of them are named.

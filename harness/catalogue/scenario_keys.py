@@ -64,11 +64,11 @@ class FamilyEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 class FamilyFile(msgspec.Struct, forbid_unknown_fields=True):
     suite: str
-    family: list[dict[str, Any]]  # each a _FamilyText
+    family: list[dict[str, Any]]  # each a FamilyEntry
 
 
 class CaseEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A ``[[case]]`` as written; what is None holds as the file says."""
+    """A ``[[case]]`` as written; where a key is None, the key of the file holds."""
 
     id: str
     ref: str | list[str]
@@ -108,7 +108,7 @@ class CaseFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     suite: str
     family: str
     title: str
-    case: list[dict[str, Any]]  # each a _CaseText
+    case: list[dict[str, Any]]  # each a CaseEntry
     template: str | None = None
     level: Level | None = None
     clause: str | None = None

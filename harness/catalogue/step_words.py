@@ -9,7 +9,7 @@ from httpmark.harness.model.cases import Case, Op, Step
 
 
 def own_steps(case: Case) -> list[Step]:
-    """The steps of a case before its canary and the watching that goes before that."""
+    """The steps of a case without its canary, and without waits at the end."""
     steps = list(case.steps)
     if case.canary and not case.joined:
         while steps and steps[-1].data != case.canary:
@@ -21,7 +21,7 @@ def own_steps(case: Case) -> list[Step]:
 
 
 def played_in_words(steps: Iterable[Step]) -> list[str]:
-    """A talk in words: what is sent, and what is waited for in between."""
+    """Steps in words, a line or more each."""
     told: list[str] = []
     for step in steps:
         seconds = f"{step.wait_ms / 1000:g} s"

@@ -10,10 +10,15 @@ import msgspec
 
 from httpmark.harness.model.errors import HarnessError
 
-_Text = TypeVar("_Text", bound=msgspec.Struct)
+AnyStruct = TypeVar("AnyStruct", bound=msgspec.Struct)
 
 
 def parsed_toml(path: Path, where: str) -> dict[str, Any]:
+    """The tables of a file.
+
+    :param where: the file's name in complaints.
+    :raises HarnessError: it cannot be read, or is no TOML.
+    """
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -24,9 +29,14 @@ def parsed_toml(path: Path, where: str) -> dict[str, Any]:
         raise HarnessError(f"{where}: not valid TOML: {error}") from None
 
 
-def decoded_as(text: dict[str, Any], where: str, kind: type[_Text], **known: str) -> _Text:
+def decoded_as(text: dict[str, Any], where: str, kind: type[AnyStruct], **known: str) -> AnyStruct:
+    """Tables as a struct.
+
+    :param known: fields that the file must not state.
+    :raises HarnessError: a key is unknown, missing or of a wrong type.
+    """
     if clash := text.keys() & known:
-        raise HarnessError(f"{where}: key {min(clash)!r}: it follows from the file's name")
+        raise HarnessError(f"{where}: key {min(clash)!r}: remove it; the file's name says it")
     try:
         return msgspec.convert({**text, **known}, kind)
     except msgspec.ValidationError as error:

@@ -276,7 +276,7 @@ ProbeEngine::Begin ProbeEngine::begin(Talk* talk) {
   talk->wants_writable = false;
   talk->peer_fin = talk->own_fin = talk->is_dead = talk->is_refused = talk->has_unsent = false;
   talk->has_session = false;
-  talk->headers_only = (talk->play.flags & kCaseHeadersOnly) != 0;
+  talk->head_only = (talk->play.flags & kCaseHeadOnly) != 0;
   talk->flags = 0;
   talk->end = End::kOpen;
   talk->step = talk->step_sent = talk->responses_taken = 0;
@@ -605,16 +605,16 @@ void ProbeEngine::finish(Talk* talk) {
     exchange.outcome = Outcome::kRefused;
   } else if (!talk->received.empty()) {
     exchange.outcome = Outcome::kAnswered;
-  } else if (talk->end == End::kFin) {
+  } else if (talk->end == End::kClosed) {
     exchange.outcome = Outcome::kClosed;
-  } else if (talk->end == End::kRst) {
+  } else if (talk->end == End::kReset) {
     exchange.outcome = Outcome::kReset;
   } else {
     exchange.outcome = Outcome::kHung;
   }
   exchange.end = talk->end;
   exchange.flags = talk->flags;
-  exchange.steps_done = static_cast<std::uint8_t>(std::min<std::size_t>(talk->step, 255));
+  exchange.steps_done = static_cast<std::uint8_t>(std::min(talk->step, kStepsDoneMax));
   exchange.connect_us = talk->connect_us;
   exchange.first_us = talk->first_us;
   exchange.end_us = clamp_u32(now_us_ - talk->start_us);
@@ -690,14 +690,14 @@ void ProbeEngine::digest(Talk* talk, std::string_view octets) {
         const bool is_whole = talk->framing.begin_body(kind_of_next_response(*talk));
         if (is_interim) {
           talk->responses.push_back(false);
-        } else if (is_whole || talk->headers_only) {
+        } else if (is_whole || talk->head_only) {
           talk->responses.push_back(true);
           ++talk->final_responses;
         }
         break;
       }
       case FramingEvent::kMessage:
-        if (!talk->headers_only) {
+        if (!talk->head_only) {
           talk->responses.push_back(true);
           ++talk->final_responses;
         }
@@ -726,10 +726,10 @@ RequestKind ProbeEngine::kind_of_next_response(const Talk& talk) const {
 
 void ProbeEngine::see_fin(Talk* talk) {
   talk->peer_fin = true;
-  talk->end = End::kFin;
+  talk->end = End::kClosed;
   now_us_ = monotonic_us();
   note(talk, EventKind::kFin, 0);
-  if (talk->framing.finish() && !talk->headers_only) {
+  if (talk->framing.finish() && !talk->head_only) {
     talk->responses.push_back(true);
     ++talk->final_responses;
   }
@@ -749,13 +749,13 @@ void ProbeEngine::see_broken_send(Talk* talk, int error) {
 void ProbeEngine::see_reset(Talk* talk) {
   now_us_ = monotonic_us();
   note(talk, EventKind::kRst, 0);
-  if (talk->end == End::kOpen) talk->end = End::kRst;
+  if (talk->end == End::kOpen) talk->end = End::kReset;
   talk->peer_fin = true;
   talk->is_dead = true;
 }
 
 void ProbeEngine::note(Talk* talk, EventKind kind, std::size_t octets) {
-  if ((talk->play.flags & kCaseEvents) == 0 || talk->events.size() >= kEventsMax) return;
+  if ((talk->play.flags & kCaseTimeline) == 0 || talk->events.size() >= kEventsMax) return;
   talk->events.push_back({kind, clamp_u32(now_us_ - talk->start_us), clamp_u32(octets)});
   held_bytes_ += sizeof(ProbeEvent);
 }

@@ -56,7 +56,7 @@ class ProbeEngine {
     bool own_fin = false;
     bool is_dead = false;  // nothing can come or go any more
     bool is_refused = false;
-    bool headers_only = false;
+    bool head_only = false;
     bool has_unsent = false;
     bool has_session = false;  // the TLS handshake was over once
     std::uint8_t flags = 0;

@@ -1,52 +1,107 @@
 #include "probe/frames.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace httpmark {
 namespace {
 
-constexpr std::size_t kCaseFixedBytes = 4 * 4 + 1 + 1 + 2;  // after the length
+struct Place {
+  std::size_t at;
+  std::size_t bytes;
+};
 
-std::uint32_t get_u8(std::string_view in, std::size_t at) {
-  return static_cast<unsigned char>(in[at]);
-}
-std::uint32_t get_u16(std::string_view in, std::size_t at) {
-  return get_u8(in, at) | get_u8(in, at + 1) << 8;
-}
-std::uint32_t get_u32(std::string_view in, std::size_t at) {
-  return get_u16(in, at) | get_u16(in, at + 2) << 16;
+// Where a field lies. A name that no field has does not compile.
+template <std::size_t count>
+consteval Place place(const std::array<FrameField, count>& fields, std::string_view name) {
+  std::size_t at = 0;
+  std::size_t i = 0;
+  for (; fields.at(i).name != name; ++i) at += fields[i].bytes;
+  return {at, fields[i].bytes};
 }
 
-void put_u8(std::string* out, std::uint32_t value) {
-  out->push_back(static_cast<char>(value & 0xff));
+std::uint32_t get(std::string_view in, Place where) {
+  std::uint32_t value = 0;
+  for (std::size_t i = where.bytes; i-- > 0;) {
+    value = value << 8 | static_cast<unsigned char>(in[where.at + i]);
+  }
+  return value;
 }
-void put_u16(std::string* out, std::uint32_t value) {
-  put_u8(out, value);
-  put_u8(out, value >> 8);
+
+// `out` has the size of the fields already; `from` is where they begin.
+void put(std::string* out, std::size_t from, Place where, std::uint64_t value) {
+  for (std::size_t i = 0; i < where.bytes; ++i) {
+    (*out)[from + where.at + i] = static_cast<char>(value >> (8 * i) & 0xff);
+  }
 }
-void put_u32(std::string* out, std::uint32_t value) {
-  put_u16(out, value);
-  put_u16(out, value >> 16);
+
+constexpr std::size_t kCaseHeadBytes = bytes_of(kCaseFields);
+constexpr std::size_t kStepBytes = bytes_of(kStepFields);
+constexpr std::size_t kAwaitBytes = bytes_of(kAwaitFields);
+constexpr std::size_t kExchangeHeadBytes = bytes_of(kExchangeFields);
+constexpr std::size_t kEventBytes = bytes_of(kEventFields);
+
+// The step at `*at`, which moves past it; nothing, and `*why`, where it is malformed.
+std::optional<ProbeStep> decode_step(std::string_view frame, std::size_t index, std::size_t* at,
+                                     std::string* octets, std::string* why) {
+  std::string_view rest = frame.substr(*at);
+  if (rest.size() < kStepBytes) {
+    *why = "ends within step " + std::to_string(index);
+    return std::nullopt;
+  }
+  const std::uint32_t op = get(rest, place(kStepFields, "op"));
+  ProbeStep step;
+  step.if_open = (op & kStepIfOpen) != 0;
+  step.if_unanswered = (op & kStepIfUnanswered) != 0;
+  step.op = static_cast<StepOp>(op & kStepOpMask);
+  step.n = get(rest, place(kStepFields, "n"));
+  *at += kStepBytes;
+  rest.remove_prefix(kStepBytes);
+  if (!is_known(step.op)) {
+    *why = "unknown step " + std::to_string(op & kStepOpMask);
+    return std::nullopt;
+  }
+  if (step.op == StepOp::kSend) {
+    if (rest.size() < step.n) {
+      *why = "ends within the bytes of a SEND";
+      return std::nullopt;
+    }
+    step.offset = octets->size();
+    octets->append(rest.substr(0, step.n));
+    *at += step.n;
+  }
+  if (step.op == StepOp::kAwait) {
+    if (rest.size() < kAwaitBytes) {
+      *why = "ends within an AWAIT";
+      return std::nullopt;
+    }
+    step.kind = static_cast<AwaitKind>(get(rest, place(kAwaitFields, "kind")));
+    if (!is_known(step.kind)) {
+      *why = "unknown kind of AWAIT";
+      return std::nullopt;
+    }
+    *at += kAwaitBytes;
+  }
+  return step;
 }
 
 }  // namespace
 
 FrameResult decode_case(std::string_view input, std::size_t* used, ProbeCase* out,
                         std::string* complaint) {
-  if (input.size() < 4) return FrameResult::kNeedMore;
-  const std::size_t length = get_u32(input, 0);
-  if (length < kCaseFixedBytes || length > kCaseBytesMax) {
-    *complaint = "a case frame of " + std::to_string(length) + " octets";
+  if (input.size() < kLengthBytes) return FrameResult::kNeedMore;
+  const std::size_t length = get(input, place(kCaseFields, "length"));
+  if (length < kCaseHeadBytes - kLengthBytes || length > kCaseBytesMax) {
+    *complaint = "a case frame of " + std::to_string(length) + " bytes";
     return FrameResult::kMalformed;
   }
-  if (input.size() - 4 < length) return FrameResult::kNeedMore;
-  const std::string_view body = input.substr(4, length);
-  out->number = get_u32(body, 0);
-  out->deadline_ms = get_u32(body, 4);
-  out->settle_ms = get_u32(body, 8);
-  out->close_ms = get_u32(body, 12);
-  out->flags = static_cast<std::uint8_t>(get_u8(body, 16));
-  const std::size_t count = get_u16(body, 18);
+  if (input.size() - kLengthBytes < length) return FrameResult::kNeedMore;
+  const std::string_view frame = input.substr(0, kLengthBytes + length);
+  out->number = get(frame, place(kCaseFields, "number"));
+  out->deadline_ms = get(frame, place(kCaseFields, "deadline_ms"));
+  out->settle_ms = get(frame, place(kCaseFields, "settle_ms"));
+  out->close_ms = get(frame, place(kCaseFields, "close_ms"));
+  out->flags = static_cast<std::uint8_t>(get(frame, place(kCaseFields, "flags")));
   out->steps.clear();
   out->octets.clear();
   const auto malformed = [&](const std::string& why) {
@@ -54,45 +109,20 @@ FrameResult decode_case(std::string_view input, std::size_t* used, ProbeCase* ou
     return FrameResult::kMalformed;
   };
   if (out->deadline_ms == 0) return malformed("deadline_ms is 0");
-  if ((out->flags & ~(kCaseHeadersOnly | kCaseEvents)) != 0 || get_u8(body, 17) != 0) {
+  if ((out->flags & ~(kCaseHeadOnly | kCaseTimeline)) != 0 ||
+      get(frame, place(kCaseFields, "zero")) != 0) {
     return malformed("unknown flags");
   }
-  std::size_t at = kCaseFixedBytes;
+  const std::size_t count = get(frame, place(kCaseFields, "steps"));
+  std::size_t at = kCaseHeadBytes;
   for (std::size_t i = 0; i < count; ++i) {
-    if (body.size() - at < 5) return malformed("ends within step " + std::to_string(i));
-    const std::uint32_t op = get_u8(body, at);
-    ProbeStep step;
-    step.if_open = (op & kStepIfOpen) != 0;
-    step.if_unanswered = (op & kStepIfUnanswered) != 0;
-    step.op = static_cast<StepOp>(op & 0x3f);
-    step.n = get_u32(body, at + 1);
-    at += 5;
-    switch (step.op) {
-      case StepOp::kSend:
-        if (body.size() - at < step.n) return malformed("ends within the octets of a SEND");
-        step.offset = out->octets.size();
-        out->octets.append(body.substr(at, step.n));
-        at += step.n;
-        break;
-      case StepOp::kAwait:
-        if (body.size() - at < 1) return malformed("ends within an AWAIT");
-        if (get_u8(body, at) > 5) return malformed("unknown kind of AWAIT");
-        step.kind = static_cast<AwaitKind>(get_u8(body, at));
-        ++at;
-        break;
-      case StepOp::kPause:
-      case StepOp::kFin:
-      case StepOp::kReset:
-      case StepOp::kWatch:
-      case StepOp::kCloseWait:
-        break;
-      default:
-        return malformed("unknown step " + std::to_string(op & 0x3f));
-    }
-    out->steps.push_back(step);
+    std::string why;
+    const auto step = decode_step(frame, i, &at, &out->octets, &why);
+    if (!step) return malformed(why);
+    out->steps.push_back(*step);
   }
-  if (at != body.size()) return malformed("has octets behind its last step");
-  *used = 4 + length;
+  if (at != frame.size()) return malformed("has bytes after its last step");
+  *used = frame.size();
   return FrameResult::kCase;
 }
 
@@ -100,26 +130,31 @@ void encode_exchange(const ProbeExchange& exchange, std::string* out) {
   const std::size_t received = std::min(exchange.received.size(), kReceivedBytesMax);
   const std::size_t events =
       exchange.events == nullptr ? 0 : std::min(exchange.events->size(), kEventsMax);
-  constexpr std::size_t kFixed = 4 + 4 + 5 * 4 + 2 + 2;  // after the length
-  put_u32(out, static_cast<std::uint32_t>(kFixed + received + events * 9));
-  put_u32(out, exchange.number);
-  put_u8(out, static_cast<std::uint32_t>(exchange.outcome));
-  put_u8(out, static_cast<std::uint32_t>(exchange.end));
-  put_u8(out, exchange.flags);
-  put_u8(out, exchange.steps_done);
-  put_u32(out, exchange.connect_us);
-  put_u32(out, exchange.first_us);
-  put_u32(out, exchange.end_us);
-  put_u32(out, exchange.sent);
-  put_u32(out, static_cast<std::uint32_t>(received));
-  put_u16(out, static_cast<std::uint32_t>(events));
-  put_u16(out, exchange.final_responses);
+  const std::size_t from = out->size();
+  out->resize(from + kExchangeHeadBytes);
+  const auto set = [&](Place where, std::uint64_t value) { put(out, from, where, value); };
+  set(place(kExchangeFields, "length"),
+      kExchangeHeadBytes - kLengthBytes + received + events * kEventBytes);
+  set(place(kExchangeFields, "number"), exchange.number);
+  set(place(kExchangeFields, "outcome"), static_cast<std::uint64_t>(exchange.outcome));
+  set(place(kExchangeFields, "end"), static_cast<std::uint64_t>(exchange.end));
+  set(place(kExchangeFields, "flags"), exchange.flags);
+  set(place(kExchangeFields, "steps_done"), exchange.steps_done);
+  set(place(kExchangeFields, "connect_us"), exchange.connect_us);
+  set(place(kExchangeFields, "first_us"), exchange.first_us);
+  set(place(kExchangeFields, "end_us"), exchange.end_us);
+  set(place(kExchangeFields, "sent"), exchange.sent);
+  set(place(kExchangeFields, "received"), received);
+  set(place(kExchangeFields, "events"), events);
+  set(place(kExchangeFields, "finals"), exchange.final_responses);
   out->append(exchange.received.substr(0, received));
   for (std::size_t i = 0; i < events; ++i) {
     const ProbeEvent& event = (*exchange.events)[i];
-    put_u8(out, static_cast<std::uint32_t>(event.kind));
-    put_u32(out, event.at_us);
-    put_u32(out, event.octets);
+    const std::size_t at = out->size();
+    out->resize(at + kEventBytes);
+    put(out, at, place(kEventFields, "kind"), static_cast<std::uint64_t>(event.kind));
+    put(out, at, place(kEventFields, "at_us"), event.at_us);
+    put(out, at, place(kEventFields, "bytes"), event.octets);
   }
 }
 

@@ -1,60 +1,20 @@
-// What goes in and out of httpmark-probe. All numbers little endian.
+// What goes in and out of httpmark-probe, and the only place where its numbers stand. The harness
+// holds its own numbers against `httpmark-probe --print-layout`, which is made of these constants.
 //
-// Case frame (standard input):
-//   u32 length          of all that follows
-//   u32 number          comes back in the exchange; need not be in order
-//   u32 deadline_ms     for the whole case, from the beginning of the connect; at least 1; when it
-//                       expires the case ends as it stands
-//   u32 settle_ms       after the last step go on reading this long, for surplus octets or a close;
-//                       0 = do not
-//   u32 close_ms        after the last step, when an answer announced close (Connection: close, or
-//                       HTTP/1.0 without keep-alive), wait so long for the server's FIN; the longer
-//                       of settle_ms and close_ms counts then
-//   u8  flags           1 = an AWAIT is satisfied by the end of a header section, the body is not
-//                       waited for; 2 = record events
-//   u8  0
-//   u16 step count, then the steps:
-//     u8 op | u32 n | payload
-//     op bit 0x80: only if the connection is still open both ways and no answer so far announced
-//     close; skipped otherwise (a skipped step counts as done)
-//     op bit 0x40: only if no final response has come so far; skipped otherwise
-//       1 SEND        the n octets that follow; one write where the kernel takes it whole
-//       2 PAUSE       n ms; what arrives meanwhile is read
-//       3 AWAIT       one further final response for at most n ms; payload u8 kind: 0 ordinary,
-//                     1 the request was HEAD, 2 it was CONNECT, 3 any response, interim ones too;
-//                     4 and 5 wait for a final or for any response and leave it to a later AWAIT.
-//                     Also over when the server closes. Running out of n is no error.
-//                     101 is final: what follows it is no HTTP/1.1.
-//       4 FIN         shutdown of the sending side
-//       5 RESET       close with SO_LINGER 0; ends the case
-//       6 WATCH       read for n ms or until FIN or RST
-//       7 CLOSE_WAIT  read until FIN or RST, at most n ms
+// All numbers are little-endian and unsigned. A frame begins with `length`, the number of bytes
+// that follow it.
 //
-// Exchange frame (standard output, in any order):
-//   u32 length          of all that follows
-//   u32 number
-//   u8  outcome         0 answered: at least one octet came; 1 closed: FIN without an octet; 2
-//   reset:
-//                       RST without an octet; 3 hung: nothing by the end; 4 refused: no connection
-//                       (deadline flag set: the connect never came to an end)
-//   u8  end             0 still open when the probe closed it, 1 FIN, 2 RST
-//   u8  flags           1 = not everything was sent, because the connection ended; 2 = the deadline
-//                       expired before the steps were done; 4 = an AWAIT ran out; 8 = an answer
-//                       announced close; 16 = more was received than is kept (kReceivedBytesMax)
-//   u8  steps done      255 stands for 255 and more
-//   u32 connect_us      from the beginning of the connect to the connection
-//   u32 first_us        from the first send to the first octet; 0xffffffff = none
-//   u32 end_us          from the beginning of the connect to the end of the case
-//   u32 sent octets
-//   u32 N               octets received and kept
-//   u16 E               number of events
-//   u16 final responses seen: complete ones (with case flag 1: complete header sections)
-//   N octets
-//   E times u8 kind (1 sent, 2 received, 3 FIN seen, 4 RST seen, 5 own FIN, 6 close_notify seen) |
-//   u32 us since the beginning of the connect | u32 octets
+// Standard input: case frames. The fields of kCaseFields, then the steps. A step is the fields of
+// kStepFields, and after them:
+//   - of a SEND the `n` bytes to send;
+//   - of an AWAIT the fields of kAwaitFields.
+//
+// Standard output: exchange frames, in any order. The fields of kExchangeFields, then the bytes
+// that were received and kept (`received` of them), then `events` records of kEventFields.
 #ifndef HTTPMARK_NATIVE_PROBE_FRAMES_HPP_
 #define HTTPMARK_NATIVE_PROBE_FRAMES_HPP_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -66,39 +26,267 @@ namespace httpmark {
 inline constexpr std::size_t kCaseBytesMax = std::size_t{256} << 20;
 inline constexpr std::size_t kReceivedBytesMax = std::size_t{4} << 20;
 inline constexpr std::size_t kEventsMax = 65535;
-inline constexpr std::uint32_t kNever = 0xffffffff;
+inline constexpr std::size_t kStepsDoneMax = 255;    // stands for more, too
+inline constexpr std::uint32_t kNever = 0xffffffff;  // of first_us: no byte came
+
+// --- words
+//
+// name_of() gives each its name in the layout, and nothing for a number that has no meaning. The
+// compiler warns (-Wswitch) about one that is left out.
 
 enum class StepOp : std::uint8_t {
-  kSend = 1,
-  kPause = 2,
-  kAwait = 3,
-  kFin = 4,
-  kReset = 5,
-  kWatch = 6,
-  kCloseWait = 7,
+  kSend = 1,   // the n bytes that follow; one write where the kernel takes it whole
+  kPause = 2,  // n ms; what arrives meanwhile is read
+  kAwait = 3,  // for at most n ms; over when the server closes, too. Running out of n is no error
+  kFin = 4,    // shutdown of the sending side
+  kReset = 5,  // close with SO_LINGER 0; ends the case
+  kWatch = 6,  // read for n ms or until FIN or RST
+  kCloseWait = 7,  // read until FIN or RST, at most n ms
 };
-inline constexpr std::uint8_t kStepIfOpen = 0x80;
-inline constexpr std::uint8_t kStepIfUnanswered = 0x40;
+constexpr const char* name_of(StepOp op) {
+  switch (op) {
+    case StepOp::kSend:
+      return "send";
+    case StepOp::kPause:
+      return "pause";
+    case StepOp::kAwait:
+      return "await";
+    case StepOp::kFin:
+      return "fin";
+    case StepOp::kReset:
+      return "reset";
+    case StepOp::kWatch:
+      return "watch";
+    case StepOp::kCloseWait:
+      return "close_wait";
+  }
+  return nullptr;
+}
 
+// Bits of a step's op. A step that is skipped counts as done.
+enum StepFlag : std::uint8_t {
+  // Skipped unless the connection is open both ways and no answer so far announced close.
+  kStepIfOpen = 0x80,
+  kStepIfUnanswered = 0x40,  // skipped once a final response has come
+};
+inline constexpr std::uint32_t kStepOpMask = 0xffU & ~(0U | kStepIfOpen | kStepIfUnanswered);
+constexpr const char* name_of(StepFlag flag) {
+  switch (flag) {
+    case kStepIfOpen:
+      return "if_open";
+    case kStepIfUnanswered:
+      return "if_unanswered";
+  }
+  return nullptr;
+}
+
+// What an AWAIT waits for. 101 is final: what follows it is no HTTP/1.1.
 enum class AwaitKind : std::uint8_t {
-  kOrdinary = 0,
-  kHead = 1,
-  kConnect = 2,
-  kAny = 3,
-  kLookFinal = 4,
-  kLookAny = 5,
+  kFinal = 0,      // one more final response
+  kHead = 1,       // likewise, and the request was HEAD
+  kConnect = 2,    // likewise, and the request was CONNECT
+  kAny = 3,        // one more response, interim ones too
+  kLookFinal = 4,  // a final response, which is left to a later AWAIT
+  kLookAny = 5,    // any response, which is left to a later AWAIT
+};
+constexpr const char* name_of(AwaitKind kind) {
+  switch (kind) {
+    case AwaitKind::kFinal:
+      return "final";
+    case AwaitKind::kHead:
+      return "head";
+    case AwaitKind::kConnect:
+      return "connect";
+    case AwaitKind::kAny:
+      return "any";
+    case AwaitKind::kLookFinal:
+      return "look_final";
+    case AwaitKind::kLookAny:
+      return "look_any";
+  }
+  return nullptr;
+}
+
+enum CaseFlag : std::uint8_t {
+  kCaseHeadOnly = 1,  // the end of a header section is enough for an AWAIT, without the body
+  kCaseTimeline = 2,  // record events
+};
+constexpr const char* name_of(CaseFlag flag) {
+  switch (flag) {
+    case kCaseHeadOnly:
+      return "head_only";
+    case kCaseTimeline:
+      return "timeline";
+  }
+  return nullptr;
+}
+
+enum class Outcome : std::uint8_t {
+  kAnswered = 0,  // at least one byte came
+  kClosed = 1,    // FIN without a byte
+  kReset = 2,     // RST without a byte
+  kHung = 3,      // nothing by the end
+  // No connection. With kExchangeDeadline: the connect never came to an end.
+  kRefused = 4,
+};
+constexpr const char* name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kAnswered:
+      return "answered";
+    case Outcome::kClosed:
+      return "closed";
+    case Outcome::kReset:
+      return "reset";
+    case Outcome::kHung:
+      return "hung";
+    case Outcome::kRefused:
+      return "refused";
+  }
+  return nullptr;
+}
+
+enum class End : std::uint8_t {
+  kOpen = 0,    // still open when the probe closed it
+  kClosed = 1,  // the server's FIN
+  kReset = 2,   // the server's RST
+};
+constexpr const char* name_of(End end) {
+  switch (end) {
+    case End::kOpen:
+      return "open";
+    case End::kClosed:
+      return "closed";
+    case End::kReset:
+      return "reset";
+  }
+  return nullptr;
+}
+
+enum ExchangeFlag : std::uint8_t {
+  kExchangeUnsent = 1,          // not everything was sent, because the connection ended
+  kExchangeDeadline = 2,        // the deadline came before the steps were done
+  kExchangeAwaitRanOut = 4,     // the time of an AWAIT ran out
+  kExchangeAnnouncedClose = 8,  // an answer announced close
+  kExchangeCut = 16,            // more was received than is kept (kReceivedBytesMax)
+};
+constexpr const char* name_of(ExchangeFlag flag) {
+  switch (flag) {
+    case kExchangeUnsent:
+      return "unsent";
+    case kExchangeDeadline:
+      return "deadline";
+    case kExchangeAwaitRanOut:
+      return "await_ran_out";
+    case kExchangeAnnouncedClose:
+      return "announced_close";
+    case kExchangeCut:
+      return "cut";
+  }
+  return nullptr;
+}
+
+enum class EventKind : std::uint8_t {
+  kSent = 1,
+  kReceived = 2,
+  kFin = 3,
+  kRst = 4,
+  kOwnFin = 5,
+  kCloseNotify = 6,  // of TLS
+};
+constexpr const char* name_of(EventKind kind) {
+  switch (kind) {
+    case EventKind::kSent:
+      return "sent";
+    case EventKind::kReceived:
+      return "received";
+    case EventKind::kFin:
+      return "fin";
+    case EventKind::kRst:
+      return "rst";
+    case EventKind::kOwnFin:
+      return "own_fin";
+    case EventKind::kCloseNotify:
+      return "close_notify";
+  }
+  return nullptr;
+}
+
+template <typename Word>
+constexpr bool is_known(Word word) {
+  return name_of(word) != nullptr;
+}
+
+// --- fields, in the order of the wire
+
+struct FrameField {
+  std::string_view name;
+  std::size_t bytes;
 };
 
-inline constexpr std::uint8_t kCaseHeadersOnly = 1;
-inline constexpr std::uint8_t kCaseEvents = 2;
+inline constexpr auto kCaseFields = std::to_array<FrameField>({
+    {"length", 4},
+    {"number", 4},       // comes back in the exchange; need not be in order
+    {"deadline_ms", 4},  // for the whole case, from the beginning of the connect; at least 1. When
+                         // it is over, the case ends as it stands
+    {"settle_ms", 4},    // go on reading this long after the last step, for surplus bytes or a
+                         // close; 0 = do not
+    {"close_ms", 4},     // where an answer announced close (Connection: close, or HTTP/1.0 without
+                         // keep-alive): wait this long after the last step for the server's FIN.
+                         // The longer one of settle_ms and close_ms counts then
+    {"flags", 1},        // CaseFlag
+    {"zero", 1},
+    {"steps", 2},  // how many
+});
+
+inline constexpr auto kStepFields = std::to_array<FrameField>({
+    {"op", 1},  // StepOp, and the bits of StepFlag
+    {"n", 4},   // bytes of a SEND, else milliseconds
+});
+
+inline constexpr auto kAwaitFields = std::to_array<FrameField>({{"kind", 1}});  // AwaitKind
+
+inline constexpr auto kExchangeFields = std::to_array<FrameField>({
+    {"length", 4},
+    {"number", 4},
+    {"outcome", 1},
+    {"end", 1},
+    {"flags", 1},  // ExchangeFlag
+    {"steps_done", 1},
+    {"connect_us", 4},  // from the beginning of the connect to the connection
+    {"first_us", 4},    // from the first send to the first byte, or kNever
+    {"end_us", 4},      // from the beginning of the connect to the end of the case
+    {"sent", 4},        // bytes
+    {"received", 4},    // bytes that follow
+    {"events", 2},      // records that follow
+    {"finals", 2},  // final responses that came whole; with kCaseHeadOnly: their header sections
+});
+
+inline constexpr auto kEventFields = std::to_array<FrameField>({
+    {"kind", 1},   // EventKind
+    {"at_us", 4},  // from the beginning of the connect
+    {"bytes", 4},  // sent or received
+});
+
+template <std::size_t count>
+constexpr std::size_t bytes_of(const std::array<FrameField, count>& fields) {
+  std::size_t bytes = 0;
+  for (const FrameField& field : fields) bytes += field.bytes;
+  return bytes;
+}
+
+inline constexpr std::size_t kLengthBytes = kCaseFields[0].bytes;
+static_assert(kCaseFields[0].name == "length" && kExchangeFields[0].name == "length" &&
+              kExchangeFields[0].bytes == kLengthBytes);
+
+// --- frames, unpacked
 
 struct ProbeStep {
   StepOp op = StepOp::kSend;
   bool if_open = false;
   bool if_unanswered = false;
-  AwaitKind kind = AwaitKind::kOrdinary;
-  std::uint32_t n = 0;     // octets of a SEND, else milliseconds
-  std::size_t offset = 0;  // of a SEND's octets in ProbeCase::octets
+  AwaitKind kind = AwaitKind::kFinal;
+  std::uint32_t n = 0;     // bytes of a SEND, else milliseconds
+  std::size_t offset = 0;  // of a SEND's bytes in ProbeCase::octets
 };
 
 struct ProbeCase {
@@ -108,31 +296,7 @@ struct ProbeCase {
   std::uint32_t close_ms = 0;
   std::uint8_t flags = 0;
   std::vector<ProbeStep> steps;
-  std::string octets;  // of all SENDs, one behind the other
-};
-
-enum class Outcome : std::uint8_t {
-  kAnswered = 0,
-  kClosed = 1,
-  kReset = 2,
-  kHung = 3,
-  kRefused = 4,
-};
-enum class End : std::uint8_t { kOpen = 0, kFin = 1, kRst = 2 };
-
-inline constexpr std::uint8_t kExchangeUnsent = 1;
-inline constexpr std::uint8_t kExchangeDeadline = 2;
-inline constexpr std::uint8_t kExchangeAwaitRanOut = 4;
-inline constexpr std::uint8_t kExchangeAnnouncedClose = 8;
-inline constexpr std::uint8_t kExchangeCut = 16;
-
-enum class EventKind : std::uint8_t {
-  kSent = 1,
-  kReceived = 2,
-  kFin = 3,
-  kRst = 4,
-  kOwnFin = 5,
-  kCloseNotify = 6
+  std::string octets;  // of all SENDs, one after the other
 };
 
 struct ProbeEvent {
@@ -158,7 +322,7 @@ struct ProbeExchange {
 
 enum class FrameResult { kCase, kNeedMore, kMalformed };
 
-// Takes one case frame from the front of `input`. kCase: `*used` octets are done with. kMalformed:
+// Takes one case frame from the front of `input`. kCase: `*used` bytes are done with. kMalformed:
 // `*complaint` says why, in one line.
 FrameResult decode_case(std::string_view input, std::size_t* used, ProbeCase* out,
                         std::string* complaint);

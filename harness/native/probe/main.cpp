@@ -1,5 +1,5 @@
 // httpmark-probe: framed cases on standard input, framed exchanges on standard output. The frames
-// are described in probe/frames.hpp.
+// are defined in probe/frames.hpp.
 #include <signal.h>
 #include <unistd.h>
 
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "probe/engine.hpp"
+#include "probe/layout.hpp"
 #include "shared/endpoint.hpp"
 #include "shared/flags.hpp"
 
@@ -15,14 +16,18 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: httpmark-probe --address A --port P | --unix PATH [options]\n"
+    "       httpmark-probe --print-layout\n"
     "Plays framed cases from standard input, each on a fresh connection, and writes framed\n"
-    "exchanges to standard output, in any order. The frames: probe/frames.hpp.\n"
+    "exchanges to standard output, in any order.\n"
     "  --in-flight N      cases at a time that have not gone silent (64)\n"
     "  --in-flight-max N  cases at a time in all (4000, less where descriptors are few)\n"
     "  --tls              speak TLS; the server's certificate is not verified without --ca-file\n"
     "  --ca-file F        verify it against these certificates\n"
     "  --tls-host NAME    the name it has to be for, and SNI\n"
-    "  --fresh-ms N       silence after which a case counts against the second only (50)\n";
+    "  --fresh-ms N       silence after which a case counts against the second only (50)\n"
+    "  --print-layout     print the layout of the frames as one JSON object, and end: the numbers\n"
+    "                     of steps, kinds, outcomes, ends, events and flags, and the fields of\n"
+    "                     each frame and record in their order, with their widths\n";
 
 constexpr std::uint64_t kDescriptorsKept = 16;
 
@@ -34,6 +39,11 @@ int main(int argc, char** argv) {
   httpmark::Flags flags(argc, argv);
   if (flags.take_switch("--help")) {
     std::fputs(kUsage, stdout);
+    return httpmark::kExitOk;
+  }
+  if (flags.take_switch("--print-layout")) {
+    flags.finish();
+    std::printf("%s\n", httpmark::frame_layout_json().c_str());
     return httpmark::kExitOk;
   }
   const std::string address = flags.take_string("--address", "");

@@ -88,6 +88,7 @@ def test_words_that_are_wrong() -> None:
         (PROBE, "--address", "127.0.0.1"),
         (PROBE, "--address", "127.0.0.1", "--port", "80", "--unix", "/x"),
         (PROBE, "--address", "127.0.0.1", "--port", "80", "--in-flight", "-1"),
+        (PROBE, "--print-layout", "--address", "127.0.0.1"),
         (LOAD,),
         (LOAD, "ftp://127.0.0.1/"),
         (LOAD, "--depth", "0", "http://127.0.0.1/"),
@@ -292,6 +293,16 @@ def test_a_first_answer_that_takes_its_time() -> None:
 def test_requests_from_a_file_that_is_not_there() -> None:
     complains(2, LOAD, "--request-file", "/nonexistent/file", "http://127.0.0.1/")
     complains(2, LOAD, "--request-file", "/", "http://127.0.0.1/")
+
+
+def test_the_probe_prints_its_layout() -> None:
+    code, out, errors = run(PROBE, "--print-layout")
+    assert (code, errors) == (0, "")
+    layout = json.loads(out)
+    assert layout["steps"]["send"] == 1
+    for name in ("request_frame", "step_record", "await_record", "exchange_frame", "event_record"):
+        widths = [int(width.removeprefix("u")) for _, width in layout[name]["fields"]]
+        assert layout[name]["bytes"] * 8 == sum(widths), name
 
 
 def test_the_probe_over_a_pipe() -> None:

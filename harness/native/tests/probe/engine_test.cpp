@@ -179,7 +179,7 @@ TEST(ProbeEngine, an_announced_close_is_waited_for) {
       },
       {{send_step(kGet), await_step(1000)}, 2000, 0, 500, 2});
   EXPECT_EQ(seen.outcome, Outcome::kAnswered);
-  EXPECT_EQ(seen.end, End::kFin);
+  EXPECT_EQ(seen.end, End::kClosed);
   EXPECT_EQ(seen.flags, kExchangeAnnouncedClose);
   EXPECT_GE(seen.end_us, 50'000u);
   EXPECT_EQ(seen.events, "123");
@@ -202,7 +202,7 @@ TEST(ProbeEngine, a_close_without_an_octet) {
   const Seen seen =
       play_one([](int fd) { hear_heads(fd, 1); }, {{send_step(kGet), await_step(1000)}});
   EXPECT_EQ(seen.outcome, Outcome::kClosed);
-  EXPECT_EQ(seen.end, End::kFin);
+  EXPECT_EQ(seen.end, End::kClosed);
   EXPECT_EQ(seen.first_us, kNever);
 }
 
@@ -214,7 +214,7 @@ TEST(ProbeEngine, a_reset_without_an_octet) {
       },
       {{send_step(kGet), await_step(1000)}});
   EXPECT_EQ(seen.outcome, Outcome::kReset);
-  EXPECT_EQ(seen.end, End::kRst);
+  EXPECT_EQ(seen.end, End::kReset);
 }
 
 TEST(ProbeEngine, an_answer_and_then_a_reset_is_an_answer) {
@@ -227,7 +227,7 @@ TEST(ProbeEngine, an_answer_and_then_a_reset_is_an_answer) {
       },
       {{send_step(kGet), await_step(1000)}, 2000, 300});
   EXPECT_EQ(seen.outcome, Outcome::kAnswered);
-  EXPECT_EQ(seen.end, End::kRst);
+  EXPECT_EQ(seen.end, End::kReset);
   EXPECT_EQ(seen.received, kOk);
 }
 
@@ -297,7 +297,7 @@ TEST(ProbeEngine, a_canary_only_while_the_connection_is_open) {
   EXPECT_EQ(announced.received, kBad);
   EXPECT_EQ(announced.sent, kGet.size());
   EXPECT_EQ(announced.steps, 4);
-  EXPECT_EQ(announced.end, End::kFin);
+  EXPECT_EQ(announced.end, End::kClosed);
 }
 
 TEST(ProbeEngine, each_awaited_response_knows_its_request) {
@@ -412,7 +412,7 @@ TEST(ProbeEngine, settling_sees_surplus_and_late_closes) {
       },
       {{send_step(kGet), await_step(1000)}, 2000, 300});
   EXPECT_EQ(seen.received, kOk + kOk);
-  EXPECT_EQ(seen.end, End::kFin);
+  EXPECT_EQ(seen.end, End::kClosed);
 }
 
 TEST(ProbeEngine, a_half_close_is_seen_and_answered) {
@@ -426,7 +426,7 @@ TEST(ProbeEngine, a_half_close_is_seen_and_answered) {
       {{send_step(kGet), op(4, 0), await_step(1000), op(7, 1000)}, 3000, 0, 0, 2});
   EXPECT_TRUE(saw_end);
   EXPECT_EQ(seen.received, kOk);
-  EXPECT_EQ(seen.end, End::kFin);
+  EXPECT_EQ(seen.end, End::kClosed);
   EXPECT_EQ(seen.events, "1523");
 }
 
@@ -471,7 +471,7 @@ TEST(ProbeEngine, what_could_not_be_sent_is_said_and_the_answer_before_it_kept) 
       },
       {{send_step("POST"), op(2, 50), send_step(std::string(1 << 20, 'x')), await_step(1000)}});
   EXPECT_EQ(seen.outcome, Outcome::kAnswered);
-  EXPECT_EQ(seen.end, End::kRst);
+  EXPECT_EQ(seen.end, End::kReset);
   EXPECT_NE(seen.flags & kExchangeUnsent, 0);
 }
 
@@ -500,7 +500,7 @@ TEST(ProbeEngine, too_much_is_cut_and_said) {
                              {{op(7, 3000)}, 4000});
   EXPECT_EQ(seen.received.size(), kReceivedBytesMax);
   EXPECT_EQ(seen.flags, kExchangeCut);
-  EXPECT_EQ(seen.end, End::kFin);
+  EXPECT_EQ(seen.end, End::kClosed);
 }
 
 TEST(ProbeEngine, silent_cases_do_not_hold_up_the_others) {

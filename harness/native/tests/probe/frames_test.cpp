@@ -35,7 +35,7 @@ TEST(ProbeFrames, a_case_with_every_kind_of_step) {
   EXPECT_EQ(play.deadline_ms, 2000u);
   EXPECT_EQ(play.settle_ms, 80u);
   EXPECT_EQ(play.close_ms, 1500u);
-  EXPECT_EQ(play.flags, kCaseHeadersOnly | kCaseEvents);
+  EXPECT_EQ(play.flags, kCaseHeadOnly | kCaseTimeline);
   ASSERT_EQ(play.steps.size(), 8u);
   EXPECT_EQ(play.octets, "abcde");
   EXPECT_EQ(play.steps[2].kind, AwaitKind::kHead);
@@ -79,7 +79,7 @@ TEST(ProbeFrames, an_exchange_octet_by_octet) {
   ProbeExchange exchange;
   exchange.number = 0x0a0b0c0d;
   exchange.outcome = Outcome::kAnswered;
-  exchange.end = End::kRst;
+  exchange.end = End::kReset;
   exchange.flags = 9;
   exchange.steps_done = 2;
   exchange.connect_us = 1;

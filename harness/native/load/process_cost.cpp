@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -161,6 +162,19 @@ TaskCost read_schedstat(const std::string& path) {
     cost.on_cpu_ns = on_cpu;
     cost.run_delay_ns = delay;
   }
+  return cost;
+}
+
+TaskCost cost_of_this_thread() {
+  TaskCost cost = read_schedstat("/proc/thread-self/schedstat");
+  // The file's CPU time is as old as the last tick.
+  timespec used = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  cost.on_cpu_ns = static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 +
+                   static_cast<std::uint64_t>(used.tv_nsec);
+  rusage usage = {};
+  getrusage(RUSAGE_THREAD, &usage);
+  cost.context_switches = static_cast<std::uint64_t>(usage.ru_nvcsw + usage.ru_nivcsw);
   return cost;
 }
 

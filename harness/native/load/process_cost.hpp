@@ -51,6 +51,8 @@ std::optional<TreeCost> cost_between(const Books& before, const Books& after,
 
 // "run time, run delay" of one schedstat file; zeros when it cannot be read.
 TaskCost read_schedstat(const std::string& path);
+// What the calling thread has used so far.
+TaskCost cost_of_this_thread();
 
 // A hardware or software counter over threads, as perf_event_open(2) offers it. Most virtual
 // machines have no hardware counters: then there is no count, which is not the count 0.

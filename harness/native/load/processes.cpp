@@ -37,8 +37,6 @@ struct Gate {
   std::atomic<bool> may_close = false;
 };
 
-std::uint64_t ns_of(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
-
 void wait_for_start(Gate* gate) {
   while (gate->start_ns.load() == 0) sleep_until_ns(monotonic_ns() + kGatePollNs);
 }

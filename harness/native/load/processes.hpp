@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "load/counts.hpp"
 #include "load/plan.hpp"
 #include "load/response.hpp"
 

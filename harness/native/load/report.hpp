@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "load/counts.hpp"
 #include "load/plan.hpp"
 #include "load/process_cost.hpp"
 

@@ -8,6 +8,11 @@
 
 namespace httpmark {
 
+inline constexpr std::uint64_t kNsPerMs = 1'000'000;
+inline constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+
+inline std::uint64_t ns_of(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
+
 inline std::uint64_t monotonic_ns() {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
-#include <bit>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <memory>
 #include <new>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "load/worker.hpp"
@@ -128,250 +128,91 @@ std::string read_all(int fd) {
   }
 }
 
-struct Child {
-  pid_t pid = -1;
-  int fd = -1;
-};
-
-// --- packing: numbers of eight octets, texts with their length before them
-
-void put(std::string* out, std::uint64_t value) {
-  out->append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-void put_text(std::string* out, std::string_view text) {
-  put(out, text.size());
-  out->append(text);
+// The share of the plan that process `number` of `procs` has; its connections begin at `first`.
+LoadPlan share_of(const LoadPlan& plan, std::size_t number, std::size_t procs, std::size_t first) {
+  LoadPlan share = plan;
+  share.connections = plan.connections / procs + (number < plan.connections % procs ? 1 : 0);
+  share.threads = std::min(plan.threads, share.connections);
+  share.rate = plan.rate / static_cast<double>(procs);
+  share.connect_rate = plan.connect_rate / static_cast<double>(procs);
+  share.first_index = first;
+  share.phase = static_cast<double>(number) / static_cast<double>(procs);
+  return share;
 }
 
-struct Unpacker {
-  std::string_view left;
-  bool is_good = true;
+// Child processes that each run a share.
+class Children {
+ public:
+  explicit Children(Gate* gate) : gate_(*gate) {}
 
-  std::uint64_t number() {
-    std::uint64_t value = 0;
-    if (left.size() < sizeof value) {
-      is_good = false;
-      left = {};
-      return 0;
-    }
-    std::memcpy(&value, left.data(), sizeof value);
-    left.remove_prefix(sizeof value);
-    return value;
-  }
-  std::string text() {
-    const std::uint64_t size = number();
-    if (size > left.size()) {
-      is_good = false;
-      left = {};
-      return {};
-    }
-    const std::string value(left.substr(0, size));
-    left.remove_prefix(size);
-    return value;
-  }
-};
+  // False: there is no other child to be had.
+  bool start(const LoadPlan& share, const std::vector<ResponseVerifier>& verifiers);
+  // Until all were that far. False when a child ended before.
+  bool wait_for(const std::atomic<std::uint64_t>& counter);
+  // Waits for all of them, or ends them. False: not all results are there.
+  bool collect(bool is_good, ProcessResult* result);
 
-// Every number of LoadCounts and LoadErrors, in one order for both ways.
-template <typename Counts, typename See>
-void each_number(Counts& counts, See see) {
-  see(counts.responses);
-  see(counts.responses_in_window);
-  see(counts.variants);
-  see(counts.interim);
-  see(counts.requests_sent);
-  see(counts.bytes_sent);
-  see(counts.bytes_received);
-  see(counts.reads);
-  see(counts.writes);
-  see(counts.wakes);
-  see(counts.reconnects);
-  see(counts.resent);
-  see(counts.unanswered);
-  see(counts.closes_seen);
-  see(counts.unsent);
-  see(counts.dropped);
-  see(counts.backlog_peak);
-  see(counts.due);
-  see(counts.due_in_second_half);
-  see(counts.outstanding_middle);
-  see(counts.outstanding_end);
-  see(counts.errors.connect);
-  see(counts.errors.closed);
-  see(counts.errors.reset);
-  see(counts.errors.lost);
-  see(counts.errors.timeout);
-  see(counts.errors.status);
-  see(counts.errors.framing);
-  see(counts.errors.body);
-  see(counts.errors.order);
-  see(counts.errors.date);
-  see(counts.errors.surplus);
-  see(counts.balance.connections);
-  see(counts.balance.least);
-  see(counts.balance.most);
-}
-
-template <typename Counts, typename See>
-void each_histogram(Counts& counts, See see) {
-  see(counts.response);
-  see(counts.batch);
-  see(counts.service);
-  see(counts.lag);
-  see(counts.connect);
-  see(counts.handshake);
-}
-
-}  // namespace
-
-void ProcessResult::add(const ProcessResult& other) {
-  counts.add(other.counts);
-  established += other.established;
-  cpu_ns += other.cpu_ns;
-  context_switches += other.context_switches;
-  seconds = std::max(seconds, other.seconds);
-  drain_seconds = std::max(drain_seconds, other.drain_seconds);
-  threads.insert(threads.end(), other.threads.begin(), other.threads.end());
-}
-
-std::string pack(const ProcessResult& result) {
-  std::string out;
-  each_number(result.counts, [&](std::uint64_t value) { put(&out, value); });
-  each_histogram(result.counts,
-                 [&](const Histogram& histogram) { put_text(&out, histogram.pack()); });
-  put(&out, result.counts.slices.size());
-  for (const Histogram& slice : result.counts.slices) put_text(&out, slice.pack());
-  put(&out, result.counts.complaints.size());
-  for (const std::string& complaint : result.counts.complaints) put_text(&out, complaint);
-  put(&out, std::bit_cast<std::uint64_t>(result.counts.balance.sum));
-  put(&out, std::bit_cast<std::uint64_t>(result.counts.balance.sum_of_squares));
-  put(&out, result.established);
-  put(&out, result.cpu_ns);
-  put(&out, result.context_switches);
-  put(&out, std::bit_cast<std::uint64_t>(result.seconds));
-  put(&out, std::bit_cast<std::uint64_t>(result.drain_seconds));
-  put(&out, result.threads.size());
-  for (const TaskCost& thread : result.threads) {
-    put(&out, thread.on_cpu_ns);
-    put(&out, thread.run_delay_ns);
-    put(&out, thread.context_switches);
-  }
-  return out;
-}
-
-bool unpack(std::string_view octets, ProcessResult* result) {
-  *result = ProcessResult();
-  Unpacker in{octets};
-  each_number(result->counts, [&](std::uint64_t& value) { value = in.number(); });
-  each_histogram(result->counts, [&](Histogram& histogram) {
-    if (!histogram.unpack(in.text())) in.is_good = false;
-  });
-  for (std::uint64_t count = in.number(); count != 0 && in.is_good; --count) {
-    Histogram slice(kSliceCoarseBits);
-    if (!slice.unpack(in.text())) in.is_good = false;
-    result->counts.slices.push_back(std::move(slice));
-  }
-  for (std::uint64_t count = in.number(); count != 0 && in.is_good; --count) {
-    result->counts.complaints.push_back(in.text());
-  }
-  result->counts.balance.sum = std::bit_cast<double>(in.number());
-  result->counts.balance.sum_of_squares = std::bit_cast<double>(in.number());
-  result->established = in.number();
-  result->cpu_ns = in.number();
-  result->context_switches = in.number();
-  result->seconds = std::bit_cast<double>(in.number());
-  result->drain_seconds = std::bit_cast<double>(in.number());
-  for (std::uint64_t count = in.number(); count != 0 && in.is_good; --count) {
-    TaskCost thread;
-    thread.on_cpu_ns = in.number();
-    thread.run_delay_ns = in.number();
-    thread.context_switches = in.number();
-    result->threads.push_back(thread);
-  }
-  return in.is_good && in.left.empty();
-}
-
-bool run_processes(const LoadPlan& plan, std::size_t procs,
-                   const std::vector<ResponseVerifier>& verifiers, const Hooks& hooks,
-                   ProcessResult* result) {
-  if (procs <= 1) {
-    Gate gate;
-    Hooks own = hooks;
-    own.connected = [&](std::size_t established) {
-      hooks.connected(established);
-      gate.start_ns = monotonic_ns() + kStartDelayNs;
-    };
-    *result = run_threads(plan, verifiers, &gate, own);
-    return true;
-  }
-  void* memory =
-      mmap(nullptr, sizeof(Gate), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  Gate* gate = new (memory) Gate;
-  std::vector<Child> children;
-  bool is_good = true;
-  std::size_t first = 0;
-  const pid_t parent = getpid();
-  for (std::size_t i = 0; i < procs && is_good; ++i) {
-    LoadPlan share = plan;
-    share.connections = plan.connections / procs + (i < plan.connections % procs ? 1 : 0);
-    share.threads = std::min(plan.threads, share.connections);
-    share.rate = plan.rate / static_cast<double>(procs);
-    share.connect_rate = plan.connect_rate / static_cast<double>(procs);
-    share.first_index = first;
-    share.phase = static_cast<double>(i) / static_cast<double>(procs);
-    first += share.connections;
-    int pipe_fds[2];
-    if (pipe2(pipe_fds, O_CLOEXEC) != 0) {
-      is_good = false;
-      break;
-    }
-    const pid_t pid = fork();
-    if (pid == 0) {
-      // No child outlives whoever started it.
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (getppid() != parent) _exit(kProcessFailed);
-      close(pipe_fds[0]);
-      Hooks own;
-      own.connected = [&](std::size_t) {
-        ++gate->ready;
-        wait_for_start(gate);
-      };
-      own.drained = [&] {
-        ++gate->drained;
-        wait_for_close(gate);
-      };
-      const ProcessResult part = run_threads(share, verifiers, gate, own);
-      _exit(write_all(pipe_fds[1], pack(part)) ? 0 : kProcessFailed);
-    }
-    close(pipe_fds[1]);
-    children.push_back({pid, pipe_fds[0]});
-    if (pid < 0) is_good = false;
-  }
-  // False when a child ended before all were that far.
-  const auto wait_for = [&](const std::atomic<std::uint64_t>& counter) {
-    while (counter.load() < children.size()) {
-      for (Child& child : children) {
-        int status = 0;
-        if (child.pid > 0 && waitpid(child.pid, &status, WNOHANG) == child.pid) {
-          child.pid = -1;
-          return false;
-        }
-      }
-      sleep_until_ns(monotonic_ns() + kGatePollNs);
-    }
-    return true;
+ private:
+  struct Child {
+    pid_t pid = -1;
+    int fd = -1;
   };
-  is_good = is_good && wait_for(gate->ready);
-  if (is_good) {
-    hooks.connected(gate->established);
-    gate->start_ns = monotonic_ns() + kStartDelayNs + 2 * kGatePollNs;
-    wait_for_window(plan, *gate, hooks);
-    sleep_until_ns(gate->start_ns + ns_of(plan.warmup_s + plan.duration_s));
-    is_good = wait_for(gate->drained);
-    hooks.drained();
-    gate->may_close = true;
+
+  [[noreturn]] void play_child(const LoadPlan& share,
+                               const std::vector<ResponseVerifier>& verifiers, int fd);
+
+  Gate& gate_;
+  std::vector<Child> children_;
+};
+
+bool Children::start(const LoadPlan& share, const std::vector<ResponseVerifier>& verifiers) {
+  const pid_t parent = getpid();
+  int pipe_fds[2];
+  if (pipe2(pipe_fds, O_CLOEXEC) != 0) return false;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    // No child outlives whoever started it.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(kProcessFailed);
+    close(pipe_fds[0]);
+    play_child(share, verifiers, pipe_fds[1]);
   }
-  for (Child& child : children) {
+  close(pipe_fds[1]);
+  children_.push_back({pid, pipe_fds[0]});
+  return pid >= 0;
+}
+
+void Children::play_child(const LoadPlan& share, const std::vector<ResponseVerifier>& verifiers,
+                          int fd) {
+  Hooks own;
+  own.connected = [&](std::size_t) {
+    ++gate_.ready;
+    wait_for_start(&gate_);
+  };
+  own.drained = [&] {
+    ++gate_.drained;
+    wait_for_close(&gate_);
+  };
+  const ProcessResult part = run_threads(share, verifiers, &gate_, own);
+  _exit(write_all(fd, pack(part)) ? 0 : kProcessFailed);
+}
+
+bool Children::wait_for(const std::atomic<std::uint64_t>& counter) {
+  while (counter.load() < children_.size()) {
+    for (Child& child : children_) {
+      int status = 0;
+      if (child.pid > 0 && waitpid(child.pid, &status, WNOHANG) == child.pid) {
+        child.pid = -1;
+        return false;
+      }
+    }
+    sleep_until_ns(monotonic_ns() + kGatePollNs);
+  }
+  return true;
+}
+
+bool Children::collect(bool is_good, ProcessResult* result) {
+  for (Child& child : children_) {
     if (!is_good && child.pid > 0) kill(child.pid, SIGKILL);
     ProcessResult part;
     if (is_good && unpack(read_all(child.fd), &part)) {
@@ -383,6 +224,52 @@ bool run_processes(const LoadPlan& plan, std::size_t procs,
     int status = 0;
     if (child.pid > 0) waitpid(child.pid, &status, 0);
   }
+  return is_good;
+}
+
+ProcessResult run_here(const LoadPlan& plan, const std::vector<ResponseVerifier>& verifiers,
+                       const Hooks& hooks) {
+  Gate gate;
+  Hooks own = hooks;
+  own.connected = [&](std::size_t established) {
+    hooks.connected(established);
+    gate.start_ns = monotonic_ns() + kStartDelayNs;
+  };
+  return run_threads(plan, verifiers, &gate, own);
+}
+
+}  // namespace
+
+bool run_processes(const LoadPlan& plan, std::size_t procs,
+                   const std::vector<ResponseVerifier>& verifiers, const Hooks& hooks,
+                   ProcessResult* result) {
+  if (procs <= 1) {
+    *result = run_here(plan, verifiers, hooks);
+    return true;
+  }
+  void* memory =
+      mmap(nullptr, sizeof(Gate), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  Gate* gate = new (memory) Gate;
+  Children children(gate);
+  bool is_good = true;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < procs && is_good; ++i) {
+    const LoadPlan share = share_of(plan, i, procs, first);
+    first += share.connections;
+    is_good = children.start(share, verifiers);
+  }
+  is_good = is_good && children.wait_for(gate->ready);
+  if (is_good) {
+    hooks.connected(gate->established);
+    gate->start_ns = monotonic_ns() + kStartDelayNs + 2 * kGatePollNs;
+    wait_for_window(plan, *gate, hooks);
+    sleep_until_ns(gate->start_ns + ns_of(plan.warmup_s + plan.duration_s));
+    is_good = children.wait_for(gate->drained);
+    hooks.drained();
+    gate->may_close = true;
+  }
+  is_good = children.collect(is_good, result);
   munmap(memory, sizeof(Gate));
   return is_good;
 }

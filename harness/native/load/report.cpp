@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
+#include <cstdarg>
 #include <cstdio>
+#include <utility>
 
 namespace httpmark {
 namespace {
@@ -156,7 +158,167 @@ std::string errors_json(const LoadErrors& errors) {
   return object.done();
 }
 
+// --- sections of the JSON object, in their order
+
+void add_run(const LoadReport& report, JsonObject* object) {
+  const LoadCounts& counts = report.counts;
+  object->text("url", report.url);
+  if (!report.failure.empty()) object->text("failure", report.failure);
+  object->number("requests", counts.responses);
+  object->number("requests_in_window", counts.responses_in_window);
+  object->number("seconds", report.seconds).number("drain_seconds", report.drain_seconds);
+  object->number("requests_per_second", report.requests_per_second());
+  object->number("connections", std::uint64_t{report.connections});
+  object->number("established", std::uint64_t{report.established});
+  object->number("depth", std::uint64_t{report.depth});
+  object->text("mode", mode_name(report.mode));
+  object->raw("refill", report.mode == LoadMode::kClosed ? quoted(refill_name(report.refill))
+                                                         : std::string("null"));
+  const bool is_open = report.mode == LoadMode::kOpen;
+  object->raw("rate", is_open ? decimal(report.rate) : "null");
+  object->raw("arrivals", !is_open                                 ? "null"
+                          : report.arrivals == Arrivals::kConstant ? quoted("constant")
+                                                                   : quoted("poisson"));
+  object->number("procs", std::uint64_t{report.procs});
+  object->number("threads", std::uint64_t{report.threads});
+  object->number("status", static_cast<std::uint64_t>(report.status));
+  object->raw("has_date", report.has_date ? "true" : "false");
+}
+
+void add_counts(const LoadCounts& counts, JsonObject* object) {
+  object->raw("errors", errors_json(counts.errors));
+  std::string complaints = "[";
+  for (const std::string& complaint : counts.complaints) {
+    if (complaints.size() > 1) complaints += ", ";
+    complaints += quoted(complaint);
+  }
+  object->raw("complaints", complaints + "]");
+  object->number("variants", counts.variants).number("interim", counts.interim);
+  object->number("reconnects", counts.reconnects).number("resent", counts.resent);
+  object->number("unanswered", counts.unanswered);
+  object->number("requests_sent", counts.requests_sent);
+  object->number("bytes_sent", counts.bytes_sent);
+  object->number("bytes_received", counts.bytes_received);
+}
+
+// What the server's processes used, as JSON each; null: not known.
+struct ServerCost {
+  std::string cpu_ns = "null";
+  std::string ended_ns = "null";
+  std::string cpu_ns_each = "null";
+  std::string switches = "null";
+  std::string on_cpu = "null";
+  std::string delay = "null";
+  std::string threads = "null";
+};
+
+ServerCost server_cost(const LoadReport& report, double wall_ns) {
+  ServerCost cost;
+  if (!report.server) return cost;
+  const TreeCost& server = *report.server;
+  const double share = wall_ns > 0 ? 1 / wall_ns : 0;
+  const TaskCost sum = sum_of(server.threads);
+  cost.cpu_ns = std::to_string(server.cpu_ns);
+  cost.ended_ns = std::to_string(server.ended_ns);
+  cost.cpu_ns_each = per_json(server.cpu_ns, report.counts.responses);
+  cost.on_cpu = decimal(static_cast<double>(server.cpu_ns) * share);
+  if (static_cast<double>(server.ended_ns) <= kEndedShareMax * static_cast<double>(server.cpu_ns)) {
+    cost.switches = std::to_string(sum.context_switches);
+    cost.delay = decimal(static_cast<double>(sum.run_delay_ns) * share);
+  }
+  std::vector<TaskCost> busiest = server.threads;
+  std::sort(busiest.begin(), busiest.end(),
+            [](const TaskCost& a, const TaskCost& b) { return a.on_cpu_ns > b.on_cpu_ns; });
+  busiest.resize(std::min(busiest.size(), kServerThreadsShown));
+  cost.threads = threads_json(busiest, wall_ns);
+  return cost;
+}
+
+void add_costs(const LoadReport& report, JsonObject* object) {
+  const std::uint64_t responses = report.counts.responses;
+  const double wall_ns = (report.seconds + report.drain_seconds) * 1e9;
+  const ServerCost server = server_cost(report, wall_ns);
+  JsonObject cpu;
+  cpu.number("client", report.client_cpu_ns);
+  cpu.raw("server", server.cpu_ns).raw("server_ended", server.ended_ns);
+  JsonObject cpu_each;
+  cpu_each.raw("client", per_json(report.client_cpu_ns, responses));
+  cpu_each.raw("server", server.cpu_ns_each);
+  object->raw("cpu_ns", cpu.done()).raw("cpu_ns_per_request", cpu_each.done());
+  const auto instructions = [&](const std::optional<std::uint64_t>& count) {
+    return count ? per_json(*count, responses) : std::string("null");
+  };
+  JsonObject executed;
+  executed.raw("client", instructions(report.client_instructions));
+  executed.raw("server", instructions(report.server_instructions));
+  object->raw("instructions_per_request", executed.done());
+  object->raw("server_on_cpu_ratio", server.on_cpu).raw("server_run_delay_ratio", server.delay);
+  object->raw("server_threads", server.threads);
+  object->raw("client_threads", threads_json(report.client_threads, wall_ns));
+  JsonObject switches;
+  switches.number("client", report.client_context_switches).raw("server", server.switches);
+  object->raw("context_switches", switches.done());
+}
+
+void add_open_loop(const LoadReport& report, JsonObject* object) {
+  const LoadCounts& counts = report.counts;
+  object->raw("service_us", latency_json(counts.service));
+  object->raw("lag_us", latency_json(counts.lag));
+  object->number("unsent", counts.unsent).number("dropped", counts.dropped);
+  object->number("backlog_peak", counts.backlog_peak);
+  object->number("due", counts.due);
+  object->number("outstanding_middle", counts.outstanding_middle);
+  object->number("outstanding_end", counts.outstanding_end);
+  object->raw("saturated", report.is_saturated() ? "true" : "false");
+}
+
+void add_connections(const LoadReport& report, JsonObject* object) {
+  const LoadCounts& counts = report.counts;
+  object->number("connects", counts.connect.total());
+  object->raw("connect_us", latency_json(counts.connect));
+  JsonObject tls;
+  tls.text("version", report.tls_version).text("cipher", report.tls_cipher);
+  tls.number("handshakes", counts.handshake.total());
+  tls.raw("handshake_us", latency_json(counts.handshake));
+  object->raw("tls", report.tls_version.empty() ? "null" : tls.done());
+  object->number("closes_seen", counts.closes_seen);
+  JsonObject balance;
+  balance.number("jain_index", counts.balance.jain_index());
+  balance.number("least", counts.balance.least).number("most", counts.balance.most);
+  object->raw("responses_per_connection",
+              counts.balance.connections == 0 ? "null" : balance.done());
+}
+
+void add_ratios(const LoadReport& report, JsonObject* object) {
+  const LoadCounts& counts = report.counts;
+  const bool is_closed = report.mode == LoadMode::kClosed;
+  object->raw("littles_law_ratio", is_closed ? decimal(report.littles_law_ratio()) : "null");
+  object->raw("unanswered_ratio", is_closed ? decimal(report.unanswered_ratio()) : "null");
+  object->raw("reads_per_response", per_json(counts.reads, counts.responses));
+  object->raw("writes_per_response", per_json(counts.writes, counts.responses));
+  object->raw("wakes_per_response", per_json(counts.wakes, counts.responses));
+}
+
+std::string histograms_json(const LoadCounts& counts) {
+  JsonObject histograms;
+  histograms.raw("response", encoded(counts.response)).raw("batch", encoded(counts.batch));
+  histograms.raw("service", encoded(counts.service)).raw("lag", encoded(counts.lag));
+  histograms.raw("connect", encoded(counts.connect));
+  histograms.raw("handshake", encoded(counts.handshake));
+  return histograms.done();
+}
+
 }  // namespace
+
+void LoadReport::take(ProcessResult result) {
+  counts = std::move(result.counts);
+  established = result.established;
+  client_cpu_ns = result.cpu_ns;
+  client_context_switches = result.context_switches;
+  client_threads = std::move(result.threads);
+  seconds = result.seconds;
+  drain_seconds = result.drain_seconds;
+}
 
 double LoadReport::requests_per_second() const {
   // An open loop counts what was due in the window, whenever it was answered.
@@ -196,186 +358,93 @@ bool LoadReport::is_saturated() const {
 }
 
 std::string report_json(const LoadReport& report) {
-  const LoadCounts& counts = report.counts;
-  const double wall_ns = (report.seconds + report.drain_seconds) * 1e9;
-  const double share = wall_ns > 0 ? 1 / wall_ns : 0;
   JsonObject object;
-  object.text("url", report.url);
-  if (!report.failure.empty()) object.text("failure", report.failure);
-  object.number("requests", counts.responses);
-  object.number("requests_in_window", counts.responses_in_window);
-  object.number("seconds", report.seconds).number("drain_seconds", report.drain_seconds);
-  object.number("requests_per_second", report.requests_per_second());
-  object.number("connections", std::uint64_t{report.connections});
-  object.number("established", std::uint64_t{report.established});
-  object.number("depth", std::uint64_t{report.depth});
-  object.text("mode", mode_name(report.mode));
-  object.raw("refill", report.mode == LoadMode::kClosed ? quoted(refill_name(report.refill))
-                                                        : std::string("null"));
-  const bool is_open = report.mode == LoadMode::kOpen;
-  object.raw("rate", is_open ? decimal(report.rate) : "null");
-  object.raw("arrivals", !is_open                                 ? "null"
-                         : report.arrivals == Arrivals::kConstant ? quoted("constant")
-                                                                  : quoted("poisson"));
-  object.number("procs", std::uint64_t{report.procs});
-  object.number("threads", std::uint64_t{report.threads});
-  object.number("status", static_cast<std::uint64_t>(report.status));
-  object.raw("has_date", report.has_date ? "true" : "false");
-  object.raw("errors", errors_json(counts.errors));
-  std::string complaints = "[";
-  for (const std::string& complaint : counts.complaints) {
-    if (complaints.size() > 1) complaints += ", ";
-    complaints += quoted(complaint);
-  }
-  object.raw("complaints", complaints + "]");
-  object.number("variants", counts.variants).number("interim", counts.interim);
-  object.number("reconnects", counts.reconnects).number("resent", counts.resent);
-  object.number("unanswered", counts.unanswered);
-  object.number("requests_sent", counts.requests_sent);
-  object.number("bytes_sent", counts.bytes_sent);
-  object.number("bytes_received", counts.bytes_received);
-
-  JsonObject cpu;
-  JsonObject cpu_each;
-  JsonObject switches;
-  cpu.number("client", report.client_cpu_ns);
-  cpu_each.raw("client", per_json(report.client_cpu_ns, counts.responses));
-  switches.number("client", report.client_context_switches);
-  std::string server_on_cpu = "null";
-  std::string server_delay = "null";
-  std::string server_threads = "null";
-  if (report.server) {
-    const TaskCost sum = sum_of(report.server->threads);
-    cpu.number("server", report.server->cpu_ns);
-    cpu.number("server_ended", report.server->ended_ns);
-    cpu_each.raw("server", per_json(report.server->cpu_ns, counts.responses));
-    server_on_cpu = decimal(static_cast<double>(report.server->cpu_ns) * share);
-    const bool is_whole = static_cast<double>(report.server->ended_ns) <=
-                          kEndedShareMax * static_cast<double>(report.server->cpu_ns);
-    switches.raw("server", is_whole ? std::to_string(sum.context_switches) : "null");
-    if (is_whole) server_delay = decimal(static_cast<double>(sum.run_delay_ns) * share);
-    std::vector<TaskCost> busiest = report.server->threads;
-    std::sort(busiest.begin(), busiest.end(),
-              [](const TaskCost& a, const TaskCost& b) { return a.on_cpu_ns > b.on_cpu_ns; });
-    busiest.resize(std::min(busiest.size(), kServerThreadsShown));
-    server_threads = threads_json(busiest, wall_ns);
-  } else {
-    cpu.raw("server", "null").raw("server_ended", "null");
-    cpu_each.raw("server", "null");
-    switches.raw("server", "null");
-  }
-  object.raw("cpu_ns", cpu.done()).raw("cpu_ns_per_request", cpu_each.done());
-  const auto instructions = [&](const std::optional<std::uint64_t>& count) {
-    return count ? per_json(*count, counts.responses) : std::string("null");
-  };
-  JsonObject executed;
-  executed.raw("client", instructions(report.client_instructions));
-  executed.raw("server", instructions(report.server_instructions));
-  object.raw("instructions_per_request", executed.done());
-  object.raw("server_on_cpu_ratio", server_on_cpu).raw("server_run_delay_ratio", server_delay);
-  object.raw("server_threads", server_threads);
-  object.raw("client_threads", threads_json(report.client_threads, wall_ns));
-  object.raw("context_switches", switches.done());
-  object.raw("latency_us", latency_json(counts.response));
-  if (is_open) {
-    object.raw("service_us", latency_json(counts.service));
-    object.raw("lag_us", latency_json(counts.lag));
-    object.number("unsent", counts.unsent).number("dropped", counts.dropped);
-    object.number("backlog_peak", counts.backlog_peak);
-    object.number("due", counts.due);
-    object.number("outstanding_middle", counts.outstanding_middle);
-    object.number("outstanding_end", counts.outstanding_end);
-    object.raw("saturated", report.is_saturated() ? "true" : "false");
-  }
-  object.number("connects", counts.connect.total());
-  object.raw("connect_us", latency_json(counts.connect));
-  JsonObject tls;
-  tls.text("version", report.tls_version).text("cipher", report.tls_cipher);
-  tls.number("handshakes", counts.handshake.total());
-  tls.raw("handshake_us", latency_json(counts.handshake));
-  object.raw("tls", report.tls_version.empty() ? "null" : tls.done());
-  object.number("closes_seen", counts.closes_seen);
-  JsonObject balance;
-  balance.number("jain_index", counts.balance.jain_index());
-  balance.number("least", counts.balance.least).number("most", counts.balance.most);
-  object.raw("responses_per_connection", counts.balance.connections == 0 ? "null" : balance.done());
-  object.raw("littles_law_ratio",
-             report.mode == LoadMode::kClosed ? decimal(report.littles_law_ratio()) : "null");
-  object.raw("unanswered_ratio",
-             report.mode == LoadMode::kClosed ? decimal(report.unanswered_ratio()) : "null");
-  object.raw("reads_per_response", per_json(counts.reads, counts.responses));
-  object.raw("writes_per_response", per_json(counts.writes, counts.responses));
-  object.raw("wakes_per_response", per_json(counts.wakes, counts.responses));
+  add_run(report, &object);
+  add_counts(report.counts, &object);
+  add_costs(report, &object);
+  object.raw("latency_us", latency_json(report.counts.response));
+  if (report.mode == LoadMode::kOpen) add_open_loop(report, &object);
+  add_connections(report, &object);
+  add_ratios(report, &object);
   object.raw("slices", slices_json(report));
-  JsonObject histograms;
-  histograms.raw("response", encoded(counts.response)).raw("batch", encoded(counts.batch));
-  histograms.raw("service", encoded(counts.service)).raw("lag", encoded(counts.lag));
-  histograms.raw("connect", encoded(counts.connect));
-  histograms.raw("handshake", encoded(counts.handshake));
-  object.raw("histograms", histograms.done());
+  object.raw("histograms", histograms_json(report.counts));
   return object.done() + "\n";
 }
 
-std::string report_text(const LoadReport& report) {
-  const LoadCounts& counts = report.counts;
-  std::string out;
+namespace {
+
+// As printf(3); a longer line is cut.
+[[gnu::format(printf, 2, 3)]] void add_text(std::string* out, const char* format, ...) {
   char line[256];
-  const auto add = [&](int size) {
-    if (size > 0) out.append(line, std::min<std::size_t>(static_cast<std::size_t>(size), 255));
-  };
-  if (!report.failure.empty()) return report.url + ": " + report.failure + "\n";
-  out = report.url + "\n";
-  add(std::snprintf(
-      line, sizeof line, "%zu of %zu connections, depth %zu, %s, %zu thread%s, %.2f s\n",
-      report.established, report.connections, report.depth,
-      report.mode == LoadMode::kClosed ? refill_name(report.refill) : mode_name(report.mode),
-      report.threads, report.threads == 1 ? "" : "s", report.seconds));
-  add(std::snprintf(
-      line, sizeof line,
-      "%" PRIu64 " responses verified, %.0f a second, %" PRIu64 " errors, %" PRIu64 " variants\n",
-      counts.responses, report.requests_per_second(), counts.errors.sum(), counts.variants));
-  const Histogram& h = counts.response;
-  add(std::snprintf(
-      line, sizeof line,
-      "latency us: mean %.1f  p50 %.1f  p90 %.1f  p99 %.1f  p99.9 %.1f  max %.1f\n", h.mean() / 1e3,
-      static_cast<double>(h.percentile(50)) / 1e3, static_cast<double>(h.percentile(90)) / 1e3,
-      static_cast<double>(h.percentile(99)) / 1e3, static_cast<double>(h.percentile(99.9)) / 1e3,
-      static_cast<double>(h.max()) / 1e3));
-  add(std::snprintf(line, sizeof line, "CPU ns a response: client %.1f",
-                    per(static_cast<double>(report.client_cpu_ns), counts.responses)));
-  if (report.server) {
-    add(std::snprintf(line, sizeof line, ", server %.1f",
-                      per(static_cast<double>(report.server->cpu_ns), counts.responses)));
-  }
-  out += "\n";
+  va_list values;
+  va_start(values, format);
+  const int size = std::vsnprintf(line, sizeof line, format, values);
+  va_end(values);
+  if (size > 0) out->append(line, std::min<std::size_t>(static_cast<std::size_t>(size), 255));
+}
+
+// "1 error", "2 errors".
+std::string counted(std::uint64_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+double us_of(std::uint64_t ns) { return static_cast<double>(ns) / 1e3; }
+
+void add_latency(const Histogram& h, std::string* out) {
+  add_text(out, "latency us: mean %.1f  p50 %.1f  p90 %.1f  p99 %.1f  p99.9 %.1f  max %.1f\n",
+           h.mean() / 1e3, us_of(h.percentile(50)), us_of(h.percentile(90)),
+           us_of(h.percentile(99)), us_of(h.percentile(99.9)), us_of(h.max()));
+}
+
+// What only loads of some modes, or over TLS, have to tell.
+void add_mode(const LoadReport& report, std::string* out) {
+  const LoadCounts& counts = report.counts;
   if (report.mode == LoadMode::kClosed) {
-    add(std::snprintf(line, sizeof line, "Little's law: %zu x %zu slots, %.1f %% at work\n",
-                      report.connections, report.depth, report.littles_law_ratio() * 100));
+    add_text(out, "Little's law: %zu x %zu slots, %.1f %% at work\n", report.connections,
+             report.depth, report.littles_law_ratio() * 100);
   }
   if (report.mode == LoadMode::kOpen) {
-    add(std::snprintf(line, sizeof line,
-                      "rate %.0f, service us p99 %.1f, own lag us p99 %.1f, %" PRIu64
-                      " never sent%s\n",
-                      report.rate, static_cast<double>(counts.service.percentile(99)) / 1e3,
-                      static_cast<double>(counts.lag.percentile(99)) / 1e3,
-                      counts.unsent + counts.dropped, report.is_saturated() ? ": saturated" : ""));
+    add_text(out, "rate %.0f, service us p99 %.1f, own lag us p99 %.1f, %" PRIu64 " never sent%s\n",
+             report.rate, us_of(counts.service.percentile(99)), us_of(counts.lag.percentile(99)),
+             counts.unsent + counts.dropped, report.is_saturated() ? ": saturated" : "");
   }
   if (!report.tls_version.empty()) {
-    add(std::snprintf(line, sizeof line, "%s %s, %" PRIu64 " handshakes, us p50 %.1f p99 %.1f\n",
-                      report.tls_version.c_str(), report.tls_cipher.c_str(),
-                      counts.handshake.total(),
-                      static_cast<double>(counts.handshake.percentile(50)) / 1e3,
-                      static_cast<double>(counts.handshake.percentile(99)) / 1e3));
+    add_text(out, "%s %s, %s, us p50 %.1f p99 %.1f\n", report.tls_version.c_str(),
+             report.tls_cipher.c_str(), counted(counts.handshake.total(), "handshake").c_str(),
+             us_of(counts.handshake.percentile(50)), us_of(counts.handshake.percentile(99)));
   }
   if (report.mode == LoadMode::kChurn) {
-    add(std::snprintf(
-        line, sizeof line, "%.0f connections a second, connect us p99 %.1f\n",
-        report.seconds > 0 ? static_cast<double>(counts.connect.total()) / report.seconds : 0,
-        static_cast<double>(counts.connect.percentile(99)) / 1e3));
+    add_text(out, "%.0f connections a second, connect us p99 %.1f\n",
+             report.seconds > 0 ? static_cast<double>(counts.connect.total()) / report.seconds : 0,
+             us_of(counts.connect.percentile(99)));
   }
+}
+
+}  // namespace
+
+std::string report_text(const LoadReport& report) {
+  const LoadCounts& counts = report.counts;
+  if (!report.failure.empty()) return report.url + ": " + report.failure + "\n";
+  std::string out = report.url + "\n";
+  add_text(&out, "%zu of %s, depth %zu, %s, %s, %.2f s\n", report.established,
+           counted(report.connections, "connection").c_str(), report.depth,
+           report.mode == LoadMode::kClosed ? refill_name(report.refill) : mode_name(report.mode),
+           counted(report.threads, "thread").c_str(), report.seconds);
+  add_text(&out, "%s verified, %.0f a second, %s, %s\n",
+           counted(counts.responses, "response").c_str(), report.requests_per_second(),
+           counted(counts.errors.sum(), "error").c_str(),
+           counted(counts.variants, "variant").c_str());
+  add_latency(counts.response, &out);
+  add_text(&out, "CPU ns a response: client %.1f",
+           per(static_cast<double>(report.client_cpu_ns), counts.responses));
+  if (report.server) {
+    add_text(&out, ", server %.1f",
+             per(static_cast<double>(report.server->cpu_ns), counts.responses));
+  }
+  out += "\n";
+  add_mode(report, &out);
   if (counts.unanswered != 0) {
-    add(std::snprintf(line, sizeof line, "%" PRIu64 " requests not answered by the drain's end\n",
-                      counts.unanswered));
+    out += counted(counts.unanswered, "request") + " not answered by the end of the drain\n";
   }
   if (counts.errors.sum() != 0) out += "errors: " + errors_json(counts.errors) + "\n";
   for (const std::string& complaint : counts.complaints) out += "  " + complaint + "\n";

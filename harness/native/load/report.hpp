@@ -10,6 +10,7 @@
 #include "load/counts.hpp"
 #include "load/plan.hpp"
 #include "load/process_cost.hpp"
+#include "load/process_result.hpp"
 
 namespace httpmark {
 
@@ -27,7 +28,7 @@ struct LoadReport {
   Arrivals arrivals = Arrivals::kConstant;
   double seconds = 0;        // of the window
   double slice_s = 1;        // of it
-  double drain_seconds = 0;  // behind it
+  double drain_seconds = 0;  // after it
   int status = 0;
   bool has_date = false;
   std::string tls_version;  // empty: plain
@@ -42,6 +43,9 @@ struct LoadReport {
   // Where the machine has hardware counters.
   std::optional<std::uint64_t> client_instructions;
   std::optional<std::uint64_t> server_instructions;
+
+  // What the run has counted and used.
+  void take(ProcessResult result);
 
   double requests_per_second() const;
   double littles_law_ratio() const;

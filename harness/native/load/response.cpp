@@ -45,174 +45,219 @@ bool list_has(std::string_view list, std::string_view word) {
   }
 }
 
-struct Reader {
-  std::string_view input;
-  ParsedResponse* out;
+// Reads one response from the front of the input. Its parts return false when nothing more is to be
+// read: the state of `out` says why.
+class Reader {
+ public:
+  Reader(std::string_view input, bool head_request, ParsedResponse* out)
+      : input_(input), head_request_(head_request), out_(out) {}
 
-  void invalid(const char* why, std::size_t at) {
-    out->state = ParseState::kInvalid;
-    out->why = why;
-    out->why_at = at;
-  }
-  void need(std::size_t size) {
-    out->state = ParseState::kNeedMore;
-    out->need = size;
+  void read() {
+    if (!read_status_line() || !read_fields() || !read_framing()) return;
+    if (out_->is_chunked ? !read_chunks() || !read_trailers() : !read_content()) return;
+    out_->size = at_;
+    out_->state = ParseState::kComplete;
   }
 
-  // The line at `at` without its CRLF. False: not all there (state set), or not a line.
-  bool line(std::size_t at, std::size_t limit, std::string_view* text) {
-    const std::size_t end = input.find('\n', at);
+ private:
+  bool invalid(const char* why, std::size_t at) {
+    out_->state = ParseState::kInvalid;
+    out_->why = why;
+    out_->why_at = at;
+    return false;
+  }
+  bool need(std::size_t size) {
+    out_->state = ParseState::kNeedMore;
+    out_->need = size;
+    return false;
+  }
+
+  // line_: the line at at_ without its CRLF.
+  bool take_line() {
+    const std::size_t end = input_.find('\n', at_);
     if (end == std::string_view::npos) {
-      if (input.size() - at > limit) {
-        invalid("line without an end", at);
-      } else {
-        need(input.size() + 1);
-      }
-      return false;
+      if (input_.size() - at_ > kLoadHeadBytesMax) return invalid("line without an end", at_);
+      return need(input_.size() + 1);
     }
-    if (end == at || input[end - 1] != '\r') {
-      invalid("bare LF", end);
-      return false;
-    }
-    *text = input.substr(at, end - 1 - at);
+    if (end == at_ || input_[end - 1] != '\r') return invalid("bare LF", end);
+    line_ = input_.substr(at_, end - 1 - at_);
     return true;
   }
+  void pass_line() { at_ += line_.size() + 2; }
+
+  bool read_status_line();
+  bool read_fields();
+  bool read_field(std::string_view name, std::string_view value);
+  bool read_length(std::string_view value);
+  bool read_framing();
+  bool read_content();
+  bool read_chunks();
+  bool read_chunk_size(std::uint64_t* size);
+  bool read_trailers();
+
+  std::string_view input_;
+  bool head_request_;
+  ParsedResponse* out_;
+  std::size_t at_ = 0;
+  std::string_view line_;
+  bool has_length_ = false;
+  bool has_coding_ = false;
+  bool keep_alive_ = false;
+  std::uint64_t length_ = 0;
 };
+
+// status-line = HTTP-version SP status-code SP [ reason-phrase ]
+bool Reader::read_status_line() {
+  constexpr std::string_view kVersion = "HTTP/1.";
+  const std::size_t look = std::min(kVersion.size(), input_.size());
+  if (input_.substr(0, look) != kVersion.substr(0, look)) return invalid("no status line", 0);
+  if (!take_line()) return false;
+  const std::string_view line = line_;
+  if (line.size() < 13 || (line[7] != '0' && line[7] != '1') || line[8] != ' ' ||
+      !is_digit(line[9]) || !is_digit(line[10]) || !is_digit(line[11]) || line[12] != ' ' ||
+      line[9] == '0') {
+    return invalid("malformed status line", 0);
+  }
+  for (std::size_t i = 13; i < line.size(); ++i) {
+    if (!is_field_octet(line[i])) return invalid("control in the reason phrase", i);
+  }
+  out_->status = (line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0');
+  pass_line();
+  return true;
+}
+
+bool Reader::read_fields() {
+  const bool is_http_10 = input_[7] == '0';
+  for (;; pass_line()) {
+    if (at_ > kLoadHeadBytesMax) return invalid("header section too large", at_);
+    if (!take_line()) return false;
+    if (line_.empty()) break;
+    const std::size_t colon = line_.find(':');
+    if (colon == 0 || colon == std::string_view::npos) {
+      return invalid("field line without a name", at_);
+    }
+    const std::string_view name = line_.substr(0, colon);
+    for (std::size_t i = 0; i < name.size(); ++i) {
+      if (!is_tchar(name[i])) return invalid("byte not allowed in a field name", at_ + i);
+    }
+    for (std::size_t i = colon + 1; i < line_.size(); ++i) {
+      if (!is_field_octet(line_[i])) return invalid("control in a field value", at_ + i);
+    }
+    if (!read_field(name, trim(line_.substr(colon + 1)))) return false;
+  }
+  if (is_http_10 && !keep_alive_) out_->announced_close = true;
+  pass_line();
+  out_->head_size = at_;
+  return true;
+}
+
+bool Reader::read_field(std::string_view name, std::string_view value) {
+  if (same_word(name, "content-length")) return read_length(value);
+  if (same_word(name, "transfer-encoding")) {
+    if (has_coding_ || !same_word(value, "chunked")) {
+      return invalid("transfer coding other than chunked", at_);
+    }
+    has_coding_ = true;
+  } else if (same_word(name, "connection")) {
+    if (list_has(value, "close")) out_->announced_close = true;
+    if (list_has(value, "keep-alive")) keep_alive_ = true;
+  } else if (same_word(name, "date")) {
+    if (out_->date_at != 0) return invalid("Date twice", at_);
+    out_->date = value;
+    out_->date_at = static_cast<std::size_t>(value.data() - input_.data());
+  }
+  return true;
+}
+
+bool Reader::read_length(std::string_view value) {
+  if (has_length_) return invalid("Content-Length twice", at_);
+  if (value.empty() || value.size() > 18) return invalid("bad Content-Length", at_);
+  for (const char c : value) {
+    if (!is_digit(c)) return invalid("bad Content-Length", at_);
+    length_ = length_ * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  has_length_ = true;
+  return true;
+}
+
+// What ends the message, by its status and fields.
+bool Reader::read_framing() {
+  const int status = out_->status;
+  // RFC 9112 section 6.1: none in 1xx and 204, and never both (section 6.3 calls it an attack).
+  if (has_coding_ && has_length_) return invalid("Transfer-Encoding and Content-Length", 0);
+  if ((status < 200 || status == 204) && (has_coding_ || has_length_)) {
+    return invalid("framing fields in a 1xx or 204", 0);
+  }
+  if (status < 200 || status == 204 || status == 304 || head_request_) {
+    length_ = 0;
+    return true;
+  }
+  if (!has_coding_ && !has_length_) {
+    out_->state = ParseState::kUntilClose;
+    return false;
+  }
+  out_->is_chunked = has_coding_;
+  return true;
+}
+
+bool Reader::read_content() {
+  if (length_ > kLoadBodyBytesMax) return invalid("content too large", 0);
+  const auto size = static_cast<std::size_t>(length_);
+  if (input_.size() - at_ < size) return need(at_ + size);
+  out_->body = input_.substr(at_, size);
+  at_ += size;
+  return true;
+}
+
+bool Reader::read_chunks() {
+  for (;;) {
+    std::uint64_t size = 0;
+    if (!take_line() || !read_chunk_size(&size)) return false;
+    pass_line();
+    if (size == 0) return true;
+    if (size > kLoadBodyBytesMax || out_->content.size() + size > kLoadBodyBytesMax) {
+      return invalid("content too large", at_);
+    }
+    const auto chunk = static_cast<std::size_t>(size);
+    if (input_.size() - at_ < chunk + 2) return need(at_ + chunk + 2);
+    if (input_.substr(at_ + chunk, 2) != "\r\n") {
+      return invalid("chunk longer than its size", at_ + chunk);
+    }
+    out_->content.append(input_.substr(at_, chunk));
+    at_ += chunk + 2;
+  }
+}
+
+bool Reader::read_chunk_size(std::uint64_t* size) {
+  std::size_t digits = 0;
+  for (; digits < line_.size(); ++digits) {
+    const char c = lower(line_[digits]);
+    if (!is_digit(c) && !(c >= 'a' && c <= 'f')) break;
+    if (digits == 15) return invalid("chunk size too large", at_);
+    *size = *size * 16 + static_cast<std::uint64_t>(is_digit(c) ? c - '0' : c - 'a' + 10);
+  }
+  if (digits == 0 || (digits < line_.size() && line_[digits] != ';')) {
+    return invalid("bad chunk size", at_ + digits);
+  }
+  return true;
+}
+
+bool Reader::read_trailers() {
+  for (;;) {
+    if (!take_line()) return false;
+    pass_line();
+    if (line_.empty()) break;
+    if (line_.find(':') == std::string_view::npos) return invalid("bad trailer", at_);
+  }
+  out_->body = out_->content;
+  return true;
+}
 
 }  // namespace
 
 void parse_response(std::string_view input, bool head_request, ParsedResponse* out) {
   *out = ParsedResponse();
-  Reader reader{input, out};
-  std::string_view line;
-
-  // status-line = HTTP-version SP status-code SP [ reason-phrase ]
-  constexpr std::string_view kVersion = "HTTP/1.";
-  const std::size_t look = std::min(kVersion.size(), input.size());
-  if (input.substr(0, look) != kVersion.substr(0, look)) {
-    return reader.invalid("no status line", 0);
-  }
-  if (!reader.line(0, kLoadHeadBytesMax, &line)) return;
-  if (line.size() < 13 || (line[7] != '0' && line[7] != '1') || line[8] != ' ' ||
-      !is_digit(line[9]) || !is_digit(line[10]) || !is_digit(line[11]) || line[12] != ' ' ||
-      line[9] == '0') {
-    return reader.invalid("malformed status line", 0);
-  }
-  const bool is_http_10 = line[7] == '0';
-  for (std::size_t i = 13; i < line.size(); ++i) {
-    if (!is_field_octet(line[i])) return reader.invalid("control in the reason phrase", i);
-  }
-  out->status = (line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0');
-
-  std::size_t at = line.size() + 2;
-  bool has_length = false;
-  bool has_coding = false;
-  bool keep_alive = false;
-  std::uint64_t length = 0;
-  for (;;) {
-    if (at > kLoadHeadBytesMax) return reader.invalid("header section too large", at);
-    if (!reader.line(at, kLoadHeadBytesMax, &line)) return;
-    if (line.empty()) break;
-    const std::size_t colon = line.find(':');
-    if (colon == 0 || colon == std::string_view::npos) {
-      return reader.invalid("field line without a name", at);
-    }
-    const std::string_view name = line.substr(0, colon);
-    for (std::size_t i = 0; i < name.size(); ++i) {
-      if (!is_tchar(name[i])) return reader.invalid("octet not allowed in a field name", at + i);
-    }
-    for (std::size_t i = colon + 1; i < line.size(); ++i) {
-      if (!is_field_octet(line[i])) return reader.invalid("control in a field value", at + i);
-    }
-    const std::string_view value = trim(line.substr(colon + 1));
-    if (same_word(name, "content-length")) {
-      if (has_length) return reader.invalid("Content-Length twice", at);
-      if (value.empty() || value.size() > 18) return reader.invalid("bad Content-Length", at);
-      for (const char c : value) {
-        if (!is_digit(c)) return reader.invalid("bad Content-Length", at);
-        length = length * 10 + static_cast<std::uint64_t>(c - '0');
-      }
-      has_length = true;
-    } else if (same_word(name, "transfer-encoding")) {
-      if (has_coding || !same_word(value, "chunked")) {
-        return reader.invalid("transfer coding other than chunked", at);
-      }
-      has_coding = true;
-    } else if (same_word(name, "connection")) {
-      if (list_has(value, "close")) out->announced_close = true;
-      if (list_has(value, "keep-alive")) keep_alive = true;
-    } else if (same_word(name, "date")) {
-      if (out->date_at != 0) return reader.invalid("Date twice", at);
-      out->date = value;
-      out->date_at = static_cast<std::size_t>(value.data() - input.data());
-    }
-    at += line.size() + 2;
-  }
-  if (is_http_10 && !keep_alive) out->announced_close = true;
-  out->head_size = at + 2;
-  at = out->head_size;
-
-  const bool has_no_body =
-      out->status < 200 || out->status == 204 || out->status == 304 || head_request;
-  // RFC 9112 section 6.1: none in 1xx and 204, and never both (section 6.3 calls it an attack).
-  if (has_coding && has_length) return reader.invalid("Transfer-Encoding and Content-Length", 0);
-  if ((out->status < 200 || out->status == 204) && (has_coding || has_length)) {
-    return reader.invalid("framing fields in a 1xx or 204", 0);
-  }
-  if (has_no_body) {
-    out->state = ParseState::kComplete;
-    out->size = at;
-    return;
-  }
-  if (!has_coding && !has_length) {
-    out->state = ParseState::kUntilClose;
-    return;
-  }
-  if (has_length) {
-    if (length > kLoadBodyBytesMax) return reader.invalid("content too large", 0);
-    const auto size = static_cast<std::size_t>(length);
-    if (input.size() - at < size) return reader.need(at + size);
-    out->body = input.substr(at, size);
-    out->size = at + size;
-    out->state = ParseState::kComplete;
-    return;
-  }
-  out->is_chunked = true;
-  for (;;) {
-    if (!reader.line(at, kLoadHeadBytesMax, &line)) return;
-    std::uint64_t size = 0;
-    std::size_t digits = 0;
-    for (; digits < line.size(); ++digits) {
-      const char c = lower(line[digits]);
-      if (!is_digit(c) && !(c >= 'a' && c <= 'f')) break;
-      if (digits == 15) return reader.invalid("chunk size too large", at);
-      size = size * 16 + static_cast<std::uint64_t>(is_digit(c) ? c - '0' : c - 'a' + 10);
-    }
-    if (digits == 0 || (digits < line.size() && line[digits] != ';')) {
-      return reader.invalid("bad chunk size", at + digits);
-    }
-    at += line.size() + 2;
-    if (size == 0) break;
-    if (size > kLoadBodyBytesMax || out->content.size() + size > kLoadBodyBytesMax) {
-      return reader.invalid("content too large", at);
-    }
-    const auto chunk = static_cast<std::size_t>(size);
-    if (input.size() - at < chunk + 2) return reader.need(at + chunk + 2);
-    if (input.substr(at + chunk, 2) != "\r\n") {
-      return reader.invalid("chunk longer than its size", at + chunk);
-    }
-    out->content.append(input.substr(at, chunk));
-    at += chunk + 2;
-  }
-  for (;;) {  // trailer section
-    if (!reader.line(at, kLoadHeadBytesMax, &line)) return;
-    at += line.size() + 2;
-    if (line.empty()) break;
-    if (line.find(':') == std::string_view::npos) return reader.invalid("bad trailer", at);
-  }
-  out->body = out->content;
-  out->size = at;
-  out->state = ParseState::kComplete;
+  Reader(input, head_request, out).read();
 }
 
 std::optional<std::int64_t> ResponseVerifier::good_date(std::string_view date) const {
@@ -230,43 +275,13 @@ bool ResponseVerifier::equals_but_date(std::string_view input, std::size_t size)
 
 CheckResult ResponseVerifier::check(std::string_view input) {
   CheckResult result;
-  if (is_learned()) {
-    const std::size_t size = std::min(input.size(), learned_.size());
-    if (equals_but_date(input, size)) {
-      if (size < learned_.size()) {
-        result.kind = CheckKind::kNeedMore;
-        result.need = learned_.size();
-        return result;
-      }
-      result.size = size;
-      result.announced_close = announced_close_;
-      if (date_at_ != 0) {
-        const std::string_view date = input.substr(date_at_, kImfFixdateSize);
-        const auto seconds = good_date(date);
-        if (!seconds) {
-          result.kind = CheckKind::kDate;
-          result.why = kBadDate;
-          result.why_at = date_at_;
-          return result;
-        }
-        date_ = *seconds;
-        if (learned_.compare(date_at_, kImfFixdateSize, date) != 0) {
-          learned_.replace(date_at_, kImfFixdateSize, date);
-          run_ = learned_;
-          ++date_changes_;
-        }
-      }
-      result.kind = CheckKind::kVerified;
-      return result;
-    }
-  }
+  if (is_learned() && check_equal(input, &result)) return result;
   parse_response(input, head_request_, &parsed_);
-  const ParsedResponse& parsed = parsed_;
-  result.announced_close = parsed.announced_close;
-  switch (parsed.state) {
+  result.announced_close = parsed_.announced_close;
+  switch (parsed_.state) {
     case ParseState::kNeedMore:
       result.kind = CheckKind::kNeedMore;
-      result.need = parsed.need;
+      result.need = parsed_.need;
       return result;
     case ParseState::kUntilClose:
       result.kind = CheckKind::kFraming;
@@ -274,53 +289,94 @@ CheckResult ResponseVerifier::check(std::string_view input) {
       return result;
     case ParseState::kInvalid:
       result.kind = CheckKind::kFraming;
-      result.why = parsed.why;
-      result.why_at = parsed.why_at;
+      result.why = parsed_.why;
+      result.why_at = parsed_.why_at;
       return result;
     case ParseState::kComplete:
       break;
   }
-  result.size = parsed.size;
-  if (parsed.status < 200 && parsed.status != 101) {
-    result.kind = CheckKind::kInterim;
-    return result;
+  result.size = parsed_.size;
+  if (is_as_expected(&result)) {
+    result.kind = is_learned() ? CheckKind::kVariant : CheckKind::kVerified;
+    learn(input);
+  }
+  return result;
+}
+
+// Whether `input` begins as learned but for the Date; then `result` is complete.
+bool ResponseVerifier::check_equal(std::string_view input, CheckResult* result) {
+  const std::size_t size = std::min(input.size(), learned_.size());
+  if (!equals_but_date(input, size)) return false;
+  if (size < learned_.size()) {
+    result->kind = CheckKind::kNeedMore;
+    result->need = learned_.size();
+    return true;
+  }
+  result->size = size;
+  result->announced_close = announced_close_;
+  result->kind = CheckKind::kVerified;
+  if (date_at_ == 0) return true;
+  const std::string_view date = input.substr(date_at_, kImfFixdateSize);
+  const auto seconds = good_date(date);
+  if (!seconds) {
+    result->kind = CheckKind::kDate;
+    result->why = kBadDate;
+    result->why_at = date_at_;
+    return true;
+  }
+  date_ = *seconds;
+  if (learned_.compare(date_at_, kImfFixdateSize, date) != 0) {
+    learned_.replace(date_at_, kImfFixdateSize, date);
+    run_ = learned_;
+    ++date_changes_;
+  }
+  return true;
+}
+
+// Whether parsed_, a whole message, is the answer that is wanted; else `result` says what it is.
+bool ResponseVerifier::is_as_expected(CheckResult* result) {
+  if (parsed_.status < 200 && parsed_.status != 101) {
+    result->kind = CheckKind::kInterim;
+    return false;
   }
   const int expected = expected_status_ != 0 ? expected_status_ : status_;
-  if (expected != 0 ? parsed.status != expected : parsed.status / 100 != 2) {
-    result.kind = CheckKind::kStatus;
-    result.why = "unexpected status";
-    return result;
+  if (expected != 0 ? parsed_.status != expected : parsed_.status / 100 != 2) {
+    result->kind = CheckKind::kStatus;
+    result->why = "unexpected status";
+    return false;
   }
-  if (is_learned() && parsed.body != body_) {
-    result.kind = CheckKind::kBody;
-    result.why = "content unlike the first response's";
-    const auto differs =
-        std::mismatch(parsed.body.begin(), parsed.body.end(), body_.begin(), body_.end());
-    result.why_at =
-        parsed.head_size + static_cast<std::size_t>(differs.first - parsed.body.begin());
-    return result;
+  const std::string_view body = parsed_.body;
+  if (is_learned() && body != body_) {
+    result->kind = CheckKind::kBody;
+    result->why = "content unlike the first response's";
+    const auto differs = std::mismatch(body.begin(), body.end(), body_.begin(), body_.end());
+    result->why_at = parsed_.head_size + static_cast<std::size_t>(differs.first - body.begin());
+    return false;
   }
-  if (parsed.date_at != 0) {
-    const auto seconds = good_date(parsed.date);
+  if (parsed_.date_at != 0) {
+    const auto seconds = good_date(parsed_.date);
     if (!seconds) {
-      result.kind = CheckKind::kDate;
-      result.why = kBadDate;
-      result.why_at = parsed.date_at;
-      return result;
+      result->kind = CheckKind::kDate;
+      result->why = kBadDate;
+      result->why_at = parsed_.date_at;
+      return false;
     }
     date_ = *seconds;
   }
-  result.kind = is_learned() ? CheckKind::kVariant : CheckKind::kVerified;
-  if (!is_learned()) body_ = parsed.body;
-  status_ = parsed.status;
-  if (date_at_ == 0 || learned_.compare(date_at_, kImfFixdateSize, parsed.date) != 0) {
+  return true;
+}
+
+// Takes parsed_, which lies at the front of `input`, for what others are compared with.
+void ResponseVerifier::learn(std::string_view input) {
+  if (!is_learned()) body_ = parsed_.body;
+  status_ = parsed_.status;
+  if (date_at_ == 0 || learned_.compare(date_at_, kImfFixdateSize, parsed_.date) != 0) {
     ++date_changes_;
   }
-  learned_.assign(input.substr(0, parsed.size));
+  learned_.assign(input.substr(0, parsed_.size));
   run_ = learned_;
-  date_at_ = parsed.date_at;
-  announced_close_ = parsed.announced_close;
-  return result;
+  date_at_ = parsed_.date_at;
+  announced_close_ = parsed_.announced_close;
 }
 
 }  // namespace httpmark

@@ -1,5 +1,5 @@
 // The load generator's reading of responses. A strict parser (RFC 9112 sections 2, 4, 6 and 7)
-// takes the first response; what follows is compared octet by octet with it, only the Date is free.
+// takes the first response; what follows is compared byte by byte with it, only the Date is free.
 // Whatever differs goes through the strict parser again.
 #ifndef HTTPMARK_NATIVE_LOAD_RESPONSE_HPP_
 #define HTTPMARK_NATIVE_LOAD_RESPONSE_HPP_
@@ -17,9 +17,9 @@ namespace httpmark {
 
 inline constexpr std::size_t kLoadHeadBytesMax = 64 * 1024;
 inline constexpr std::uint64_t kLoadBodyBytesMax = std::uint64_t{1} << 30;
-// So many octets are compared at once: well within the nearest cache.
+// So many bytes are compared at once: well within the nearest cache.
 inline constexpr std::size_t kRunBytesMax = 4 * 1024;
-// How far a Date may be ahead of the clock or behind its request, and how long it may stay the
+// How far a Date may be ahead of the clock or before its request, and how long it may stay the
 // same. A server renews its Date once a second. How long a response was under way is not in it: a
 // server that dates a long batch when it begins it, and answers that wait to be read, are late and
 // not old.
@@ -37,7 +37,7 @@ struct ParsedResponse {
   int status = 0;
   std::size_t head_size = 0;
   std::size_t size = 0;     // kComplete: of the whole message
-  std::size_t need = 0;     // kNeedMore: trying again with fewer octets is useless
+  std::size_t need = 0;     // kNeedMore: trying again with fewer bytes is useless
   std::size_t date_at = 0;  // of the Date field's value; 0 = none
   std::string_view date;
   bool announced_close = false;
@@ -45,7 +45,7 @@ struct ParsedResponse {
   std::string content;     // decoded, only when is_chunked
   std::string_view body;   // as it lies in the input, or a view of content
   const char* why = "";    // kInvalid
-  std::size_t why_at = 0;  // and at which octet
+  std::size_t why_at = 0;  // and at which byte
 };
 
 // `head_request`: the request's method was HEAD.
@@ -64,7 +64,7 @@ enum class CheckKind : std::uint8_t {
 
 struct CheckResult {
   CheckKind kind = CheckKind::kNeedMore;
-  std::size_t size = 0;  // octets of the message
+  std::size_t size = 0;  // bytes of the message
   std::size_t need = 0;
   bool announced_close = false;
   const char* why = "";
@@ -123,7 +123,10 @@ class ResponseVerifier {
   bool is_near(std::int64_t date) const { return date_min_ <= date && date <= date_max_; }
   // The seconds since 1970 of a Date that may stand in an answer now.
   std::optional<std::int64_t> good_date(std::string_view date) const;
-  // As learned but for the Date; `size` octets are looked at.
+  bool check_equal(std::string_view input, CheckResult* result);
+  bool is_as_expected(CheckResult* result);
+  void learn(std::string_view input);
+  // As learned but for the Date; `size` bytes are looked at.
   bool equals_but_date(std::string_view input, std::size_t size) const;
 
   int expected_status_;
@@ -134,7 +137,7 @@ class ResponseVerifier {
   std::int64_t date_max_ = 0;
   std::int64_t date_ = 0;  // of learned_, where it has one
   std::string learned_;
-  std::string run_;   // learned_ once or several times, one behind the other
+  std::string run_;   // learned_ once or several times, one after the other
   std::string body_;  // of the first response; all others have to equal it
   std::size_t date_at_ = 0;
   std::uint64_t date_changes_ = 0;

@@ -244,22 +244,47 @@ Books read_books_again(const std::vector<int>& roots, const Books& before) {
   return read_books(process_tree(known));
 }
 
-std::optional<TreeCost> cost_between(const Books& before, const Books& after,
-                                     const std::vector<int>& roots, std::string* complaint) {
-  const auto same = [](const Books& books, int pid, const ProcessCost& process) {
-    const auto found = books.find(pid);
-    return found != books.end() && found->second.started == process.started ? &found->second
-                                                                            : nullptr;
-  };
-  // A child that ends is in the books of whoever waits for it; a root is nobody's child here.
+namespace {
+
+// The same process in other books; nothing: it is not there, or its number is another's now.
+const ProcessCost* find_same(const Books& books, int pid, const ProcessCost& process) {
+  const auto found = books.find(pid);
+  return found != books.end() && found->second.started == process.started ? &found->second
+                                                                          : nullptr;
+}
+
+// A child that ends is in the books of whoever waits for it; a root is nobody's child here.
+bool has_lost_root(const Books& before, const Books& after, const std::vector<int>& roots) {
   for (const int pid : roots) {
     const auto then = before.find(pid);
     if (then != before.end() && before.contains(then->second.parent)) continue;
     const auto now = after.find(pid);
     if (now != after.end() && !now->second.threads.empty() &&
-        (then == before.end() || same(after, pid, then->second) != nullptr)) {
+        (then == before.end() || find_same(after, pid, then->second) != nullptr)) {
       continue;
     }
+    return true;
+  }
+  return false;
+}
+
+// What a thread has used since `then`, when it may not have been there.
+TaskCost used_since(const ProcessCost* then, int tid, TaskCost task) {
+  if (then == nullptr || !then->threads.contains(tid)) return task;
+  const TaskCost& earlier = then->threads.at(tid);
+  // A number that another thread has got meanwhile begins at zero again.
+  if (earlier.on_cpu_ns > task.on_cpu_ns) return task;
+  task.on_cpu_ns -= earlier.on_cpu_ns;
+  task.run_delay_ns = less(task.run_delay_ns, earlier.run_delay_ns);
+  task.context_switches = less(task.context_switches, earlier.context_switches);
+  return task;
+}
+
+}  // namespace
+
+std::optional<TreeCost> cost_between(const Books& before, const Books& after,
+                                     const std::vector<int>& roots, std::string* complaint) {
+  if (has_lost_root(before, after, roots)) {
     *complaint = "a process of the server has ended";
     return std::nullopt;
   }
@@ -268,7 +293,7 @@ std::optional<TreeCost> cost_between(const Books& before, const Books& after,
   bool is_changed = false;
   bool ignores_children = false;
   for (const auto& [pid, now] : after) {
-    const ProcessCost* then = same(before, pid, now);
+    const ProcessCost* then = find_same(before, pid, now);
     is_changed = is_changed || then == nullptr;
     ignores_children = ignores_children || now.ignores_children;
     const std::uint64_t used = then == nullptr ? now.cpu_ns : less(now.cpu_ns, then->cpu_ns);
@@ -276,24 +301,14 @@ std::optional<TreeCost> cost_between(const Books& before, const Books& after,
     waited_for_ns += then == nullptr ? now.children_ns : less(now.children_ns, then->children_ns);
     std::uint64_t live_ns = 0;
     for (const auto& [tid, task] : now.threads) {
-      TaskCost part = task;
-      if (then != nullptr && then->threads.contains(tid)) {
-        const TaskCost& earlier = then->threads.at(tid);
-        // A number that another thread has got meanwhile begins at zero again.
-        if (earlier.on_cpu_ns <= part.on_cpu_ns) {
-          part.on_cpu_ns -= earlier.on_cpu_ns;
-          part.run_delay_ns = less(part.run_delay_ns, earlier.run_delay_ns);
-          part.context_switches = less(part.context_switches, earlier.context_switches);
-        }
-      }
-      live_ns += part.on_cpu_ns;
-      cost.threads.push_back(part);
+      cost.threads.push_back(used_since(then, tid, task));
+      live_ns += cost.threads.back().on_cpu_ns;
     }
     cost.ended_ns += less(used, live_ns);
   }
   std::uint64_t gone_ns = 0;  // what they had used before
   for (const auto& [pid, then] : before) {
-    if (same(after, pid, then) != nullptr) continue;
+    if (find_same(after, pid, then) != nullptr) continue;
     is_changed = true;
     gone_ns += then.cpu_ns + then.children_ns;
   }

@@ -8,8 +8,10 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,6 +53,54 @@ int listen_at(const Endpoint& endpoint, bool shared) {
   return fd;
 }
 
+// Workers, each with a listener and a thread of its own.
+class Pool {
+ public:
+  Pool() : stop_fd_(eventfd(0, EFD_CLOEXEC)) {}
+  ~Pool() { close(stop_fd_); }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // `count` more, at `where`; returns where that is, as a port 0 means any.
+  Endpoint add(Endpoint where, std::uint64_t count, const httpmark::TlsContext* context);
+  void start() {
+    for (auto& worker : workers_) threads_.emplace_back([&worker] { worker->run(); });
+  }
+  // False: they could not be told.
+  bool stop();
+
+ private:
+  int stop_fd_;
+  std::vector<std::unique_ptr<httpmark::NullWorker>> workers_;
+  std::vector<std::thread> threads_;
+};
+
+Endpoint Pool::add(Endpoint where, std::uint64_t count, const httpmark::TlsContext* context) {
+  const auto complain = [&] {
+    die(httpmark::kExitEnvironment,
+        "cannot listen on " + where.text() + ": " + std::strerror(errno));
+  };
+  // SO_REUSEPORT would let two servers share a port in silence; a first bind without it finds out
+  // whether the port is somebody else's.
+  const int trial = listen_at(where, false);
+  if (trial < 0) complain();
+  close(trial);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const int listener = listen_at(where, true);
+    if (listener < 0) complain();
+    if (i == 0) where = httpmark::bound_endpoint(listener).value_or(where);
+    workers_.push_back(std::make_unique<httpmark::NullWorker>(listener, stop_fd_, context));
+  }
+  return where;
+}
+
+bool Pool::stop() {
+  const std::uint64_t one = 1;
+  if (write(stop_fd_, &one, sizeof one) != sizeof one) return false;
+  for (std::thread& thread : threads_) thread.join();
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -89,40 +139,19 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
-  const int stop_fd = eventfd(0, EFD_CLOEXEC);
-  std::vector<std::unique_ptr<httpmark::NullWorker>> pool;
-  // One worker more on a listener of its own, `workers` times.
-  const auto serve = [&](Endpoint where, const httpmark::TlsContext* context) {
-    const auto complain = [&] {
-      die(httpmark::kExitEnvironment,
-          "cannot listen on " + where.text() + ": " + std::strerror(errno));
-    };
-    // SO_REUSEPORT would let two servers share a port in silence; a first bind without it finds
-    // out whether the port is somebody else's.
-    const int trial = listen_at(where, false);
-    if (trial < 0) complain();
-    close(trial);
-    for (std::uint64_t i = 0; i < workers; ++i) {
-      const int listener = listen_at(where, true);
-      if (listener < 0) complain();
-      if (i == 0) where = httpmark::bound_endpoint(listener).value_or(where);
-      pool.push_back(std::make_unique<httpmark::NullWorker>(listener, stop_fd, context));
-    }
-    return where;
-  };
   const httpmark::TlsContext* context = tls ? &*tls : nullptr;
-  endpoint = serve(*endpoint, tls_port == 0 ? context : nullptr);
-  if (tls_port != 0) serve(*httpmark::parse_endpoint(address, tls_port), context);
+  Pool pool;
+  endpoint = pool.add(*endpoint, workers, tls_port == 0 ? context : nullptr);
+  if (tls_port != 0) {
+    pool.add(*httpmark::parse_endpoint(address, tls_port), workers, context);
+  }
   std::printf("listening on %s\n", endpoint->text().c_str());
   std::fflush(stdout);
 
-  std::vector<std::thread> threads;
-  for (auto& worker : pool) threads.emplace_back([&worker] { worker->run(); });
+  pool.start();
   int signal_number = 0;
   sigwait(&signals, &signal_number);
-  const std::uint64_t one = 1;
-  if (write(stop_fd, &one, sizeof one) != sizeof one) return httpmark::kExitEnvironment;
-  for (std::thread& thread : threads) thread.join();
-  close(stop_fd);
+  // Without a word to its workers the process ends all the same, and at once.
+  if (!pool.stop()) std::_Exit(httpmark::kExitEnvironment);
   return httpmark::kExitOk;
 }

@@ -145,92 +145,100 @@ bool ResponseFraming::read_chunk_size() {
   return true;
 }
 
+FramingEvent ResponseFraming::lose(std::string_view* input) {
+  state_ = State::kLost;
+  line_.clear();
+  input->remove_prefix(input->size());
+  return FramingEvent::kGarbage;
+}
+
 FramingEvent ResponseFraming::feed(std::string_view* input) {
-  const auto lose = [&] {
-    state_ = State::kLost;
-    line_.clear();
-    input->remove_prefix(input->size());
-    return FramingEvent::kGarbage;
-  };
-  bool too_long = false;
   while (!input->empty()) {
+    std::optional<FramingEvent> event;
     switch (state_) {
-      case State::kStatusLine: {
-        // Garbage is to be known by its first octets, not by its first line end.
-        const std::size_t have = line_.size();
-        const std::size_t look =
-            have < kStart.size() ? std::min(kStart.size() - have, input->size()) : std::size_t{0};
-        if (input->compare(0, look, kStart.substr(std::min(have, kStart.size()), look)) != 0) {
-          return lose();
-        }
-        if (!take_line(input, &too_long)) {
-          if (too_long) return lose();
-          return FramingEvent::kNeedMore;
-        }
-        if (!read_status_line()) return lose();
-        line_.clear();
-        state_ = State::kFields;
-        break;
-      }
-      case State::kFields: {
-        if (!take_line(input, &too_long)) {
-          if (too_long) return lose();
-          return FramingEvent::kNeedMore;
-        }
-        if (!line_.empty()) {
-          read_field();
-          line_.clear();
-          break;
-        }
-        if (minor_version_ == 0 && !keep_alive_) announced_close_ = true;
-        state_ = State::kHeadDone;
-        return FramingEvent::kHead;
-      }
       case State::kHeadDone:
         begin_body(RequestKind::kOrdinary);
         break;
       case State::kLength:
-      case State::kChunkData: {
-        const auto part = static_cast<std::size_t>(
-            std::min<std::uint64_t>(left_, static_cast<std::uint64_t>(input->size())));
-        input->remove_prefix(part);
-        left_ -= part;
-        if (left_ != 0) return FramingEvent::kNeedMore;
-        if (state_ == State::kLength) {
-          begin_message();
-          return FramingEvent::kMessage;
-        }
-        state_ = State::kChunkEnd;
+      case State::kChunkData:
+        event = feed_content(input);
         break;
-      }
+      case State::kStatusLine:
+      case State::kFields:
       case State::kChunkEnd:
       case State::kChunkSize:
-      case State::kTrailer: {
-        if (!take_line(input, &too_long)) {
-          if (too_long) return lose();
-          return FramingEvent::kNeedMore;
-        }
-        if (state_ == State::kChunkEnd) {
-          if (!line_.empty()) return lose();
-          state_ = State::kChunkSize;
-          head_bytes_ = 0;
-        } else if (state_ == State::kChunkSize) {
-          if (!read_chunk_size()) return lose();
-          state_ = left_ == 0 ? State::kTrailer : State::kChunkData;
-        } else if (line_.empty()) {
-          begin_message();
-          return FramingEvent::kMessage;
-        }
-        line_.clear();
+      case State::kTrailer:
+        event = feed_line(input);
         break;
-      }
       case State::kUntilClose:
       case State::kLost:
         input->remove_prefix(input->size());
         return FramingEvent::kNeedMore;
     }
+    if (event) return *event;
   }
   return FramingEvent::kNeedMore;
+}
+
+std::optional<FramingEvent> ResponseFraming::feed_content(std::string_view* input) {
+  const auto part = static_cast<std::size_t>(
+      std::min<std::uint64_t>(left_, static_cast<std::uint64_t>(input->size())));
+  input->remove_prefix(part);
+  left_ -= part;
+  if (left_ != 0) return FramingEvent::kNeedMore;
+  if (state_ == State::kLength) {
+    begin_message();
+    return FramingEvent::kMessage;
+  }
+  state_ = State::kChunkEnd;
+  return std::nullopt;
+}
+
+std::optional<FramingEvent> ResponseFraming::feed_line(std::string_view* input) {
+  // Garbage is to be known by its first bytes, not by its first line end.
+  if (state_ == State::kStatusLine && line_.size() < kStart.size()) {
+    const std::size_t look = std::min(kStart.size() - line_.size(), input->size());
+    if (input->compare(0, look, kStart.substr(line_.size(), look)) != 0) return lose(input);
+  }
+  bool too_long = false;
+  if (!take_line(input, &too_long)) return too_long ? lose(input) : FramingEvent::kNeedMore;
+  const std::optional<FramingEvent> event = read_line(input);
+  if (!event) line_.clear();
+  return event;
+}
+
+// line_ is a whole one.
+std::optional<FramingEvent> ResponseFraming::read_line(std::string_view* input) {
+  switch (state_) {
+    case State::kStatusLine:
+      if (!read_status_line()) return lose(input);
+      state_ = State::kFields;
+      break;
+    case State::kFields:
+      if (line_.empty()) {
+        if (minor_version_ == 0 && !keep_alive_) announced_close_ = true;
+        state_ = State::kHeadDone;
+        return FramingEvent::kHead;
+      }
+      read_field();
+      break;
+    case State::kChunkEnd:
+      if (!line_.empty()) return lose(input);
+      state_ = State::kChunkSize;
+      head_bytes_ = 0;
+      break;
+    case State::kChunkSize:
+      if (!read_chunk_size()) return lose(input);
+      state_ = left_ == 0 ? State::kTrailer : State::kChunkData;
+      break;
+    default:
+      if (line_.empty()) {
+        begin_message();
+        return FramingEvent::kMessage;
+      }
+      break;
+  }
+  return std::nullopt;
 }
 
 bool ResponseFraming::begin_body(RequestKind request) {

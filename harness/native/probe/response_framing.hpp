@@ -1,11 +1,12 @@
-// Where one response ends and the next begins (RFC 9112 section 6.3), octet by octet, so that the
+// Where one response ends and the next begins (RFC 9112 section 6.3), byte by byte, so that the
 // probe knows when to go on. It is lenient on purpose (bare LF ends a line, field syntax is not
-// looked at): what the octets are worth is decided by the judge, who reads them again.
+// looked at): what the bytes are worth is decided by the judge, who reads them again.
 #ifndef HTTPMARK_NATIVE_PROBE_RESPONSE_FRAMING_HPP_
 #define HTTPMARK_NATIVE_PROBE_RESPONSE_FRAMING_HPP_
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,7 @@ inline constexpr std::size_t kResponseHeadBytesMax = 1024 * 1024;
 enum class RequestKind : std::uint8_t { kOrdinary, kHead, kConnect };
 
 enum class FramingEvent : std::uint8_t {
-  kNeedMore,  // all octets given are used up
+  kNeedMore,  // all bytes given are used up
   kHead,      // a header section is complete; say what the request was with begin_body()
   kMessage,   // the response is complete
   kGarbage,   // no HTTP response; nothing more will be recognised
@@ -29,7 +30,7 @@ class ResponseFraming {
   // As for a new connection.
   void reset();
 
-  // Consumes octets from the front of `*input` up to the next event. kGarbage is told once; after
+  // Consumes bytes from the front of `*input` up to the next event. kGarbage is told once; after
   // it, and after a response that ends HTTP on this connection (2xx to CONNECT, 101), everything
   // is swallowed with kNeedMore.
   FramingEvent feed(std::string_view* input);
@@ -61,7 +62,12 @@ class ResponseFraming {
     kLost,
   };
 
-  // Moves octets into line_ up to LF. True when a line (without its end) is complete.
+  FramingEvent lose(std::string_view* input);
+  // Nothing: go on with the rest of the input.
+  std::optional<FramingEvent> feed_content(std::string_view* input);
+  std::optional<FramingEvent> feed_line(std::string_view* input);
+  std::optional<FramingEvent> read_line(std::string_view* input);
+  // Moves bytes into line_ up to LF. True when a line (without its end) is complete.
   bool take_line(std::string_view* input, bool* too_long);
   bool read_status_line();
   void read_field();

@@ -21,7 +21,7 @@ void put_big_endian(std::string* out, std::uint64_t value, unsigned octets) {
   for (unsigned i = octets; i-- > 0;) out->push_back(static_cast<char>(value >> (8 * i) & 0xff));
 }
 
-// ZigZag LEB128 in at most nine octets, the ninth with eight bits.
+// ZigZag LEB128 in at most nine bytes, the ninth with eight bits.
 void put_varint(std::string* out, std::int64_t number) {
   auto value = static_cast<std::uint64_t>(number) << 1 ^ static_cast<std::uint64_t>(number >> 63);
   for (int i = 0; i < 8; ++i) {

@@ -42,7 +42,7 @@ class Histogram {
   // HdrHistogram V2, compressed, base64: "HISTF...". Not of a coarse one, whose layout it is not.
   std::string encode() const;
 
-  // The counts as octets, for another process of the same machine; unpack replaces what is there.
+  // The counts as bytes, for another process of the same machine; unpack replaces what is there.
   std::string pack() const;
   bool unpack(std::string_view octets);
 

@@ -8,7 +8,7 @@
 namespace httpmark {
 namespace {
 
-// The octets of an address, the most significant first.
+// The bytes of an address, the most significant first.
 std::uint8_t* octets_of(Endpoint* endpoint) {
   if (endpoint->family() == AF_INET) {
     auto& v4 = reinterpret_cast<sockaddr_in&>(endpoint->address);

@@ -13,7 +13,7 @@
 
 namespace httpmark {
 
-// How much of CR LF CR LF the stream ends with: 0 to 3 octets. It is the whole memory the null
+// How much of CR LF CR LF the stream ends with: 0 to 3 bytes. It is the whole memory the null
 // server keeps of an unfinished head, however long that head is.
 using HeadState = std::uint8_t;
 
@@ -40,8 +40,8 @@ inline std::size_t count_head_ends_plain(HeadState* state, const char* data, std
 
 #if defined(__SSE2__)
 
-// The same, 64 octets at a time: one bit per octet for CR and for LF, and an end wherever the last
-// four octets are CR LF CR LF. Ends that overlap an end already counted do not count, as in the
+// The same, 64 bytes at a time: one bit per byte for CR and for LF, and an end wherever the last
+// four bytes are CR LF CR LF. Ends that overlap an end already counted do not count, as in the
 // plain version ("CR LF CR LF CR LF" is one head and the beginning of another).
 inline std::size_t count_head_ends(HeadState* state, const char* data, std::size_t size) {
   constexpr std::size_t kBlock = 64;
@@ -75,7 +75,7 @@ inline std::size_t count_head_ends(HeadState* state, const char* data, std::size
     while (ends != 0) {
       const std::size_t end = at + static_cast<std::size_t>(std::countr_zero(ends)) + 1;
       ends &= ends - 1;
-      // The first end of a call may reach back into the octets that `state` stands for.
+      // The first end of a call may reach back into the bytes that `state` stands for.
       if (free_from == 0 || end - free_from >= 4) {
         ++count;
         free_from = end;
@@ -84,7 +84,7 @@ inline std::size_t count_head_ends(HeadState* state, const char* data, std::size
     cr_before = cr;
     lf_before = lf;
   }
-  // The last octets that no end has used decide the state at the block's edge.
+  // The last bytes that no end has used decide the state at the block's edge.
   const std::size_t from = at - free_from > 3 ? at - 3 : free_from;
   HeadState tail = 0;
   count_head_ends_plain(&tail, data + from, at - from);

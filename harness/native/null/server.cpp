@@ -97,7 +97,7 @@ void NullWorker::run() {
         if (!flush(connection)) continue;
         if (connection->blocked) continue;
         watch(connection, EPOLLIN);
-        if (tls_ != nullptr) read_some(connection);  // TLS may hold octets epoll does not know of
+        if (tls_ != nullptr) read_some(connection);  // TLS may hold bytes epoll does not know of
       } else {
         read_some(connection);
       }
@@ -220,7 +220,7 @@ bool NullWorker::flush(Connection* connection) {
       connection->owed -= done / reply;
       const std::size_t into = done % reply;
       if (into != 0) {
-        // The Date may change before the rest of this reply goes out: keep the octets it began
+        // The Date may change before the rest of this reply goes out: keep the bytes it began
         // with.
         std::memcpy(connection->rest, data + done, reply - into);
         connection->rest_size = static_cast<std::uint8_t>(reply - into);

@@ -18,7 +18,7 @@
 namespace httpmark {
 
 inline constexpr std::size_t kNullReceiveBytes = 64 * 1024;
-// Replies laid out one behind the other, so that a batch of pipelined requests is one send.
+// Replies laid out one after the other, so that a batch of pipelined requests is one send.
 inline constexpr std::size_t kNullReplyCopies = 1024;
 inline constexpr int kNullBacklog = 4096;
 inline constexpr int kNullAcceptsPerWake = 64;
@@ -50,7 +50,7 @@ class NullWorker {
 
  private:
   // Nothing here grows with what a client sends or does not read: replies still to be sent are a
-  // number, since they are all the same; only the reply that went out by halves keeps its octets.
+  // number, since they are all the same; only the reply that went out by halves keeps its bytes.
   struct Connection {
     int fd = -1;
     TlsStream tls;

@@ -15,7 +15,7 @@ void put_two(char* out, std::int64_t value) {
   out[1] = static_cast<char>('0' + value % 10);
 }
 
-// -1 when one of the `count` octets at `at` is no digit.
+// -1 when one of the `count` bytes at `at` is no digit.
 int digits(std::string_view text, std::size_t at, std::size_t count) {
   int value = 0;
   for (std::size_t i = at; i < at + count; ++i) {

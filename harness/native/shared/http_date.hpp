@@ -11,7 +11,7 @@ namespace httpmark {
 
 inline constexpr std::size_t kImfFixdateSize = 29;
 
-// Writes exactly kImfFixdateSize octets, without a terminator. `seconds` counts from 1970 and has
+// Writes exactly kImfFixdateSize bytes, without a terminator. `seconds` counts from 1970 and has
 // to lie in the years 1970 to 9999.
 void format_imf_fixdate(std::int64_t seconds, char* out);
 

@@ -26,7 +26,7 @@ void set_common_options(SSL_CTX* context) {
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS);
-  // Else each record costs two reads, one for its five octets of header.
+  // Else each record costs two reads, one for its five bytes of header.
   SSL_CTX_set_read_ahead(context, 1);
 }
 

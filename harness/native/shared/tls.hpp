@@ -1,5 +1,5 @@
-// TLS for the load generator and the null server: OpenSSL behind a send and a recv that behave like
-// the kernel's on a non-blocking socket.
+// TLS for all three programs: OpenSSL under a send and a recv that behave like the kernel's on a
+// non-blocking socket.
 #ifndef HTTPMARK_NATIVE_SHARED_TLS_HPP_
 #define HTTPMARK_NATIVE_SHARED_TLS_HPP_
 
@@ -55,7 +55,7 @@ class TlsStream {
   enum class Progress : unsigned char { kDone, kAgain, kFailed };
   // As much of a handshake begun as is possible now. kFailed: `complaint` says why.
   Progress handshake(std::string* complaint);
-  // After kAgain: it is room to send that is missing, and not octets.
+  // After kAgain: it is room to send that is missing, and not bytes.
   bool wants_to_send() const;
   // Whether the handshake is over; no longer true once the session has failed.
   bool is_established() const;
@@ -66,10 +66,10 @@ class TlsStream {
   void reset();
 
   // As send and recv: -1 with errno, EAGAIN among them; 0 from receive is the end. After EAGAIN a
-  // send has to be tried again with the same octets.
+  // send has to be tried again with the same bytes.
   ssize_t send(const char* data, std::size_t size);
   ssize_t receive(char* data, std::size_t size);
-  // Octets that were read from the socket and not yet given out: epoll will not tell.
+  // Bytes that were read from the socket and not yet given out: epoll will not tell.
   bool has_pending() const;
 
   std::string version() const;
@@ -81,7 +81,7 @@ class TlsStream {
   enum class Held : unsigned char { kNothing, kEnd, kError };
 
   ssl_st* ssl_ = nullptr;
-  Held held_ = Held::kNothing;  // how it ended behind the octets that receive() gave out last
+  Held held_ = Held::kNothing;  // how it ended after the bytes that receive() gave out last
   int held_errno_ = 0;
 };
 

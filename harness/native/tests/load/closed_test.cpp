@@ -209,7 +209,7 @@ TEST(ClosedLoad, an_announced_close_is_no_error) {
 
 TEST(ClosedLoad, what_an_announced_close_leaves_unanswered_is_sent_again) {
   for (const Refill refill : {Refill::kBatch, Refill::kWindow}) {
-    // The server ends the connection behind its tenth answer, whatever else it was sent.
+    // The server ends the connection after its tenth answer, whatever else it was sent.
     std::atomic<int> answers = 0;
     const LoadCounts counts = load(
         [&](int n, const std::string&) {

@@ -308,7 +308,7 @@ TEST(Tls, handshakes_of_all_connections_are_under_way_at_once) {
   const LoadCounts& counts = worker.result().counts;
   EXPECT_EQ(counts.errors.sum(), 0u) << (counts.complaints.empty() ? "" : counts.complaints[0]);
   EXPECT_GE(most, 6);
-  // One behind the other there would be 50.
+  // One after the other there would be 50.
   EXPECT_GT(counts.handshake.total(), 80u);
   EXPECT_GT(counts.handshake.percentile(50), 20'000'000u);
 }

@@ -78,7 +78,7 @@ inline void say(int fd, std::string_view octets) {
   }
 }
 
-// Reads until `count` header sections have come or the client has gone; the octets read.
+// Reads until `count` header sections have come or the client has gone; the bytes read.
 inline std::string hear_heads(int fd, int count) {
   std::string heard;
   char buffer[4096];

@@ -1,4 +1,4 @@
-// Every way a stream may be cut: whole, octet by octet, and in two at each place.
+// Every way a stream may be cut: whole, byte by byte, and in two at each place.
 #ifndef HTTPMARK_NATIVE_TESTS_SHARED_SPLITS_HPP_
 #define HTTPMARK_NATIVE_TESTS_SHARED_SPLITS_HPP_
 

@@ -31,9 +31,11 @@ class Mode {
   }
   // Whether the window's connects are its own, and not those of the whole run.
   virtual bool measures_connects() const { return false; }
+  // Whether requests are due at times of their own.
+  virtual bool has_schedule() const { return false; }
   // Sends what is due by now and before `until_ns`, where there is a schedule.
   virtual void send_due(std::uint64_t /*now_ns*/, std::uint64_t /*until_ns*/) {}
-  // When the next request is due; kNoTime: there is no schedule.
+  // When the next request is due, where there is a schedule.
   virtual std::uint64_t next_due_ns() const { return kNoTime; }
   // Requests that were due and have no connection yet.
   virtual std::size_t backlog() const { return 0; }

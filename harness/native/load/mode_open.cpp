@@ -32,6 +32,7 @@ class OpenMode final : public Mode {
   std::uint64_t window_start_ns(std::uint64_t planned_ns, std::uint64_t /*now_ns*/) const override {
     return planned_ns;
   }
+  bool has_schedule() const override { return true; }
   std::uint64_t next_due_ns() const override { return schedule_->due_ns(); }
   std::size_t backlog() const override { return backlog_.size(); }
 

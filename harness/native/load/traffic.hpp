@@ -94,7 +94,9 @@ class Traffic {
     if (connection->tls.is_open()) return connection->tls.send(data, size);
     return send(connection->fd, data, size, MSG_NOSIGNAL);
   }
-  void watch_writable(LoadConnection* connection, bool on);
+  void watch_writable(LoadConnection* connection, bool on) {
+    if (connection->wants_writable != on) change_watch(connection, on);
+  }
 
   // --- answers (traffic_receive.cpp)
 
@@ -128,6 +130,7 @@ class Traffic {
   bool may_begin(std::size_t begun) const;
   std::size_t settled() const { return result_.established + result_.counts.errors.connect; }
   bool watch_reading(const LoadConnection& connection);
+  void change_watch(LoadConnection* connection, bool writable);
 
   bool read_once(LoadConnection* connection);
   std::size_t digest(LoadConnection* connection, std::string_view octets, std::uint64_t now_ns);

@@ -46,10 +46,9 @@ void Traffic::flush(LoadConnection* connection) {
   watch_writable(connection, false);
 }
 
-void Traffic::watch_writable(LoadConnection* connection, bool on) {
-  if (connection->wants_writable == on) return;
-  connection->wants_writable = on;
-  poller_.set(connection->fd, connection->index, EPOLLIN | (on ? EPOLLOUT : 0U));
+void Traffic::change_watch(LoadConnection* connection, bool writable) {
+  connection->wants_writable = writable;
+  poller_.set(connection->fd, connection->index, EPOLLIN | (writable ? EPOLLOUT : 0U));
 }
 
 }  // namespace httpmark

@@ -86,7 +86,7 @@ bool LoadWorker::is_draining(std::uint64_t now_ns) {
 std::span<const epoll_event> LoadWorker::wait(std::uint64_t now_ns) {
   Mode& mode = traffic_.mode();
   const std::uint64_t until_ns = std::min(next_ns_, traffic_.next_retry_ns());
-  if (!traffic_.is_sending() || mode.next_due_ns() == Mode::kNoTime) {
+  if (!traffic_.is_sending() || !mode.has_schedule()) {
     const std::uint64_t ms = (until_ns - std::min(now_ns, until_ns)) / kNsPerMs + 1;
     return traffic_.poller().wait_ms(std::min(ms, kWaitMsMax));
   }

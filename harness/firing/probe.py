@@ -1,6 +1,6 @@
-"""The door to the native probe, which plays the steps of cases and records what came back.
+"""The native probe as a process: it plays the steps of cases and records what comes back.
 
-The frame format stands at the head of ``native/probe`` sources; this is its other side.
+:class:`Probe` plays many cases at once. :class:`RunningProbe` stays and plays one at a time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from typing import IO
 from httpmark.harness.firing.probe_frames import Play, decoded, encode
 from httpmark.harness.model.cases import Case
 from httpmark.harness.model.errors import Unusable
-from httpmark.harness.model.exchanges import Exchange
+from httpmark.harness.model.exchanges import Attempt, Exchange
 from httpmark.harness.servers import binaries
 
 IN_FLIGHT = 64
-_FEED_OCTETS = 1 << 16
-_FEED_OCTETS_IN_TIME = 1 << 12
-_READ_OCTETS = 1 << 18
+# Frames are written in pieces of this size. Where time may run out the pieces are smaller: then no
+# case is made long before it is played.
+_FEED_BYTES = 1 << 16
+_FEED_BYTES_IN_TIME = 1 << 12
+_READ_BYTES = 1 << 18
 
 
 class Probe:
@@ -48,8 +50,8 @@ class Probe:
     ) -> None:
         """
         :param unix: the path of a Unix socket, instead of address and port.
-        :param tls: every case in a TLS session of its own; ``ca_file`` verifies the certificate,
-            as that of ``tls_name`` where that is not the address.
+        :param tls: plays every case in a TLS session of its own. ``ca_file`` verifies the
+            certificate; ``tls_name`` is the name in it, if that is not the address.
         """
         where = ("--unix", unix) if unix else ("--address", address, "--port", str(port))
         self.command = [binaries.need("probe"), *where, "--in-flight", str(in_flight)]
@@ -57,7 +59,7 @@ class Probe:
             self.command.append("--tls")
             if ca_file:
                 self.command += ["--ca-file", ca_file]
-            if ca_file or tls_name:  # servers of several names choose by it
+            if ca_file or tls_name:  # servers with several names choose by it
                 self.command += ["--tls-host", tls_name or address]
         self._process: subprocess.Popen[bytes] | None = None
         self.cpu_seconds = 0.0
@@ -75,7 +77,9 @@ class Probe:
             self._process.kill()
             self._process.wait()
 
-    def fire(self, cases: Iterable[Case], *, attempt: int = 1) -> Iterator[list[Exchange]]:
+    def fire(
+        self, cases: Iterable[Case], *, attempt: int = Attempt.FIRST
+    ) -> Iterator[list[Exchange]]:
         """Play cases; yields exchanges in batches, in the order in which they ended.
 
         :raises Unusable: the probe itself could not go on; what it said is in the message.
@@ -85,8 +89,8 @@ class Probe:
     def play(self, plays: Iterable[Play], *, end: float | None = None) -> Iterator[list[Exchange]]:
         """The same, where each case says which attempt at it this is.
 
-        :param end: when to break off (``time.monotonic``); ``unfinished`` is what was under way
-            then. No case is made long before it is played, so that the plays can end in time.
+        :param end: when to break off (``time.monotonic``). ``unfinished`` holds the plays that were
+            under way then.
         :raises Unusable: as ``fire``.
         """
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -96,7 +100,7 @@ class Probe:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        ahead = _FEED_OCTETS if end is None else _FEED_OCTETS_IN_TIME
+        ahead = _FEED_BYTES if end is None else _FEED_BYTES_IN_TIME
         if end is not None:
             fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, ahead)
         waiting: dict[int, Play] = {}
@@ -120,7 +124,7 @@ class Probe:
                 raise Unusable(f"the probe cannot go on: {said or f'exit code {code}'}")
             feeder.join()
             if trouble[0] is not None:
-                raise trouble[0]  # what went wrong in making the cases
+                raise trouble[0]  # making the cases failed
             assert not waiting, f"the probe lost {len(waiting)} cases"
         finally:
             self.stop()
@@ -138,8 +142,8 @@ def _feed(
     trouble: list[BaseException | None],
     ahead: int,
 ) -> None:
-    """Write frames until the cases end or the probe goes; ``trouble`` gets what went wrong."""
-    with contextlib.suppress(BaseException):  # it is raised again where the exchanges are read
+    """Write frames until the cases end or the probe ends; ``trouble`` gets what went wrong."""
+    with contextlib.suppress(BaseException):  # raised again where exchanges are read
         try:
             _write_frames(pipe, plays, waiting, ahead)
         finally:
@@ -161,11 +165,11 @@ def _write_frames(
         _written(pipe, held)
 
 
-def _written(pipe: IO[bytes], octets: bytearray) -> bool:
+def _written(pipe: IO[bytes], frames: bytearray) -> bool:
     """Whether the probe still takes frames."""
-    # A pipe that was closed meanwhile is a ValueError.
+    # Writing to a pipe that was closed meanwhile raises ValueError.
     with contextlib.suppress(BrokenPipeError, ValueError):
-        pipe.write(octets)
+        pipe.write(frames)
         pipe.flush()
         return True
     return False
@@ -174,7 +178,7 @@ def _written(pipe: IO[bytes], octets: bytearray) -> bool:
 def _exchanges(
     pipe: IO[bytes], waiting: dict[int, Play], end: float | None
 ) -> Generator[list[Exchange], None, bool]:
-    """What the probe tells; whether it told all before the end."""
+    """Exchanges as they come; returns whether all came before ``end``."""
     held = b""
     descriptor = pipe.fileno()
     while True:
@@ -183,7 +187,7 @@ def _exchanges(
             and not select.select([descriptor], [], [], max(0.0, end - time.monotonic()))[0]
         ):
             return False
-        piece = os.read(descriptor, _READ_OCTETS)
+        piece = os.read(descriptor, _READ_BYTES)
         if not piece:
             assert not held, "the probe's last frame is cut"
             return True
@@ -195,7 +199,10 @@ def _exchanges(
 
 
 class RunningProbe:
-    """A probe that stays: one case at a time, for who decides by the answer what comes next."""
+    """A probe that keeps running and plays one case at a time.
+
+    For callers that decide by the answer what to send next.
+    """
 
     def __init__(self, probe: Probe) -> None:
         self._process = subprocess.Popen(
@@ -216,16 +223,16 @@ class RunningProbe:
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        waiting = {0: (case, 1)}
+        waiting: dict[int, Play] = {0: (case, Attempt.FIRST)}
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(encode(0, case))
             self._process.stdin.flush()
         held = b""
-        while piece := os.read(self._process.stdout.fileno(), _READ_OCTETS):
+        while piece := os.read(self._process.stdout.fileno(), _READ_BYTES):
             held += piece
             batch, used = decoded(held, waiting)
             if batch:
-                assert used == len(held), "an exchange nobody asked for"
+                assert used == len(held), "an exchange that was not asked for"
                 return batch[0]
         assert self._process.stderr is not None
         said = self._process.stderr.read().decode("utf-8", "replace").strip()

@@ -1,4 +1,4 @@
-"""One case sent again: both sides of the wire, the outcome, the verdict."""
+"""One case sent again: both sides of the wire, the outcome and the verdict."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def replay(name: str, target: targets.Target, *, hardened: bool = False) -> str:
     family, planned = _addressed(name, target)
     if family.runner is not None:
         raise HarnessError(
-            f"{planned.case.id} is played by a program: "
+            f"{planned.case.id} is played by a program and cannot be sent alone; run "
             f"httpmark check TARGET --suite {family.suite} --case {planned.case.id}"
         )
     exchange = _sent(planned.case, target)
@@ -74,13 +74,13 @@ def replay(name: str, target: targets.Target, *, hardened: bool = False) -> str:
 def replay_cut(name: str, target: targets.Target, cut: str) -> str:
     """Send a case in one write, and in the cut that is named, and show how the answers differ.
 
-    :param cut: a word of ``delivery``, as a finding on deliveries names it: ``two@17``.
-    :raises HarnessError: there is no such case, it is not cut, or not so.
+    :param cut: the name of a delivery as findings show it, such as ``two@17``.
+    :raises HarnessError: there is no such case, or no such cut of it.
     """
     family, planned = _addressed(name, target)
     case = planned.case
     if not delivery_modes.is_delivered(family, case.id):
-        raise HarnessError(f"{case.id}: this message is not sent in cuts")
+        raise HarnessError(f"{case.id}: this message is only sent whole; leave the cut out")
     whole = delivery_modes.one(case)
     exchanges = [_sent(whole, target), _sent(whole, target)]
     alone = tuple(answer_difference.drawn(whole, exchange) for exchange in exchanges)
@@ -92,12 +92,14 @@ def replay_cut(name: str, target: targets.Target, cut: str) -> str:
         *_came("received, in one write", exchanges[0], target),
     ]
     if known is None:
-        return "\n".join((*shown, "in one write it does not draw the same twice"))
+        return "\n".join(
+            (*shown, "in one write it got two different answers, so cuts cannot be compared")
+        )
     mode = delivery_modes.mode_of(cut)
     made = delivery_modes.deliveries(case, mode, known) if mode in delivery_modes.MODES else ()
     chosen = next((one for one in made if one.delivery == cut), None)
     if chosen is None:
-        raise HarnessError(f"{case.id}: no delivery {cut!r} of it; name one as two@17")
+        raise HarnessError(f"{case.id}: it has no delivery {cut!r}; name one like two@17")
     drawn = [_sent(chosen, target) for _ in range(_TIMES)]
     told = [delivery_comparison.unlike(family, alone[0], chosen, exchange) for exchange in drawn]
     differing = [one for one in told if one]
@@ -118,14 +120,14 @@ def replay_cut(name: str, target: targets.Target, cut: str) -> str:
 
 
 def _masked(steps: Sequence[Step], mask: Mask) -> Iterator[Step]:
-    """The same steps without the user's own values, which a cut may go through."""
+    """The same steps without the user's own values, even where a cut divides one."""
     rest = mask.sent(b"".join(step.data for step in steps))
     for step in steps:
         data, rest = rest[: len(step.data)], rest[len(step.data) :]
         yield msgspec.structs.replace(step, data=data)
 
 
-_TIMES = 3  # a cut counts that differs every time it is asked
+_TIMES = 3  # a cut counts if it differs every time
 _WRITES_SHOWN = 6
 
 
@@ -138,13 +140,13 @@ def _came(what: str, exchange: Exchange, target: targets.Target) -> list[str]:
 
 
 def _sent(case: Case, target: targets.Target) -> Exchange:
-    """What a case draws, alone."""
-    with RunningProbe(target.probe(in_flight=1)) as talker:
-        return talker.play(case)
+    """The exchange of a case that is played alone."""
+    with RunningProbe(target.probe(in_flight=1)) as probe:
+        return probe.play(case)
 
 
 def _addressed(name: str, target: targets.Target) -> tuple[Family, Planned]:
-    """A case for a target that is asked first for what the case needs to know, as ``check`` does.
+    """A case for a target, which is asked first for what the case needs to know.
 
     :raises HarnessError: there is no such case.
     """
@@ -154,7 +156,7 @@ def _addressed(name: str, target: targets.Target) -> tuple[Family, Planned]:
 
 
 def _of_every_answer(case: Case, exchange: Exchange, facts: Facts) -> list[str]:
-    """What the checks on every answer find wrong with this one."""
+    """What the rules on every answer find wrong with this one."""
     answers = Collector(facts)
     answers.add(case, exchange)
     return [
@@ -165,34 +167,34 @@ def _of_every_answer(case: Case, exchange: Exchange, facts: Facts) -> list[str]:
 
 
 def minimised(name: str, target: targets.Target, *, hardened: bool = False) -> str:
-    """The fewest octets that break the same rule and draw the same verdict as a case, with a
-    reproducer; of several writes the first gets smaller.
+    """The smallest request that breaks the same rule and gets the same verdict as a case, with a
+    reproducer. Of several writes, the first one gets smaller.
 
     :param hardened: judge by the ruleset of that name.
-    :raises HarnessError: there is no such case, or it begins with no write.
+    :raises HarnessError: there is no such case, or it does not begin with a write.
     """
     family, planned = _addressed(name, target)
     case = planned.case
     if planned.expectation is None or not shrinking.begins_with_a_write(planned):
-        raise HarnessError(f"{case.id}: only what begins with a write can be made smaller")
+        raise HarnessError(f"{case.id}: only a case that begins with a write can be made smaller")
     exchange = _sent(case, target)
     verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
     word = (suite_results.strict(verdict, family) if hardened else verdict).word
     if word not in (Word.FAIL, Word.WARN):
-        return f"{case.id}: {word}; nothing to make smaller"
+        return f"{case.id}: {word}; there is nothing to make smaller"
     whole = len(delivery_modes.message(case))
     one = shrinking.subject(family, planned, exchange, hardened=hardened)
     if one is None:
-        return f"{case.id}: {word}; only the whole request shows it, all {whole} octets"
+        return f"{case.id}: {word}; only the whole request shows it, all {whole} bytes"
     found = [small for _, small in shrinking.smallest([one], target)]
     if not found:
-        return f"{case.id}: {word}, with all {whole} octets: fewer do not show it"
+        return f"{case.id}: {word}, with all {whole} bytes: fewer do not show it"
     small = msgspec.structs.replace(found[0], sent=Mask(target.header).sent(found[0].sent))
     left = shell_lines.own(small)
     line = shell_lines.by_hand(small, target.facts(), with_canary=False)
     return "\n".join(
         (
-            f"{case.id}: {word}, with {len(left)} of {whole} octets:",
+            f"{case.id}: {word}, with {len(left)} of {whole} bytes:",
             escaped_lines(left),
             line or shell_lines.piped(left, shell_lines.place(target.facts())),
         )

@@ -1,9 +1,9 @@
-"""Failing requests made smaller: what failed is asked again with ever fewer octets.
+"""Failing requests made smaller: what failed is asked again with ever fewer bytes.
 
-Of each finding that fails one request, the one it is shown by. Fewer octets count where the case's
-own judge says the same of them and they still break the same rule (``minimise``), and the last ones
-are asked once more by themselves. They go into evidence beside the finding, as a delivery that no
-verdict looks at; nothing here can change one.
+For each finding, the request that shows it. Fewer bytes count if the judge of the case says the
+same about them and they break the same rule (``same_fault``). The smallest request is asked once
+more by itself. It goes into evidence beside the finding, as a delivery that no verdict looks at, so
+shrinking cannot change a verdict.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.verdicts import SuiteResult, Verdict, Word
 
-BUDGET_S = 4.0  # of all findings of a check together
+BUDGET_S = 4.0  # for all findings of a check together
 _IN_FLIGHT = 16
 _AT_ONCE = 8  # findings
 _CONFIRM_IN_FLIGHT = 4
-_OCTETS_MAX = 1024  # larger ones have their size for a reason
-_CASES_MAX = 4096  # looked through for the one of a generated family
+_BYTES_MAX = 1024  # larger requests have their size for a reason
+_CASES_MAX = 4096  # of a generated family are looked through for the one that failed
 _FINDINGS_MAX = 64
-_WORTH = 0.1  # of all its octets
-_WAIT_MS = 300
-_SLOW_US = 1_000_000  # what took so long the first time is left alone
+_WORTH = 0.1  # a request that lost a smaller share of its bytes is not worth showing
+_WAIT_MS = 300  # for the answer to fewer bytes
+_SLOW_US = 1_000_000  # exchanges that took this long are left as they are
 
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """A failing request: its case, and whether what fewer octets drew fails alike."""
+    """A failing request, and a test for whether another answer fails in the same way."""
 
     finding: str
     family: Family
@@ -55,18 +55,18 @@ class Subject(msgspec.Struct, frozen=True):
 
     @property
     def octets(self) -> bytes:
-        """The write that gets smaller, the first; what comes behind it stays."""
+        """The write that gets smaller, the first one; what comes after it stays."""
         return self.planned.case.steps[0].data
 
 
 def subject(
     family: Family, planned: Planned, exchange: Exchange, *, hardened: bool = False
 ) -> Subject | None:
-    """A case by what it drew; None where fewer octets could not be told from another matter.
+    """A case and its answer as a subject; None if fewer bytes could fail for another reason.
 
-    That is where it does not begin with a write, did not fail, where only its own expectation says
-    that it is a failure and the grammar does not, or where the failure is silence: of fewer octets
-    the rest may be waited for.
+    That is so if the case does not begin with a write or did not fail, if only its own expectation
+    calls it a failure and the grammar does not, or if the failure is silence: a server may wait for
+    the bytes that were left out.
     """
     judging = judge.Judge(hardened=hardened)
 
@@ -91,7 +91,7 @@ def subject(
 def of_answer(
     check: str, family: Family, planned: Planned, exchange: Exchange, facts: Facts
 ) -> Subject | None:
-    """The same for a check on every answer, which asks nothing of the request."""
+    """The same for a rule on every answer, which asks nothing of the request."""
 
     def found(case: Case, seen: Exchange) -> str | None:
         answers = Collector(facts)
@@ -106,18 +106,18 @@ def of_answer(
 
 
 def begins_with_a_write(planned: Planned) -> bool:
-    """Whether a case begins with octets of its own."""
+    """Whether a case begins with bytes of its own."""
     return planned.case.steps[0].op is Op.SEND and not planned.case.joined
 
 
 def _can_shrink(planned: Planned) -> bool:
     octets = delivery_modes.message(planned.case)
-    small = len(octets) <= _OCTETS_MAX
+    small = len(octets) <= _BYTES_MAX
     return begins_with_a_write(planned) and small and same_fault.sort(octets) is not None
 
 
 def _by_grammar(case: Case, exchange: Exchange) -> Word:
-    """What the grammar alone makes of the answer to a message."""
+    """What the grammar alone says of the answer to a message."""
     seen = observation.sight(case, exchange)
     return matching.judge(case, exchange, seen, same_fault.asks(delivery_modes.message(case))).word
 
@@ -129,7 +129,7 @@ def with_octets(case: Case, octets: bytes) -> Case:
 
 
 class _Quest:
-    """The search for the fewest octets of one subject."""
+    """The search for the smallest request of one subject."""
 
     def __init__(self, one: Subject) -> None:
         self.subject = one
@@ -138,10 +138,10 @@ class _Quest:
         self._rest = delivery_modes.message(one.planned.case)[len(one.octets) :]
 
     def lot(self) -> list[bytes]:
-        """What is to be asked next, each once; lots of which nothing is alike need no asking."""
+        """What to ask next, each message once. Lots with nothing alike in them are not asked."""
         while self.search.lot:
             alike = (one for one in self.search.lot if self._is_alike(one + self._rest))
-            if lot := list(dict.fromkeys(alike)):  # without either of two CRs it is the same
+            if lot := list(dict.fromkeys(alike)):  # leaving out either of two CRs gives the same
                 return lot
             self.told({})
         return []
@@ -151,7 +151,7 @@ class _Quest:
 
     @property
     def is_smaller(self) -> bool:
-        """Whether it is so by enough to be worth a reader's look."""
+        """Whether enough bytes are gone to be worth a reader's look."""
         whole = len(delivery_modes.message(self.subject.planned.case))
         fewer = len(self.subject.octets) - len(self.search.octets)
         return fewer >= _WORTH * whole
@@ -163,17 +163,17 @@ def smallest(
     *,
     seconds: float | None = None,
 ) -> Iterator[tuple[Subject, Exchange]]:
-    """What the fewest octets of each drew, where they are fewer than the case's own.
+    """The exchange of the smallest request of each subject that could be made smaller.
 
-    A target that stops answering, or answers otherwise when asked once more, leaves a subject out.
+    A subject is left out if the target stops answering, or answers differently the last time.
 
-    :param seconds: no longer than about so; None as long as it takes.
+    :param seconds: about the longest time; None for as long as it takes.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    # For what takes longer nobody waits: it counts as another matter.
+    # An answer that takes longer is not waited for, and counts as another failure.
     wait_ms = patience_ms(_WAIT_MS, target.facts())
     rest = iter(subjects)
-    # The first ones first: where time runs out, they are done.
+    # The first subjects matter most; they are done if time runs out.
     while not _over(end) and (group := [_Quest(one) for one in itertools.islice(rest, _AT_ONCE)]):
         while lots := [(quest, lot) for quest in group if (lot := quest.lot())]:
             made = {
@@ -189,9 +189,9 @@ def smallest(
                 if len(answers) == len(lot):
                     quest.told(answers)
             if _over(end) or sum(map(len, held)) < len(made):
-                break  # no more time, or no more target
+                break  # time is up, or the target is gone
         smaller = [quest for quest in group if quest.is_smaller]
-        # By themselves, and with the patience of their case.
+        # Once more with few in flight, and with the time of the case.
         last = {
             number: with_octets(quest.subject.planned.case, quest.search.octets)
             for number, quest in enumerate(smaller)
@@ -207,7 +207,7 @@ def _over(end: float | None) -> bool:
 
 
 def _tried(case: Case, octets: bytes, wait_ms: int) -> Case:
-    """The case with another first write, and no more patience than so."""
+    """The case with another first write, which waits ``wait_ms`` at most."""
     made = with_octets(case, octets)
     steps = tuple(
         msgspec.structs.replace(step, wait_ms=min(step.wait_ms, wait_ms))
@@ -222,7 +222,7 @@ def _tried(case: Case, octets: bytes, wait_ms: int) -> Case:
 def _played(
     target: Target, cases: Mapping[Key, Case], in_flight: int, end: float | None
 ) -> Iterator[tuple[Key, Case, Exchange]]:
-    """What each case drew, as far as there is time, and a target."""
+    """The exchange of each case, as long as there is time and the target answers."""
     keys = list(cases)
     numbered = (
         msgspec.structs.replace(cases[key], delivery=str(number)) for number, key in enumerate(keys)
@@ -244,10 +244,10 @@ def of_suite(
     *,
     seconds: float,
 ) -> None:
-    """Make the failing requests of a suite smaller, what binds first; they go into evidence.
+    """Make the failing requests of a suite smaller, binding ones first; they go into evidence.
 
-    :param target: as it was when the suite was fired; what was asked of it is taken from evidence.
-    :param seconds: no longer than about so.
+    :param target: the target that the suite was fired at.
+    :param seconds: about the longest time.
     """
     if (facts := evidence.facts(target.name)) is None:
         return
@@ -263,7 +263,7 @@ def of_suite(
 def _subjects(
     catalogue: Catalogue, suite: SuiteResult, facts: Facts, evidence: Evidence, server: str
 ) -> Iterator[Subject]:
-    """What fails, each by the request that shows it: what binds first, then by kind."""
+    """The request that shows each failure, binding failures first."""
     shown: list[tuple[str, Verdict]] = [
         (id, verdict) for id, verdict in suite.cases.items() if verdict.word is Word.FAIL
     ]
@@ -288,7 +288,7 @@ def _subjects(
 
 
 def planned_of(catalogue: Catalogue, exchange: Exchange, facts: Facts) -> Planned | None:
-    """The case that an exchange is of; None of one far down a generated family, or of none."""
+    """The case of an exchange; None if it has none, or one far down a generated family."""
     family = catalogue.families.get(exchange.family)
     if family is None or family.runner is not None:
         return None

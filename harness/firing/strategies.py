@@ -1,5 +1,5 @@
-"""Hypothesis strategies from the grammar: requests that every server has to understand, and the
-same with one thing wrong.
+"""Requests made by Hypothesis: valid ones that every server has to understand, and the same with
+one thing wrong.
 
 A :class:`Message` knows what it means, so that an answer can be compared with it. Sources: RFC 9110
 5.1, 5.5, 5.6.2, 9.1; RFC 9112 3, 5, 6, 7.1; RFC 3986 3.3, 3.4.
@@ -28,7 +28,7 @@ _SPECIAL = (b"\r", b"\n", b"\x00", b" ", b"\t", b":", b";", b",", b"\xff", b"%",
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One request: its octets and what they mean."""
+    """One request: its bytes and what they mean."""
 
     octets: bytes
     method: bytes
@@ -38,17 +38,17 @@ class Message(msgspec.Struct, frozen=True):
     trailers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-# A strategy is made once: to make it anew for each example costs more than to draw from it.
+# A strategy is made once: making it again for each example costs more than drawing from it.
 @functools.cache
 def _octets(chosen: frozenset[int], *, least: int = 0, most: int = 12) -> st.SearchStrategy[bytes]:
-    # Text is what Hypothesis draws fastest; each of its characters stands for an octet.
+    # Hypothesis draws text fastest; each character stands for a byte.
     alphabet = "".join(map(chr, sorted(chosen)))
     return st.text(alphabet, min_size=least, max_size=most).map(lambda t: t.encode("latin-1"))
 
 
 @functools.cache
 def _encoded(chosen: frozenset[int]) -> st.SearchStrategy[bytes]:
-    """Octets of a set, with percent-encoded printable ones between them (RFC 3986 2.1)."""
+    """Bytes of a set, with percent-encoded printable ones between them (RFC 3986 2.1)."""
     pair = st.sampled_from(sorted(grammar.VCHAR)).map(lambda octet: b"%%%02X" % octet)
     return st.lists(st.one_of(_octets(chosen, least=1, most=4), pair), max_size=4).map(b"".join)
 
@@ -62,7 +62,7 @@ def targets(place: bytes) -> st.SearchStrategy[bytes]:
 
 @functools.cache
 def fields() -> st.SearchStrategy[tuple[bytes, bytes, bytes]]:
-    """A field line: its octets without CRLF, its name, its value without the space around it."""
+    """A field line: its bytes without CRLF, its name, and its value without the space around it."""
     space = _octets(grammar.SP | grammar.HTAB, most=3)
     name = _octets(grammar.TCHAR, least=1, most=8).filter(lambda n: n.lower() not in _FRAMING)
     inner = _octets(grammar.VCHAR | grammar.OBS_TEXT | grammar.SP | grammar.HTAB)
@@ -78,7 +78,7 @@ def _lines(most: int) -> st.SearchStrategy[list[tuple[bytes, bytes, bytes]]]:
 
 
 def _chunks(content: bytes, cuts: list[int], sizes: list[int], tail: bytes) -> bytes:
-    """Content in chunks cut at ``cuts``; ``sizes`` are leading zeros of their sizes."""
+    """Content in chunks, cut at ``cuts``; ``sizes`` are the numbers of leading zeros."""
     out = bytearray()
     places = sorted({min(cut, len(content)) for cut in cuts} | {0, len(content)})
     for number, (start, end) in enumerate(itertools.pairwise(places)):
@@ -133,10 +133,10 @@ def messages(draw: st.DrawFn, *, host: bytes, place: bytes) -> Message:
 
 @st.composite
 def mutated(draw: st.DrawFn, *, host: bytes, place: bytes) -> bytes:
-    """A valid request with one thing done to its octets: an octet deleted, doubled, swapped with
-    the next, put in; two requests spliced; a length or a delimiter changed (cases.md 4.3)."""
+    """A valid request with one change: a byte deleted, doubled, inserted or swapped with the next;
+    two requests spliced; a length or a delimiter changed."""
     octets = draw(messages(host=host, place=place)).octets
-    # Half of the time where octets have a meaning: that is where readers differ.
+    # Half of the changes go where bytes have a meaning: there readers differ.
     joints = [i for i, octet in enumerate(octets) if octet in b"\r\n: \t;%"]
     at = draw(st.one_of(st.sampled_from(joints), st.integers(0, len(octets) - 1)))
     match draw(st.sampled_from(_MUTATIONS)):
@@ -154,8 +154,8 @@ def mutated(draw: st.DrawFn, *, host: bytes, place: bytes) -> bytes:
             return octets[:at] + other[draw(st.integers(0, len(other) - 1)) :]
         case "length":
             digits = [i for i, octet in enumerate(octets) if octet in grammar.DIGIT]
-            # Where a length begins, as often as anywhere: before a number that stays right for its
-            # content only what is put there can be wrong.
+            # The beginning of a length is chosen as often as all its other digits: the number
+            # after it stays right, so only what is put before it can be wrong.
             begins = [match.start() for match in _LENGTH.finditer(octets)] or digits
             spot = draw(st.one_of(st.sampled_from(begins), st.sampled_from(digits)))
             rest = octets[spot + draw(st.integers(0, 1)) :]

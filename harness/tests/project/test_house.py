@@ -71,7 +71,6 @@ LONGER_FUNCTIONS: dict[str, str] = {
     "command.cli.check_command": "to be split",
     "command.cli.fuzz_command": "to be split",
     "command.run_session._suite": "to be split",
-    "firing.delivery_firing.fire": "to be split",
     "judging.suite_results._score_cases": "to be split",
     "load.memory_ladder.climb": "to be split",
     "load.races._judged": "to be split",

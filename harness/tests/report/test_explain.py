@@ -117,7 +117,7 @@ def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
         text = replay.minimised("host-missing-other-field", target)
         assert replay.minimised("get-plain", target).endswith("nothing to make smaller")
         assert "fewer do not show it" in replay.minimised("host-twice-different", target)
-    assert "fail, with 23 of 31 octets" in text
+    assert "fail, with 23 of 31 bytes" in text
     assert f"nc -q 2 127.0.0.1 {peer.port}" in text
 
 
@@ -190,7 +190,7 @@ def test_a_cut_is_replayed_beside_one_write_of_the_same() -> None:
             replay.replay_cut("get-plain", target, "two@9999")
         with pytest.raises(HarnessError, match="no delivery 'slowly'"):
             replay.replay_cut("get-plain", target, "slowly")
-        with pytest.raises(HarnessError, match="is not sent in cuts"):
+        with pytest.raises(HarnessError, match="is only sent whole"):
             replay.replay_cut("host-64k", target, "tail")
     assert "HTTP/1.1 200 OK" in text
     assert "received, cut as two@17 in 2 writes" in text

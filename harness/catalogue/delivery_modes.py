@@ -1,8 +1,7 @@
-"""How the same octets are cut: whole, per octet, at each boundary, padded, joined, late.
+"""How the bytes of a case are cut: whole, byte by byte, at boundaries, padded, joined, late.
 
-A server's answer must not depend on where TCP cuts what it reads. A message goes out in one write
-first, twice; what comes back for every other cut is held against that. Pure: a case in, cases out;
-exchanges in, a difference out.
+A server's answer must not depend on where TCP cuts the bytes that it reads. A message goes out
+twice in one write first; the answers to all other cuts are compared with those.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ import msgspec
 
 from httpmark.harness.model.cases import Await, Case, Family, Op, Step
 
-ONE = "one"  # one write: what every other cut is compared with
+ONE = "one"  # one write: the answers to all other cuts are compared with the answers to this
 MODES = ("byte", "two", "three", "crlf", "buf", "join", "tail")
 
-# Of generated families the messages that are delivered: number, tail of the slug (``%G0``).
+# Cases of generated families that are part of the corpus: number, and tail of the slug (``%G0``).
 VARIATIONS = {"RFC-PCT-PATH": ("-47-30",)}
 
 BYTE_MS = 1
 CUT_MS = 5
 TAIL_MS = 50
-NEAR = 2  # three: how far from a structural octet both cuts may lie
+NEAR = 2  # three: both cuts are at most so many bytes from a structural byte
 BULK_OCTETS = 1024  # content above this is not cut inside
 BUFFER_OCTETS = 4096
 BUFFERS = (1, 2, 4)
@@ -32,7 +31,7 @@ PAD_LINE_OCTETS = 1000
 PAD = b"X-Pad-"
 
 _PAD_MIN = len(PAD) + len(b"00: a\r\n")
-_HOST = re.compile(rb"(?i)\r\nhost:[^\r\n]*\r\n(?:[ \t][^\r\n]*\r\n)*")  # with what is folded on
+_HOST = re.compile(rb"(?i)\r\nhost:[^\r\n]*\r\n(?:[ \t][^\r\n]*\r\n)*")  # with its folded lines
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _LENGTH_FIELD = re.compile(rb"(?i)\ncontent-length[ \t]*:([^\r\n]*)")
 _CHUNKED = re.compile(rb"(?i)\ntransfer-encoding[ \t]*:[^\n]*chunked")
@@ -52,13 +51,13 @@ def is_delivered(family: Family, case: str) -> bool:
 
 
 def message(case: Case) -> bytes:
-    """The case's own octets; its canary, and what would complete it, apart."""
+    """The case's own bytes, without its canary and without what would complete it."""
     octets = b"".join(s.data for s in case.steps if s.op is Op.SEND and not s.if_unanswered)
     return octets if case.joined or not case.canary else octets.removesuffix(case.canary)
 
 
-def _talk(case: Case) -> tuple[list[Step], list[Step]]:
-    """The answers a case waits for, and the steps that bring its canary."""
+def _waits_and_canary(case: Case) -> tuple[list[Step], list[Step]]:
+    """The waits of a case for its answers, and the steps that send its canary."""
     steps = list(case.steps)
     tail: list[Step] = []
     if case.canary and not case.joined:
@@ -81,7 +80,7 @@ def _cut(
     case: Case, pieces: list[bytes], name: str, pause_ms: int = 0, *, stop: bool = False
 ) -> Case:
     """The case in pieces; ``stop`` ends the writing with the first final answer."""
-    waits, tail = _talk(case)
+    waits, tail = _waits_and_canary(case)
     steps = [Step(Op.SEND, pieces[0])]
     for piece in pieces[1:]:
         steps.append(Step(Op.PAUSE, wait_ms=pause_ms))
@@ -105,7 +104,7 @@ def one(case: Case) -> Case:
 
 
 def one_of(case: Case, octets: bytes, name: str) -> Case:
-    """The case with other octets in one write."""
+    """The case with other bytes, in one write."""
     return _cut(case, [octets], name)
 
 
@@ -113,9 +112,9 @@ def one_of(case: Case, octets: bytes, name: str) -> Case:
 
 
 def head_end(octets: bytes, start: int = 0) -> int:
-    """Where the header section ends for whoever takes LF for a line end too; -1 where it does not.
+    """Where the header section ends for a reader that takes LF as a line end, too; else -1.
 
-    Empty lines before the request-line do not end anything.
+    Empty lines before the request line do not end it.
     """
     at = start
     while octets[at : at + 1] in (b"\r", b"\n"):
@@ -125,7 +124,7 @@ def head_end(octets: bytes, start: int = 0) -> int:
 
 
 def _chunks(octets: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Of each chunk: where its size begins and ends, where its data begins and ends."""
+    """Where the size of each chunk begins and ends, and where its data does."""
     at = head_end(octets)
     if at < 0 or not _CHUNKED.search(octets[:at]):
         return
@@ -141,7 +140,7 @@ def _chunks(octets: bytes) -> Iterator[tuple[int, int, int, int]]:
 
 
 def bulk(octets: bytes) -> list[tuple[int, int]]:
-    """Stretches of content above 1 KiB, which are not cut inside."""
+    """Parts of the content above 1 KiB, which are not cut."""
     found = [(data, end) for _, _, data, end in _chunks(octets) if end - data > BULK_OCTETS]
     head = head_end(octets)
     if found or head < 0 or len(octets) - head <= BULK_OCTETS:
@@ -151,7 +150,7 @@ def bulk(octets: bytes) -> list[tuple[int, int]]:
 
 
 def cuts(octets: bytes) -> list[int]:
-    """Every place between two octets, but for those deep inside bulk content."""
+    """Every place between two bytes, except deep inside bulk content."""
     near = NEAR
     inside = bulk(octets)
     return [
@@ -162,7 +161,7 @@ def cuts(octets: bytes) -> list[int]:
 
 
 def structure(octets: bytes) -> list[int]:
-    """Where CR, LF, colon, SP, percent, semicolon and the digits of a length stand, in order."""
+    """The offsets of CR, LF, colon, SP, percent, semicolon and the digits of lengths, in order."""
     found = {match.start() for match in _STRUCTURE.finditer(octets)}
     for field in _LENGTH_FIELD.finditer(octets):
         found |= {field.start(1) + digit.start() for digit in re.finditer(rb"[0-9]", field[1])}
@@ -173,7 +172,7 @@ def structure(octets: bytes) -> list[int]:
 
 
 def pairs(octets: bytes) -> list[tuple[int, int]]:
-    """Every pair of cuts that both lie within two octets of the same structural one."""
+    """Every pair of cuts that are both within two bytes of the same structural byte."""
     possible = set(cuts(octets))
     found: set[tuple[int, int]] = set()
     for at in structure(octets):
@@ -188,12 +187,12 @@ def _split(octets: bytes, at: list[int]) -> list[bytes]:
 
 
 def padding(octets: int) -> bytes:
-    """So many octets of field lines, at most 1000 each, each of a name of its own.
+    """Field lines of so many bytes in all, at most 1000 each, each with a name of its own.
 
     :raises ValueError: too few for one line.
     """
     if octets < _PAD_MIN:
-        raise ValueError(f"no field line has {octets} octets")
+        raise ValueError(f"no field line has {octets} bytes")
     lines = []
     left = octets
     for number in itertools.count():
@@ -209,9 +208,9 @@ def padding(octets: int) -> bytes:
 
 
 def padded(octets: bytes, offset: int, at: int) -> bytes | None:
-    """The message with fields behind its Host line that move the octet ``at`` to ``offset``.
+    """The message with fields after its Host line that move the byte ``at`` to ``offset``.
 
-    None where there is no Host line before that octet, or too little room.
+    None where there is no Host line before that byte, or too little room.
     """
     host = _HOST.search(octets)
     if host is None or at < host.end() or offset - at < _PAD_MIN:
@@ -223,11 +222,11 @@ def padded(octets: bytes, offset: int, at: int) -> bytes | None:
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What one write of a message drew, as far as the other cuts depend on it."""
+    """What came back for one write of a message, as far as the other cuts depend on it."""
 
     refused: bool = False  # its first final answer was a 4xx or 5xx
     stays_open: bool = True
-    before: bytes = b""  # a whole request with content, for the message to be glued to
+    before: bytes = b""  # a whole request with content, which the message follows in the same write
     buffers: tuple[int, ...] = BUFFERS  # how many buffers of padding the server takes
 
 
@@ -284,7 +283,7 @@ def _buf(case: Case, known: Known) -> Iterator[Case]:
 
 def _join(case: Case, known: Known) -> Iterator[Case]:
     octets = message(case)
-    waits, tail = _talk(case)
+    waits, tail = _waits_and_canary(case)
     again = waits if known.stays_open else []
     twice = [Step(Op.SEND, octets + octets), *waits, *again, *tail]
     yield msgspec.structs.replace(_played(case, twice, "join"), methods=case.methods * 2)

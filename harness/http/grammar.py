@@ -1,6 +1,6 @@
-"""Octet sets and patterns of the RFCs, each under its section; samples in and out are in the tests.
+"""Sets of bytes and patterns of the RFCs, each under its section; the tests hold samples.
 
-Everything here is stated once and from the text; the reference server has its own tables, because
+All of it is written from the text of the RFCs. The reference server has tables of its own, because
 the judge and the judged share no code.
 """
 
@@ -60,24 +60,24 @@ _SET_TERM = re.compile(
 
 
 def octet_set(expression: str) -> frozenset[int]:
-    """The set an expression names: terms joined by ``+`` and ``-``, read left to right.
+    """The set of bytes that an expression names: terms joined by ``+`` and ``-``, from the left.
 
-    A term is the name of a set, an octet as two hexadecimal digits, or a range (``80..ff``).
+    A term is the name of a set, a byte as two hexadecimal digits, or a range (``80..ff``).
 
-    :raises ValueError: a name is no octet set, or the expression has another form.
+    :raises ValueError: a name is no set, or the expression has another form.
     """
     result: frozenset[int] = frozenset()
     at = 0
     while at < len(expression):
         term = _SET_TERM.match(expression, at)
         if term is None or (at > 0 and not term[1]):
-            raise ValueError(f"{expression!r}: expected set names joined by + and -")
+            raise ValueError(f"{expression!r}: write names of sets, joined by + and -")
         if term[2]:
             octets = frozenset(range(int(term[2], 16), int(term[3] or term[2], 16) + 1))
         elif term[4] in SETS:
             octets = SETS[term[4]]
         else:
-            raise ValueError(f"{term[4]!r} is no octet set; known are {', '.join(sorted(SETS))}")
+            raise ValueError(f"{term[4]!r} is no set of bytes; known are {', '.join(sorted(SETS))}")
         result = result - octets if term[1] == "-" else result | octets
         at = term.end()
     return result
@@ -120,8 +120,8 @@ _REG_NAME = rb"(?:" + _octet_class(UNRESERVED | SUB_DELIMS) + rb"|" + _PCT + rb"
 _IP_LITERAL = rb"\[(?:[0-9A-Fa-f]*:[0-9A-Fa-f:.]+|[vV][0-9A-Fa-f]+\.[!$&-.0-;=A-Z_a-z~]+)\]"
 # RFC 9110 7.2 with RFC 3986 3.2.2; the empty value is left out
 HOST = re.compile(rb"(?:" + _IP_LITERAL + rb"|" + _REG_NAME + rb")(?::[0-9]*)?")
-# Possessive, which changes nothing where what follows cannot begin alike: a repeat that is kept
-# open takes 120 octets of memory for each octet, and targets have megabytes.
+# Possessive: what follows cannot begin alike, so the matches are the same. A repeat that can be
+# undone takes 120 bytes of memory for each byte, and targets can have megabytes.
 _PATH_QUERY = (
     rb"(?:" + _octet_class(PCHAR | frozenset(b"/")) + rb"++|" + _PCT + rb")*+"
     rb"(?:\?(?:" + _octet_class(TARGET) + rb"++|" + _PCT + rb")*+)?"

@@ -1,8 +1,9 @@
-"""Octets that a client sent to requests, as far as they are certain: for who answers what.
+"""The bytes that a client sent to requests, as far as they are certain.
 
-A message counts as valid only if every rule of RFC 9110, 9112 and 3986 that a server may refuse it
-by is kept. From the first octet of a message that does not, nobody can say which request an answer
-belongs to, so reading ends there. Too strict costs a judgement, too loose makes a wrong one.
+It tells which answer belongs to which request. A message is valid only if it keeps all rules of RFC
+9110, 9112 and 3986 for which a server may refuse it. After the first message that is not valid,
+nobody can say which request an answer belongs to, so reading ends there. A reader that is too
+strict leaves answers without a judgement; one that is too loose leads to wrong judgements.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from httpmark.harness.http import grammar
 
 
 class Broken(enum.StrEnum):
-    """What a message breaks first of the grammar, in reading order."""
+    """The first rule of the grammar that a message breaks, in reading order."""
 
     EMPTY_LINE = "an empty line before the request line"
     LINE = "the request line"
@@ -50,9 +51,9 @@ class Broken(enum.StrEnum):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One request. ``start`` and ``end`` are octets of what was sent.
+    """One request. ``start`` and ``end`` are offsets in what was sent.
 
-    Of a message that is not valid only the request line is told, and that only where it is valid.
+    Of a message that is not valid, only the request line is given, and only if it is valid.
     """
 
     start: int
@@ -81,9 +82,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Requests(msgspec.Struct, frozen=True):
-    """The requests of one exchange, in order; only the last may be not valid, or not whole.
+    """The requests of one exchange, in order; only the last can be not valid or not whole.
 
-    ``certain`` is the first octet that is no part of a valid request.
+    ``certain`` is the offset of the first byte that belongs to no valid request.
     """
 
     requests: tuple[Request, ...]
@@ -109,7 +110,7 @@ _CONTENT_OCTETS_MAX = 10**15
 
 
 def read(sent: bytes) -> Requests:
-    """All requests of ``sent``, up to and with the first that is not valid or not whole."""
+    """All requests of ``sent``, up to and including the first that is not valid or not whole."""
     found: list[Request] = []
     at = 0
     while at < len(sent):
@@ -148,7 +149,7 @@ def _request(sent: bytes, start: int) -> Request:
         )
 
     if not _target_valid(method, target):
-        # Three words and a version are there, but not which target: the line is not valid.
+        # The line has three words and a version, but the target is unclear: it is not valid.
         has_authority = (method == b"CONNECT" and b"/" not in target) or _NO_HOST.match(target)
         broken = Broken.AUTHORITY if has_authority else Broken.TARGET
         return msgspec.structs.replace(seen(broken), method=b"", line_valid=False)

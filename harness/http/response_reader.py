@@ -1,7 +1,7 @@
-"""Response octets to messages with spans: strict, so that a verdict can point at octets.
+"""The bytes of a server to responses with spans: strict, so that a verdict can point at bytes.
 
-h11 is the second opinion and lives behind the same door: it accepts bare LF, obs-fold and a
-missing SP after the status code, so it cannot be the judge's reader (cases.md, section 3).
+h11 gives a second opinion, and only this module uses it. It accepts a bare LF, obs-fold and a
+missing SP after the status code, so it cannot be the judge's reader.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from httpmark.harness.http import grammar
 
 _CHUNK_LINE_OCTETS_MAX = 16384
 
-# The status of the first final answer, behind any number of interim ones (RFC 9110 15.2).
-# Possessive: octets that come to no final answer must not be parted in every other way.
+# The status of the first final answer, after any number of interim answers (RFC 9110 15.2).
+# Possessive: bytes without a final answer must not be tried in every other way.
 _FIRST_FINAL = re.compile(
     rb"(?:HTTP/1\.[01] 1[0-9]{2} (?s:.*?)\r\n\r\n)*+HTTP/1\.[01] ([2-5][0-9]{2})"
 )
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """One response as read. Spans are (start, end) in the octets that were read."""
+    """One response as read. Spans are (start, end) offsets in the bytes that were read."""
 
     minor: int
     status: int
@@ -32,13 +32,13 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[tuple[bytes, bytes], ...]
     content: bytes
     head: tuple[int, int]
-    end: int  # one past the last octet of this message
-    complete: bool  # content whole as far as it was asked for
+    end: int  # one past the last byte of this message
+    complete: bool  # the content is whole, as far as it was asked for
     framing: str  # "length", "chunked", "close" or "none"
 
     @property
     def interim(self) -> bool:
-        """1xx, but for 101, which is the last word of HTTP on its connection."""
+        """1xx, except 101, which ends HTTP on its connection."""
         return 100 <= self.status < 200 and self.status != 101
 
     def values(self, name: bytes) -> list[bytes]:
@@ -58,7 +58,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Malformed(Exception):
-    """Octets that are no HTTP/1.1 response; ``at`` is the octet that proves it."""
+    """The bytes are no HTTP/1.1 response; ``at`` is the offset of the byte that proves it."""
 
     def __init__(self, why: str, at: int) -> None:
         super().__init__(f"{why} at octet {at}")
@@ -67,7 +67,7 @@ class Malformed(Exception):
 
 
 class Incomplete(Exception):
-    """The octets end inside a message that is well-formed so far."""
+    """The bytes end inside a message that is well-formed so far."""
 
 
 def read(
@@ -75,10 +75,10 @@ def read(
 ) -> Response:
     """Read one response that begins at ``start``.
 
-    :param method: of the request that is answered: HEAD and CONNECT change the framing.
-    :param ended: whether the server closed after the last octet.
+    :param method: of the request; HEAD and CONNECT change the framing.
+    :param ended: whether the server closed after the last byte.
     :param head_only: stop at the end of the header section.
-    :raises Malformed: the octets break RFC 9112.
+    :raises Malformed: the bytes break RFC 9112.
     :raises Incomplete: they end too early.
     """
     status_line, at = _status_line(octets, start)
@@ -101,9 +101,9 @@ def read(
 
 
 def final_status(octets: bytes | None) -> int:
-    """The status of the first final answer, whatever else is wrong with it; 0 where there is none.
+    """The status of the first final answer, whatever else is wrong with it; 0 if there is none.
 
-    Enough to know whether a message was taken, and cheap.
+    A quick way to know whether a message was accepted.
     """
     found = _FIRST_FINAL.match(octets or b"")
     return int(found[1]) if found else 0
@@ -162,7 +162,7 @@ def _fields(octets: bytes, at: int) -> tuple[tuple[tuple[bytes, bytes], ...], in
 
 
 def _stray(octets: bytes, start: int, end: int) -> int | None:
-    """The first CR or LF of a line's inside; a CR as the very last octet may yet become CRLF."""
+    """The first CR or LF inside a line; a CR as the very last byte may still become CRLF."""
     for octet in (b"\r", b"\n"):
         at = octets.find(octet, start, end)
         if at >= 0 and not (octet == b"\r" and at == len(octets) - 1):
@@ -204,7 +204,7 @@ def _with_content(octets: bytes, response: Response, *, method: bytes, ended: bo
 
 
 def _number(digits: bytes) -> int:
-    """Digits as a number; one that no machine can hold is as good as the largest."""
+    """Digits as a number; one that is too large for any machine counts as the largest."""
     return int(digits) if len(digits) <= 1000 else sys.maxsize
 
 
@@ -231,7 +231,7 @@ def _chunked(octets: bytes, at: int) -> tuple[bytes, int]:
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Something wrong with one response: the check on every answer that names it, and where."""
+    """Something that is wrong with one response: the check that names it, and where."""
 
     check: str  # "RESP-05"
     span: tuple[int, int]
@@ -239,15 +239,15 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """One response read on past its faults, so that each can be named.
+    """One response, read on after its faults, so that each can be named.
 
-    ``response.end`` is where the next one begins, as well as can be told.
+    ``response.end`` is the best guess of where the next one begins.
     """
 
     response: Response
     faults: tuple[Fault, ...] = ()
-    cut: bool = False  # the octets end inside it
-    lost: bool = False  # where it ends cannot be told: what follows must not be read
+    cut: bool = False  # the bytes end inside it
+    lost: bool = False  # nobody can say where it ends: what follows must not be read
 
 
 _LOOSE_STATUS = re.compile(rb"HTTP/([0-9]+)(?:\.([0-9]+))?[ \t]+([0-9]+)(?:[ \t](.*)|)", re.DOTALL)
@@ -257,9 +257,9 @@ _SECTION_END = re.compile(rb"\r?\n\r?\n")
 def read_on(octets: bytes, start: int, *, method: bytes, ended: bool) -> Reading | None:
     """Read one response as :func:`read` does, but go on after each fault.
 
-    Where :func:`read` gives a response, this gives the same without faults. What the fields mean
-    (their number, their grammar) is for ``response_checks`` to say. ``None``: the octets are no
-    response, nor the beginning of one.
+    Where :func:`read` gives a response, this gives the same without faults. The meaning of fields
+    (their number, their grammar) is judged in ``judging.response_rules``. None where the bytes are
+    no response, nor the beginning of one.
     """
     first = octets.find(b"\n", start)
     line = octets[start : first if first >= 0 else len(octets)].removesuffix(b"\r")
@@ -292,7 +292,7 @@ def read_on(octets: bytes, start: int, *, method: bytes, ended: bool) -> Reading
     if end is None:
         return Reading(response=response, faults=tuple(faults), cut=True)
     if match[1] != b"1":
-        # Another major version has other rules; nothing behind this head can be told.
+        # Another major version has other rules: nothing after this head can be read.
         return Reading(response=response, faults=tuple(faults), lost=True)
     return _loose_content(octets, response, faults, method=method, ended=ended)
 
@@ -318,13 +318,13 @@ def _status_line_faults(line: bytes, start: int, match: re.Match[bytes]) -> list
 def _loose_fields(
     octets: bytes, start: int, end: int, faults: list[Fault]
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """The field lines of a head; names what is wrong with any line of it."""
+    """The field lines of a head, and what is wrong with each."""
     fields: list[tuple[bytes, bytes]] = []
     at = start
     while at < end:
         newline = octets.find(b"\n", at, end)
         if newline < 0:
-            # A line that has not ended may end in any way; a CR inside it is known to be bare.
+            # A line that has not ended can still end in any way; a CR inside it is bare.
             bare = octets.find(b"\r", at, end - 1)
             if bare >= 0:
                 faults.append(Fault("RESP-05", (bare, bare + 1), "a bare CR"))
@@ -422,7 +422,7 @@ def _loose_length(
 
 
 def second_opinion(octets: bytes, *, ended: bool) -> int | None:
-    """The status h11 reads from the octets, or None where h11 finds no response in them."""
+    """The status that h11 reads from the bytes, or None where h11 finds no response in them."""
     connection = h11.Connection(h11.CLIENT)
     connection.send(h11.Request(method="GET", target="/", headers=[("Host", "a")]))
     connection.send(h11.EndOfMessage())

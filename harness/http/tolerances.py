@@ -1,7 +1,7 @@
-"""Octets outside the grammar that a server may accept all the same: what the texts let it make of
-them, and what a scenario of them asks for.
+"""Messages that break the grammar, and that a server may still accept: how the RFCs let it read
+them, and what a scenario with them asks for.
 
-Each repair is one that RFC 9110 or 9112 names; the words are those of the rows of the catalogue.
+Each repair is one that RFC 9110 or 9112 names. The expectations are those of the catalogue's cases.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from httpmark.harness.model.cases import Level
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """What a message breaks: where it stands, how it binds, and what is asked for."""
+    """A rule that a message breaks: its clause, its level, and what a server is asked for."""
 
     clause: str
     level: Level = Level.SHOULD
@@ -55,17 +55,17 @@ RULES = {
     Broken.DATA_END: Rule("RFC 9112 7.1", word="REJ; close", framing=True),
     Broken.TRAILER: Rule("RFC 9112 7.1.2, 5", word="REJ; close", framing=True),
 }
-# A reader to whom the message has not ended, or may yet, waits for the rest of it.
+# A reader for whom the message has not ended yet waits for the rest of it.
 MAY_WAIT = frozenset(
     {Broken.HUGE, Broken.TRAILER, Broken.BARE_LF, Broken.BARE_CR, Broken.EMPTY_LINE}
 )
 
 
 class Tolerance(msgspec.Struct, frozen=True):
-    """What octets outside the grammar may be taken for.
+    """How a message that breaks the grammar may be read.
 
-    ``request`` is None where octets are left over: whose they are nobody can say. ``allows`` is
-    the acceptance as a scenario writes it, a *warn*; none where accepting is as right as refusing.
+    ``request`` is None where bytes are left over: nobody can say whose they are. ``allows`` is the
+    acceptance as a scenario writes it, a *warn*; empty where accepting is as right as refusing.
     """
 
     octets: bytes
@@ -74,12 +74,12 @@ class Tolerance(msgspec.Struct, frozen=True):
 
 
 def broken(octets: bytes) -> Broken | None:
-    """What a message breaks; where it may be taken for one that breaks something else, that."""
+    """The rule that a message breaks, after the repairs that a server may make."""
     return _taken(octets)[2]
 
 
 def rule(octets: bytes) -> Rule | None:
-    """The rule of that."""
+    """Clause, level and expectation of a broken rule."""
     found = broken(octets)
     return None if found is None else RULES[found]
 
@@ -95,14 +95,14 @@ _CONTENT = frozenset(
 
 
 def part(what: Broken) -> str:
-    """The part of a message in which that is: request line, field section or content."""
+    """The part of a message that breaks the rule: request line, field section or content."""
     if what in _LINE:
         return "request line"
     return "content" if what in _CONTENT else "field section"
 
 
 def tolerance(octets: bytes) -> Tolerance | None:
-    """What a message that breaks the grammar may be taken for; None: it may not."""
+    """How a message that breaks the grammar may be read; None where it may not be accepted."""
     mended, allows, _ = _taken(octets)
     requests = request_reader.read(mended).requests
     if not requests or not requests[0].whole:
@@ -121,7 +121,7 @@ _REPAIRS_MAX = 4
 
 
 def _taken(octets: bytes) -> tuple[bytes, tuple[str, ...], Broken | None]:
-    """What repair after repair makes of a message, the acceptances, and what was broken last."""
+    """The message after all repairs, the acceptances, and the rule that was broken last."""
     allows: list[str] = []
     last: Broken | None = None
     for _ in range(_REPAIRS_MAX):
@@ -142,7 +142,7 @@ def _taken(octets: bytes) -> tuple[bytes, tuple[str, ...], Broken | None]:
 
 
 def text(octets: bytes) -> str:
-    """Octets as any text of a scenario may hold them: escapes but for letters and digits."""
+    """Bytes for any text of a scenario: all but letters and digits are escapes."""
     return "".join(
         chr(octet) if octet in grammar.ALPHANUMERIC else f"\\x{octet:02x}" for octet in octets
     )
@@ -171,11 +171,11 @@ def _is_whole(octets: bytes) -> bool:
 
 
 def _words(octets: bytes) -> _Repaired:
-    """RFC 9112 3: words may be parted by any whitespace, and be surrounded by it."""
+    """RFC 9112 3: words may be separated and surrounded by any whitespace."""
     line, end, rest = octets.partition(b"\r\n")
     words = re.split(rb"[ \t\v\f\r]+", line.strip(b" \t\v\f\r"))
     if len(words) > 3 and (spaced := re.fullmatch(rb"(\S+) ([^ ]+\r[^ ]+) (\S+)", line)):
-        # As SP inside the target the line stays broken, but that only the SHOULD of 3.2 forbids.
+        # As SP inside the target the line is still broken, but only by the SHOULD of 3.2.
         target = text(spaced[2].replace(b"\r", b" "))
         mended = re.sub(rb"\r", b"", line)
         return mended + end + rest, (f"ACC; target {target}",)
@@ -185,7 +185,7 @@ def _words(octets: bytes) -> _Repaired:
 def _spaces(octets: bytes) -> _Repaired:
     """RFC 9112 2.2, 9110 5.5: a bare CR, or a NUL, becomes SP."""
     end = octets.find(b"\r\n\r\n")
-    # As SP, a CR in the empty line is a fold, and what ends the section is yet to come.
+    # As SP, a CR in the empty line is a fold, and the end of the section is yet to come.
     head, rest = (octets[:end], octets[end:]) if end >= 0 else (octets, b"\r\n")
     mended: list[bytes] = []
     demands = ""
@@ -193,7 +193,7 @@ def _spaces(octets: bytes) -> _Repaired:
         name, colon, value = line.partition(b":")
         halves = name.split(b"\r")
         if colon and len(halves) > 1 and all(halves):
-            # The name stays broken, so that only a SHOULD forbids it; but it is that one name.
+            # The name is still broken, and only a SHOULD forbids it; but it stays one name.
             demands += f"; no field {text(halves[-1])}; no field {text(name)}"
             continue
         spaced = re.sub(rb"[\r\x00]", b" ", line)
@@ -205,9 +205,9 @@ def _spaces(octets: bytes) -> _Repaired:
 
 
 def _controls(octets: bytes) -> _Repaired:
-    """RFC 9110 5.5: other controls may be kept, as long as the value goes no further."""
+    """RFC 9110 5.5: other controls may be kept within a safe context."""
     end = octets.find(b"\r\n\r\n")
-    # Something a value may hold, but no Host, length or coding.
+    # A field value may hold it, but not Host, a length or a coding.
     return re.sub(_CONTROL, b"\xff", octets[:end]) + octets[end:], ("ACC",)
 
 
@@ -218,12 +218,12 @@ def _unfolded(octets: bytes) -> _Repaired:
 
 
 def _led_lines_dropped(octets: bytes) -> _Repaired:
-    """RFC 9112 2.2: whitespace-led lines behind the request line are ignored."""
+    """RFC 9112 2.2: lines after the request line that begin with whitespace are ignored."""
     return re.sub(rb"\A([^\r\n]*\r\n)(?:[ \t][^\r\n]*\r\n)+", rb"\1", octets), ()
 
 
 def _default_host(octets: bytes) -> _Repaired:
-    """RFC 9112 3.3: an empty Host means the default; 3.2.2: behind a whole URI none counts."""
+    """RFC 9112 3.3: an empty Host means the default. 3.2.2: an absolute URI replaces Host."""
     end = octets.find(b"\r\n\r\n") + 2
     head, rest = octets[:end], octets[end:]
     if b"://" in head.partition(b"\r\n")[0] and b"\nhost:" in head.lower():
@@ -232,7 +232,7 @@ def _default_host(octets: bytes) -> _Repaired:
 
 
 def _one_length(octets: bytes) -> _Repaired:
-    """RFC 9110 8.6, 5.6.1.2: the same length again is one, and empty elements are none."""
+    """RFC 9110 8.6, 5.6.1.2: a repeated length counts once, and empty elements do not count."""
     end = octets.find(b"\r\n\r\n") + 2
     found = re.findall(rb"(?i)\r\nContent-Length:([^\r\n]*)", octets[:end])
     values = [one.strip(b" \t") for line in found for one in line.split(b",")]
@@ -246,7 +246,7 @@ def _one_length(octets: bytes) -> _Repaired:
 
 
 def _coding_wins(octets: bytes) -> _Repaired:
-    """RFC 9112 6.1: Transfer-Encoding alone counts, and the connection ends."""
+    """RFC 9112 6.1: only Transfer-Encoding counts, and the connection is closed."""
     end = octets.find(b"\r\n\r\n") + 2
     rest = re.sub(rb"(?i)\r\nContent-Length:[^\r\n]*", b"", octets[:end])
     rest = re.sub(rb"(?i)(\r\nTransfer-Encoding:[ \t]*chunked)[ \t]*;[^\r\n]*", rb"\1", rest)
@@ -254,7 +254,8 @@ def _coding_wins(octets: bytes) -> _Repaired:
 
 
 def _one_coding(octets: bytes) -> _Repaired:
-    """RFC 9110 5.6.1.2: empty elements are none; no recipient is told to refuse chunked twice."""
+    """RFC 9110 5.6.1.2: empty elements do not count; no text tells a recipient to refuse chunked
+    twice."""
     end = octets.find(b"\r\n\r\n") + 2
     found = re.findall(rb"(?i)\r\nTransfer-Encoding:([^\r\n]*)", octets[:end])
     values = [one.strip(b" \t").lower() for line in found for one in line.split(b",")]
@@ -275,7 +276,7 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t\r]+|[ \t\r]*;[^\n]*)")
 
 
 def _sizes_alone(octets: bytes) -> _Repaired:
-    """What stands behind a size is whitespace, or an extension that is ignored whole."""
+    """What follows a chunk size is whitespace, or an extension, which is ignored."""
     at = octets.find(b"\r\n\r\n") + 4
     out = bytearray(octets[:at])
     while (end := octets.find(b"\r\n", at)) >= 0:
@@ -294,7 +295,8 @@ def _sizes_alone(octets: bytes) -> _Repaired:
 
 def _trailers(octets: bytes) -> _Repaired:
     """Trailer lines as field lines: LF may end one, controls and folds may become SP."""
-    start = octets.rfind(b"\n0")  # the last chunk; where it is not, the message stays broken
+    # The last chunk; where this is not one, the message is still broken.
+    start = octets.rfind(b"\n0")
     section = octets.find(b"\r\n", start) + 2
     before, lines = octets[:section], octets[section:]
     mended = re.sub(rb"\r\n[ \t]+", b" ", re.sub(rb"(?<!\r)\n", b"\r\n", lines))

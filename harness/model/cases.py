@@ -83,8 +83,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     limits: dict[str, int | None] = {}  # declared; the words of LIMITS
     timeouts: dict[str, float | None] = {}  # declared, seconds; the words of model.servers.TIMEOUTS
     answers_1_0_as_1_0: bool = False
-    values: dict[str, str] = {}  # names of planted files and the like
-    header: tuple[str, ...] = ()  # field lines that go behind every Host line
+    values: dict[str, str] = {}  # what is known of the static files: the words of STATIC_FILE_FACTS
+    header: tuple[str, ...] = ()  # field lines that go after every Host line
     slowest_ms: int = 0  # of a few plain requests one after the other
     at_once: int | None = None  # plain requests that it answers at once; None: not asked
 
@@ -108,7 +108,7 @@ class Case(msgspec.Struct, frozen=True):
     settle_ms: int = 0
     close_ms: int = 1500
     timeline: bool = False  # record when each write and each octet went by
-    delivery: str = "whole"  # how the octets are cut: a word of delivery.py
+    delivery: str = "whole"  # how the bytes are cut: a word of delivery_modes
     variant: int = -1  # the class of its family that it falls into; -1 is none
     place: str = "hello"  # the capability that {p} stands for: "mirror", "body" or "hello"
     methods: tuple[bytes, ...] = ()  # of the requests that are answered, where known
@@ -134,7 +134,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     level: Level
     clause: str
     why: str
-    judged_by: str  # a word of checks.WORDS, or "expectation"
+    judged_by: str  # a word of PUBLISHED_WORDS, or "expectation"
     count: int
     generated: bool
     needs: tuple[str, ...] = ("hello",)

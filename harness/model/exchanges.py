@@ -10,7 +10,7 @@ import msgspec
 
 
 class Outcome(enum.StrEnum):
-    """What came back on the wire, as a fact (house.md: five outcomes)."""
+    """What came back on the wire, as a fact: one of five outcomes."""
 
     ANSWERED = "answered"  # at least one octet came
     CLOSED = "closed"  # FIN without an octet

@@ -71,7 +71,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Bottleneck(enum.StrEnum):
-    """Who limited a sample (load.md 4.5)."""
+    """What limited a sample (docs/method.md)."""
 
     SERVER = "server"
     CLIENT = "client"

@@ -59,7 +59,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
     [
         ({"id": '"One"'}, "'id'"),
         ({"count": "34"}, "'count': says 34, the rule makes 33"),
-        ({"octets": '"nonsense"'}, "'octets': 'nonsense' is no octet set"),
+        ({"octets": '"nonsense"'}, "'octets': 'nonsense' is no set of bytes"),
         ({"pairs_outside": '"ctl"'}, "'pairs_outside': a family varies one thing"),
         ({"decoded": '"ctl"'}, "'decoded': goes with 'pairs_within'"),
         ({"send": "'GET'"}, "'send': must hold {octet}"),

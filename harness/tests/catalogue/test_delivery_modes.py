@@ -210,7 +210,7 @@ def test_padding_is_lines_of_at_most_1000_octets_with_names_of_their_own(octets:
 
 
 def test_padding_of_no_field_line_is_refused() -> None:
-    with pytest.raises(ValueError, match="12 octets"):
+    with pytest.raises(ValueError, match="12 bytes"):
         delivery_modes.padding(12)
 
 

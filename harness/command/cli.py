@@ -685,7 +685,7 @@ def check_command(
         gated.found,
         gated.code,
         interrupted=gated.run.interrupted,
-        requirements=conclusion.not_kept(gated.run),
+        requirements=conclusion.failed_requirements(gated.run),
     ):
         click.echo(line)
     click.echo(f"\nreport: {checker.folder / run_folder.REPORT}")

@@ -1,4 +1,4 @@
-"""The ratchet: failures that are known, each with a reason, in a file that may only shrink.
+"""The baseline: known failures, each with a reason, in a file that may only shrink.
 
 A baseline is TOML (or JSON of the same shape), checked in beside the project::
 
@@ -11,12 +11,13 @@ A baseline is TOML (or JSON of the same shape), checked in beside the project::
     expires = 2027-03-01                     # optional: from this day on it fails again
     server = "target"                        # optional: of one server only
 
-What is listed and fails as listed is expected. What is listed and passes, or is only warned of, is
-an unexpected pass: told, and in strict mode a failure. All else fails: what is not listed, what
-fails in another way or more often, what has expired, and a family whose entry does not say how
-often it may fail. A way to fail that is listed without what follows a semicolon leaves that open,
-and ``"fail"``, from before families told their ways apart, stands for any. The rules are those of
-test expectations in browsers, and of pytest's ``xfail_strict``.
+A failure that is listed, and fails as listed, is expected and does not fail the gate. A listed
+failure that passes, or only warns, is reported; in strict mode it fails the gate. Everything else
+fails it: a failure that is not listed, that fails in another way or more often, whose entry has
+expired, or whose entry does not say how many requests of a family may fail. An outcome that is
+listed without the part after a semicolon matches every such part; ``"fail"``, from older files,
+matches any outcome. The rules are those of test expectations in browsers, and of pytest's
+``xfail_strict``.
 """
 
 from __future__ import annotations
@@ -89,9 +90,12 @@ def read(path: Path, *, known: Mapping[str, str]) -> Baseline:
     try:
         text = path.read_text("utf-8")
     except OSError as error:
-        raise HarnessError(f"{path}: {error.strerror}: name a baseline that exists") from None
+        raise HarnessError(
+            f"{path}: {error.strerror}: give a baseline that exists, or make one with "
+            "--allow-growth REASON"
+        ) from None
     except UnicodeDecodeError:
-        raise HarnessError(f"{path}: not UTF-8") from None
+        raise HarnessError(f"{path}: not UTF-8: save it as UTF-8") from None
     return _parsed(path, text, known)
 
 
@@ -144,7 +148,7 @@ def changed(
         try:
             baseline.path.write_text(text, "utf-8")
         except OSError as error:
-            raise HarnessError(f"{baseline.path}: {error.strerror}: it stays as it was") from None
+            raise HarnessError(f"{baseline.path}: {error.strerror}: it was not changed") from None
     return _parsed(baseline.path, text, known), tuple(done)
 
 
@@ -188,7 +192,9 @@ def _parsed(path: Path, text: str, known: Mapping[str, str] | None) -> Baseline:
     twice = collections.Counter((entry.server, entry.id) for entry in entries)
     for at, entry in enumerate(entries):
         if twice[entry.server, entry.id] > 1:
-            raise HarnessError(f"{path}, line {lines[at]}: {entry.id} is listed twice")
+            raise HarnessError(
+                f"{path}, line {lines[at]}: {entry.id} is listed twice: remove one entry"
+            )
     return Baseline(path, text, tuple(entries), tuple(lines))
 
 
@@ -197,7 +203,7 @@ def _value(path: Path, text: str) -> dict[str, Any]:
         value = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
-        raise HarnessError(f"{path}: no {kind}: {error}") from None
+        raise HarnessError(f"{path}: not valid {kind}: {error}") from None
     if not isinstance(value, dict):
         raise HarnessError(f'{path}: write {{"expected": [...]}}')
     return value
@@ -217,17 +223,17 @@ def _entry(where: str, words: Any) -> Entry:
     if not entry.reason.strip():
         raise HarnessError(f"{where}: {entry.id} has no reason: say why it may fail")
     if entry.at_most is not None and entry.at_most < 1:
-        raise HarnessError(f"{where}: at_most must be 1 or more; else take {entry.id} out")
+        raise HarnessError(f"{where}: at_most must be 1 or more; else remove {entry.id}")
     return entry
 
 
 def _unknown(id: str, known: Mapping[str, str]) -> str:
     for slug, ref in known.items():
         if ref and id == ref:
-            return f"{id} is a number: list the id, {slug}"
+            return f"{id} is a number of the catalogue: write the id {slug}"
     for slug in sorted(known, key=len, reverse=True):
         if id.startswith(f"{slug}-"):
-            return f"unknown id {id!r}: list {slug} (a generated family is listed whole)"
+            return f"unknown id {id!r}: write {slug} (an entry is for a whole generated family)"
     near = difflib.get_close_matches(id, list(known), 1)
     hint = f"did you mean {near[0]}?" if near else "`httpmark list cases` shows all"
     return f"unknown id {id!r}: {hint}"
@@ -263,8 +269,8 @@ def _held(finding: Finding, baseline: Baseline, today: datetime.date, strict: bo
         )
 
     if finding.status in _STALE:
-        does = "passes" if finding.status is Status.PASSED else "is no failure any more"
-        told = f"{does}, though the baseline lists it: take it out, or call check with --update"
+        does = "passes" if finding.status is Status.PASSED else "no longer fails"
+        told = f"{does}, but the baseline lists it: remove it, or run check with --update"
         return replace(
             finding,
             status=Status.FAILED if strict else finding.status,
@@ -290,16 +296,16 @@ _STALE = (Status.PASSED, Status.WARNED)  # what needs no excuse
 def _trouble(finding: Finding, entry: Entry, today: datetime.date) -> str | None:
     """Why an entry does not excuse a failure."""
     if entry.expires is not None and today >= entry.expires:
-        return f"the baseline excused it until {entry.expires}"
+        return f"its entry in the baseline expired on {entry.expires}"
     if not failure_modes.covers(entry.outcome, finding.outcome, family=finding.requests > 1):
-        return f"fails as {finding.outcome!r}, the baseline lists {entry.outcome!r}"
+        return f"fails as {finding.outcome!r}, but the baseline lists {entry.outcome!r}"
     if entry.at_most is None and finding.requests > 1:
         return (
             f"the baseline does not say how many may fail: write at_most = {finding.failures}, "
-            "or call check with --update"
+            "or run check with --update"
         )
     if entry.at_most is not None and finding.failures > entry.at_most:
-        return f"{finding.failures} fail, the baseline excuses {entry.at_most}"
+        return f"{finding.failures} fail, but the baseline allows {entry.at_most}"
     return None
 
 
@@ -314,8 +320,8 @@ class Shrunk(msgspec.Struct, frozen=True):
 
 
 def shrink(baseline: Baseline, found: Sequence[Finding]) -> Shrunk:
-    """Take out what passes or is only warned of, lower what fails less often; of a family whose
-    entry does not say how often it may fail, write it down. Nothing else is touched.
+    """Remove entries that pass or only warn, lower at_most where fewer requests fail, and set it
+    where a family has none. Nothing else is touched.
 
     :param found: findings before :func:`hold`. An entry whose subject was not judged stays.
     :raises HarnessError: the file is written in a way that only its author can edit.
@@ -333,12 +339,12 @@ def shrink(baseline: Baseline, found: Sequence[Finding]) -> Shrunk:
         if all(subject.status in _STALE for subject in subjects):
             gone.add(at)
             passes = all(subject.status is Status.PASSED for subject in subjects)
-            done.append(f"{entry.id}: {'passes' if passes else 'only warned of'}, taken out")
+            done.append(f"{entry.id}: {'passes' if passes else 'only warns'}, removed")
         elif all(subject.fails or subject.status is Status.PASSED for subject in subjects):
             most = max(subject.failures for subject in subjects)
             if entry.at_most is None and any(subject.requests > 1 for subject in subjects):
                 lower[at] = most
-                done.append(f"{entry.id}: at_most {most} written down")
+                done.append(f"{entry.id}: at_most set to {most}")
             elif entry.at_most is not None and most < entry.at_most:
                 lower[at] = most
                 done.append(f"{entry.id}: at_most {entry.at_most} lowered to {most}")
@@ -365,8 +371,8 @@ def _sure(baseline: Baseline, text: str, wanted: Sequence[Entry], done: tuple[st
         same = False
     if not same:
         raise HarnessError(
-            f"{baseline.path}: cannot be edited without harm, as it is not a plain list of "
-            f"[[expected]]; by hand: {'; '.join(done)}"
+            f"{baseline.path}: cannot be edited safely, because it is not a plain list of "
+            f"[[expected]] tables; make these changes by hand: {'; '.join(done)}"
         )
     return Shrunk(text, done)
 
@@ -420,7 +426,9 @@ def grow(
     :raises HarnessError: no reason is given, or only its author can edit the file.
     """
     if not reason.strip():
-        raise HarnessError("--allow-growth: say why, as --allow-growth 'router is lenient'")
+        raise HarnessError(
+            "--allow-growth: give a reason, as in --allow-growth 'router is lenient'"
+        )
     listable = set(known)
     new = [
         Entry(
@@ -434,7 +442,7 @@ def grow(
         and finding.id in listable
         and baseline.of(finding) is None
     ]  # fmt: skip
-    done = tuple(f"{entry.id}: listed" for entry in sorted(new, key=lambda one: one.id))
+    done = tuple(f"{entry.id}: added" for entry in sorted(new, key=lambda one: one.id))
     if not new:
         return Shrunk(baseline.text, ())
     wanted: list[Entry] = list(baseline.entries)

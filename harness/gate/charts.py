@@ -1,6 +1,6 @@
-"""A run to the files that charting services read: figures over time, for people who have them.
+"""A run to the files that charting services read, to follow figures over time.
 
-They chart single values; whether one run is worse than another is for ``httpmark compare``.
+They chart single values; ``httpmark compare`` says whether one run is worse than another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Findings to a conclusion: what a gate says of a run, in words and as an exit code."""
+"""Findings to a conclusion: the result of the gate, in words and as an exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PASSED, FAILED, UNUSABLE, UNDECIDED, NOTHING = 0, 1, 3, 4, 5
 
 
 def worst_first(found: Iterable[Finding]) -> list[Finding]:
-    """Findings by how much they matter to somebody whose job went red."""
+    """Findings, the worst first."""
     return sorted(found, key=lambda finding: WORST_FIRST.index(finding.status))
 
 
@@ -35,8 +35,8 @@ def headline(found: Sequence[Finding], *, interrupted: bool) -> str:
     return "passed" if set(counts) - {Status.NOT_APPLICABLE} else "nothing selected"
 
 
-def not_kept(run: Run) -> tuple[int, int]:
-    """How many requirements that bind are not kept, of how many that were asked."""
+def failed_requirements(run: Run) -> tuple[int, int]:
+    """How many MUSTs and controls failed, of how many that were checked."""
     counts = [
         suite.must
         for server in run.servers
@@ -54,16 +54,16 @@ def not_kept(run: Run) -> tuple[int, int]:
 def conclusion(run: Run, found: Sequence[Finding], code: int) -> Conclusion:
     """The verdict in words: requirements first, then the cases that show them."""
     word = headline(found, interrupted=run.interrupted)
-    failed, asked = not_kept(run)
+    failed, asked = failed_requirements(run)
     counts = tally(found)
     gating = counts.get(Status.FAILED, 0)
     why = ""
     if failed:
-        why = f": {failed:,} of {asked:,} MUSTs and controls are not kept"
+        why = f": {failed:,} of {asked:,} MUSTs and controls failed"
     elif code == FAILED:
-        why = f": {gating:,} {'finding gates' if gating == 1 else 'findings gate'}"
+        why = f": {gating:,} {'finding fails' if gating == 1 else 'findings fail'} the gate"
     elif asked and code == PASSED:
-        why = f": {asked:,} MUSTs and controls were asked for"
+        why = f": {asked:,} MUSTs and controls were checked"
     if Status.UNUSABLE in counts:
         why = f": {next(one.message for one in found if one.status is Status.UNUSABLE)}"
     told = ", ".join(f"{number:,} {one.value}" for one, number in counts.items())
@@ -84,12 +84,12 @@ def spoken(
 ) -> list[str]:
     """The verdict for a terminal: what it is, and the findings that have something to say.
 
-    :param requirements: :func:`not_kept` of the run.
+    :param requirements: :func:`failed_requirements` of the run.
     """
     counts = ", ".join(f"{number:,} {word.value}" for word, number in tally(found).items())
     failed, asked = requirements
     if asked and counts:
-        counts = f"{failed:,} of {asked:,} MUSTs and controls not kept; cases and checks: {counts}"
+        counts = f"{failed:,} of {asked:,} MUSTs and controls failed; cases and checks: {counts}"
     head = f"GATE {headline(found, interrupted=interrupted)}, exit code {code}"
     lines = textwrap.wrap(
         terminal_line(f"{head}: {counts}" if counts else head), width, subsequent_indent="  "

@@ -1,7 +1,7 @@
-"""What a gate looks at: a run to findings, findings to an exit code.
+"""A run to findings: each thing that the gate judges, with its status.
 
-Every output for a CI job (junit, sarif, github, gitlab, metrics, badge, charts) is drawn from the
-same findings, so that no two can disagree. A finding is one case, or one generated family: a run
+Every output for a CI job (junit, sarif, github, gitlab, metrics, badge) is made from the same
+findings, so that no two can disagree. A finding is one case, or one generated family: a run
 holds its counts, and each of its requests stands in ``evidence.sqlite``.
 """
 
@@ -34,14 +34,14 @@ from httpmark.harness.model.verdicts import (
 RULESETS = ("rfc", "hardened", "seed", "realistic")
 INCONCLUSIVE = ("warn", "fail", "pass")
 
-CUT = "-delivery"  # what the id of a case is followed by in the finding on its deliveries
+CUT = "-delivery"  # the finding on the deliveries of a case has the case's id and this
 
 
 class Status(enum.StrEnum):
-    """What a finding says of its subject."""
+    """Whether the subject of a finding is as it should be."""
 
     PASSED = "passed"
-    WARNED = "warned"  # a SHOULD not met: reported, gates nothing
+    WARNED = "warned"  # a SHOULD that is not met: reported, does not fail the gate
     EXPECTED = "expected"  # fails as the baseline lists it
     FAILED = "failed"
     UNDECIDED = "undecided"  # the run cannot tell: void, or not the same twice
@@ -65,7 +65,7 @@ class Excuse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing a gate looks at, and what the run says of it."""
+    """One thing that the gate judges, and what the run shows of it."""
 
     server: str
     suite: str
@@ -86,12 +86,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     wire: str = ""  # both sides of the wire, escaped
     fewest: str = ""  # how few octets do the same, and how to send them, or themselves
     witness: str = ""  # the case whose exchange shows the failure, where it is known
-    delivery: str = ""  # how its octets were cut, where that is the matter
+    delivery: str = ""  # how its bytes were split, where that matters
     excuse: Excuse | None = None  # None where no baseline was asked
 
     @property
     def key(self) -> str:
-        """What stays the same from run to run."""
+        """What identifies it from run to run."""
         return f"{self.server}/{self.suite}/{self.id}"
 
     @property
@@ -110,10 +110,12 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.ruleset not in RULESETS:
             raise HarnessError(
-                f"--ruleset {self.ruleset}: this version judges by {' or '.join(RULESETS)}"
+                f"--ruleset {self.ruleset}: unknown; known are {', '.join(RULESETS)}"
             )
         if self.inconclusive not in INCONCLUSIVE:
-            raise HarnessError(f"--inconclusive {self.inconclusive}: {', '.join(INCONCLUSIVE)}")
+            raise HarnessError(
+                f"--inconclusive {self.inconclusive}: unknown; known are {', '.join(INCONCLUSIVE)}"
+            )
 
 
 # --- findings -----------------------------------------------------------------------------------
@@ -171,7 +173,11 @@ def _of_case(server: str, suite: str, id: str, verdict: Verdict, family: Family 
             *((f"in the catalogue's words: {verdict.expected}",) if fails else ()),
             *((family.why,) if family and family.why else ()),
             *((f"contested: {family.contested}",) if family and family.contested else ()),
-            *(("it only closes, and answers nothing",) if verdict.closed_unanswered else ()),
+            *(
+                ("the server only closes the connection, without an answer",)
+                if verdict.closed_unanswered
+                else ()
+            ),
         ),
         outcome=failure_modes.failure_mode(verdict.actual) if fails else "",
         failures=int(fails),
@@ -270,9 +276,9 @@ def _about(id: str, family: Family | None) -> _About:
 def _of_deliveries(
     server: str, suite: str, told: Deliveries, known: Mapping[str, Family]
 ) -> list[Finding]:
-    """That the answers depend on where the octets were cut: a finding for each message.
+    """A finding for each message whose answer depends on where its bytes are split.
 
-    Where none does, one finding says so. A message whose clause is a MUST or control fails the
+    Where there is none, one finding says so. A message whose clause is a MUST or control fails the
     gate.
     """
     cuts = sum(told.fired.values())
@@ -282,12 +288,12 @@ def _of_deliveries(
                 server=server,
                 suite=suite,
                 id="deliveries",
-                title="the answer does not depend on where the octets are cut",
+                title="the answer does not depend on where TCP splits the bytes",
                 level=Level.MUST,
                 clause="",
                 status=Status.PASSED,
-                message=f"{told.messages} messages in {cuts} cuts"
-                + (f", {len(told.unstable)} not the same twice" if told.unstable else ""),
+                message=f"{told.messages} messages were sent in {cuts} deliveries"
+                + (f"; {len(told.unstable)} got two answers to one write" if told.unstable else ""),
                 requests=cuts,
             )
         ]
@@ -296,15 +302,15 @@ def _of_deliveries(
             server=server,
             suite=suite,
             id=f"{one.case}{CUT}",
-            title="the answer depends on where the octets are cut",
+            title="the answer depends on where TCP splits the bytes",
             level=one.level,
             clause=known[one.case].clause if one.case in known else "",
             ref=known[one.case].ref if one.case in known else "",
             family=one.case,
             status=Status.FAILED if one.level.is_binding else Status.WARNED,
-            message=f"{one.count} cuts of {one.case} draw something else than one write: "
-            f"{one.what}",
-            details=(f"cut as {', '.join(one.deliveries)}",),
+            message=f"{one.count} {'delivery' if one.count == 1 else 'deliveries'} of {one.case} "
+            f"got another answer than one write: {one.what}",
+            details=(f"split as {', '.join(one.deliveries)}",),
             outcome="delivery",
             failures=one.count,
             requests=cuts,
@@ -430,7 +436,7 @@ def _of_score(server: ServerResult, name: str, suite: SuiteResult, gate: Gate) -
         title, level = f"a score of at least {gate.fail_under:g} %", Level.MUST
         status = Status.PASSED if score >= gate.fail_under else Status.FAILED
         counted = "requirements are met" if has_verdicts else "requests were detected"
-        message = f"{floor(score)} % of the {counted}, {gate.fail_under:g} % asked for"
+        message = f"{floor(score)} % of the {counted}; --fail-under asks for {gate.fail_under:g} %"
     else:
         return []
     return [
@@ -458,13 +464,13 @@ def _of_family(
         outcome, failures = "accepted", counts.undetected
         status = Status.FAILED if fails else Status.WARNED
     elif counts.void or not counts.requests:
-        status, message = Status.UNDECIDED, f"{message}; {counts.void} proved nothing"
+        status, message = Status.UNDECIDED, f"{message}; {counts.void} are void"
     elif counts.mute or counts.malformed:
         status, failures = Status.WARNED, counts.mute + counts.malformed
         outcome = "hung" if counts.mute else "malformed"
         message += (
-            f", but {counts.mute} were met with silence and {counts.malformed} with octets "
-            "that are no HTTP response"
+            f", but {counts.mute} got no answer and {counts.malformed} got bytes "
+            "that are not an HTTP response"
         )
     return Finding(
         server=server,

@@ -90,7 +90,7 @@ def _with_reproducers(text: str, found: Sequence[Finding], octets_max: int) -> s
 
 
 def _within(head: str, rows: Sequence[str], octets_max: int) -> str:
-    """Head and as many rows as fit, and how many more there are."""
+    """The head, as many rows as fit, and a count of the rows that are left out."""
     text, size = [head], len(head.encode("utf-8"))
     for at, row in enumerate(rows):
         size += len(row.encode("utf-8")) + 1

@@ -1,5 +1,4 @@
-"""A run to OpenMetrics text, for whoever charts or compares it: a figure that is absent is left
-out, never written as 0."""
+"""A run to OpenMetrics text. A figure that is absent is left out, never written as 0."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ def metrics(run: Run, found: Sequence[Finding]) -> str:
         _compliance(page, server)
         own = [finding for finding in found if finding.server == server.name]
         for status, number in tally(own).items():
-            page.add("findings", "Findings by what they say.", number,
+            page.add("findings", "Findings by status.", number,
                      server=server.name, said=status.value)  # fmt: skip
     for server in run.servers:
         _load(page, server)
@@ -57,7 +56,7 @@ def _compliance(page: _Page, server: ServerResult) -> None:
         for id, counts in suite.families.items():
             for word in ("rejected", "closed", "accepted", "mute", "malformed", "void"):
                 page.add(
-                    "requests", "Requests of a family by what became of them.",
+                    "requests", "Requests of a family by what the server did.",
                     getattr(counts, word), **where, family=id, outcome=word,
                 )  # fmt: skip
 
@@ -65,7 +64,7 @@ def _compliance(page: _Page, server: ServerResult) -> None:
 def _load(page: _Page, server: ServerResult) -> None:
     for load in server.load:
         where = {"server": server.name, "profile": load.profile, "engine": load.engine}
-        cost = "Server CPU time of a request, in nanoseconds: the median, and its 95 % interval."
+        cost = "Server CPU time per request, in nanoseconds: the median and its 95 % interval."
         low, high = load.interval_95 or (None, None)
         for estimate, value in (
             ("median", load.cpu_ns_per_request.server), ("low", low), ("high", high)
@@ -73,7 +72,7 @@ def _load(page: _Page, server: ServerResult) -> None:
             page.add("cost_nanoseconds", cost, value, **where, estimate=estimate)
         page.add(
             "requests_per_second",
-            "Requests a second; a lower bound unless the server was the bottleneck.",
+            "Requests per second; a lower bound unless the server was the bottleneck.",
             load.requests_per_second,
             **where,
             ranked=str(load.ranked).lower(),
@@ -99,6 +98,6 @@ def _memory(page: _Page, server: ServerResult) -> None:
     held = memory.bytes_per_connection
     for kind in ("virtual", "resident", "kernel") if held is not None else ():
         page.add(
-            "connection_bytes", "Memory of a held connection.",
+            "connection_bytes", "Memory per open connection.",
             getattr(held, kind), server=server.name, kind=kind,
         )  # fmt: skip

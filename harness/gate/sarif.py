@@ -1,7 +1,7 @@
 """Findings to SARIF 2.1.0, for code scanning: a rule per requirement, a result per finding.
 
-``baselineState`` is the ratchet in standard form, and an expected failure is a suppressed result
-with the baseline's reason.
+``baselineState`` says what the baseline lists; an expected failure is a suppressed result with the
+baseline's reason.
 """
 
 from __future__ import annotations

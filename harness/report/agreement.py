@@ -1,7 +1,6 @@
-"""Who agrees with whom: how alike servers took the same requests, and which divide them most.
+"""Which servers agree: how alike they treated the same requests, and which divide them most.
 
-Readings are compared, facts of the wire, never verdicts: two servers that are wrong in the same way
-agree.
+What servers did is compared, never verdicts: two servers that are wrong in the same way agree.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _UNKNOWN = "void"  # proves nothing, on either side
 
 
 class Agreement(msgspec.Struct, frozen=True):
-    """For each two servers, the share in percent of what both took alike; None: nothing shared."""
+    """For each two servers, the share in percent that both treated alike; None: nothing shared."""
 
     names: tuple[str, ...]
     rows: tuple[tuple[float | None, ...], ...]
@@ -43,9 +42,9 @@ def _pairwise(
 
 
 def of_octets(seen: Mapping[str, Seen], keys: Sequence[str]) -> Agreement | None:
-    """The share of octets that both let through or both did not, over maps of octets.
+    """The share of bytes that both let through or both did not, over maps of single bytes.
 
-    Of pairs nothing is compared: one property is asked 61,692 times there. Requests that are void
+    Maps of pairs are left out: they test one property 61,692 times. Requests that are void
     on either side do not count.
     """
     names = tuple(name for name, found in seen.items() if found.maps.keys() & set(keys))

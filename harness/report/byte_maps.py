@@ -1,8 +1,8 @@
-"""Byte maps: what a server did with each octet, or each pair, at one place of a request.
+"""Byte maps: what a server did with each byte, or each pair of bytes, at one place of a request.
 
-A place is found, not named: families of a suite that send the same text, and in it one octet or one
-pair varies, share a map. So a map holds the octets that may stand there (of a control) beside those
-that may not, and a scenario file that varies one octet elsewhere has its map without a word here.
+Places are found, not listed: families of a suite that send the same text, but for one byte or one
+pair that varies, share a map. So a map shows the allowed bytes (those of a control) beside the
+others, and a new scenario file that varies a byte elsewhere gets a map without a change here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from httpmark.harness.model.verdicts import Word
 READINGS = ("rejected", "closed", "accepted", "mute", "malformed", "void")
 """The strict readings, in the order they are drawn; a map's cell holds 1 + the index."""
 
-# Told apart without red or green, too, and off their ground: test_maps measures it.
+# Distinct for readers who cannot tell red from green, and from the background; tests measure it.
 LIGHT = ("", "1f5c96", "1f354c", "c44d0c", "13043d", "563a00", "6e6e6e")
 DARK = ("", "3b88c0", "e4f4fb", "f5834d", "d8b8fc", "f1dd5a", "8c8c8c")
 _TOLD_FIRST = ("accepted", "mute", "malformed", "closed", "void", "rejected")
@@ -70,10 +70,10 @@ class FamilyText(msgspec.Struct, frozen=True):
 
 
 FAMILIES = (
-    FamilyText("path_byte", "Path octets", "GET /hello▮ HTTP/1.1", False),
-    FamilyText("query_byte", "Query octets", "GET /hello?▮ HTTP/1.1", False),
-    FamilyText("field_name_byte", "Field-name octets", "▮: value", False),
-    FamilyText("field_value_byte", "Field-value octets", "name: ▮", False),
+    FamilyText("path_byte", "Path bytes", "GET /hello▮ HTTP/1.1", False),
+    FamilyText("query_byte", "Query bytes", "GET /hello?▮ HTTP/1.1", False),
+    FamilyText("field_name_byte", "Field-name bytes", "▮: value", False),
+    FamilyText("field_value_byte", "Field-value bytes", "name: ▮", False),
     FamilyText("path_pct_pair", "Percent pairs, path", "GET /hello%▮▮ HTTP/1.1", True),
     FamilyText("query_pct_pair", "Percent pairs, query", "GET /hello?%▮▮ HTTP/1.1", True),
 )

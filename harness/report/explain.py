@@ -1,5 +1,4 @@
-"""What there is, and what one case says: its rule, its octets, a reproducer, and both sides of
-the wire when it is sent again."""
+"""What a case, a requirement or another word of a report means, as text for a terminal."""
 
 from __future__ import annotations
 
@@ -38,8 +37,8 @@ from httpmark.harness.servers import manifests
 
 
 def explain(name: str) -> str:
-    """The rule of a case, its octets and one-line reproducers; of another word that a report says,
-    what it means: a requirement, a check on every answer, a family, a clause, a verdict.
+    """The rule of a case, its bytes and one-line reproducers; or the meaning of another word of a
+    report: a requirement, a check on every answer, a family, a clause, a verdict.
 
     :raises HarnessError: there is no such case, and no such word.
     """
@@ -54,7 +53,7 @@ def explain(name: str) -> str:
 
 
 def _others(name: str) -> Iterator[str]:
-    """What else than a case a word of a report names."""
+    """What a word of a report names other than a case."""
     known = loading.load()
     for row in known.requirements:
         if row.id == name:
@@ -63,7 +62,7 @@ def _others(name: str) -> Iterator[str]:
     if level in _LEVELS and any(
         family.group.lower() == group for family in known.families.values()
     ):
-        yield f"{name}: the cases of {group.upper()} at that level that no row of the ledger names"
+        yield f"{name}: the cases of {group.upper()} at that level that belong to no requirement"
     if (check := RULES.get(name.upper())) is not None:
         yield _of_check(known, check)
     if name.endswith(findings.CUT):
@@ -106,7 +105,7 @@ def _cases(families: Sequence[Family]) -> str:
 
 
 def _listed(families: Sequence[Family]) -> list[str]:
-    """Cases, a line each, as many as one reads."""
+    """Cases, a line each, up to a number that is still read."""
     rows = [
         f"  {one.id:34.34} {one.ref:9.9} {one.level:6} "
         f"{textwrap.shorten(one.title, 26, placeholder='...')}".rstrip()
@@ -117,7 +116,7 @@ def _listed(families: Sequence[Family]) -> list[str]:
 
 
 def _of_requirement(known: catalogue.Catalogue, row: Requirement) -> str:
-    """A row of the ledger, and the cases that show it."""
+    """A requirement, and the cases that show it."""
     shows = scoring.showing(row)
     shown = [
         family
@@ -147,23 +146,24 @@ def _of_check(known: catalogue.Catalogue, check: Rule) -> str:
             f"  {check.level}: {check.clause}",
             *_wrapped(check.title),
             *([f"  decides the requirement {', '.join(rows)}"] if rows else []),
-            "  it sends nothing: a report names the case whose answer failed, and",
-            "  httpmark replay CASE TARGET tells what it finds in that answer",
+            "  it sends nothing of its own; a report names the case whose answer failed, and",
+            "  httpmark replay CASE TARGET shows what is wrong with that answer",
         )
     )
 
 
 def _of_deliveries(case: str) -> str:
-    """The finding that a message's answer depends on how it is cut."""
+    """The finding that the answer to a message depends on how TCP splits it."""
     family, planned = find(case)
     if not delivery_modes.is_delivered(family, planned.case.id):
-        raise HarnessError(f"{case}: this message is not sent in cuts")
+        raise HarnessError(f"{case}: this message is not sent in pieces")
     return "\n".join(
         (
-            f"{case}{findings.CUT}: the answer to {case} depends on where its octets are cut",
-            "  it went out in one write, twice alike, then cut; what differs was asked 3 times",
-            f"  cuts: {', '.join(delivery_modes.MODES)}; httpmark explain CUT tells each",
-            f"to send it cut: httpmark replay {case} http://127.0.0.1:PORT/ --delivery two@17",
+            f"{case}{findings.CUT}: the answer to {case} depends on how TCP splits it",
+            "  it got the same answer twice in one write, then another one in pieces, 3 times",
+            f"  deliveries: {', '.join(delivery_modes.MODES)}; see httpmark explain NAME",
+            "to send it in two pieces:",
+            f"httpmark replay {case} http://127.0.0.1:PORT/ --delivery two@17",
         )
     )
 

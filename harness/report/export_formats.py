@@ -109,7 +109,9 @@ def export(
                     write_exchanges(store, folder / f"{EXCHANGES}.parquet")
                 yield folder / f"{EXCHANGES}.parquet"
         elif EXCHANGES in names:
-            raise HarnessError(f"{evidence}: no evidence, so no {EXCHANGES}")
+            raise HarnessError(
+                f"{evidence}: no evidence in this run, so there are no {EXCHANGES} to export"
+            )
     except OSError as error:
         raise HarnessError(f"{folder}: {error.strerror}: name another folder") from None
 
@@ -150,7 +152,7 @@ def as_markdown(chosen: Iterable[Table]) -> str:
     for table in chosen:
         lines = [f"## {table.name}: {table.title}", ""]
         if not table.rows:
-            lines += ["nothing", ""]
+            lines += ["(no rows)", ""]
         else:
             numbers = [
                 all(isinstance(row[at], int | float | None) for row in table.rows)
@@ -254,6 +256,6 @@ def _arrow() -> tuple[Any, Any]:
         import pyarrow.parquet
     except ImportError:
         raise HarnessError(
-            "Parquet needs pyarrow: pip install 'httpmark[parquet]', or take --csv"
+            "Parquet needs pyarrow: pip install 'httpmark[parquet]', or use --csv"
         ) from None
     return pyarrow, pyarrow.parquet

@@ -1,4 +1,4 @@
-"""What shows a failure: of each finding that fails, one exchange, and how to send it again."""
+"""An example for each finding that fails: one exchange, and the commands that send it again."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _shown(finding: Finding, evidence: Evidence, again: tuple[str, ...]) -> Find
 
 
 def _smaller(finding: Finding, exchange: Exchange, evidence: Evidence) -> Exchange | None:
-    """What fewer octets drew that fail alike, where such are kept."""
+    """The exchange with the fewest bytes that fails alike, where one was stored."""
     kept = evidence.exchanges(
         finding.server, case=exchange.case, delivery=judging_evidence.kept_as(finding.id)
     )

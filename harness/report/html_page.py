@@ -1,9 +1,8 @@
 """A run to what people look at: one offline HTML page.
 
 Nothing is decided here. Scores, ranks and bottlenecks are read from the run; this module lays them
-out, and where a figure is not fit to stand alone it prints the reason instead. Octets that came
-from a server are hostile: they reach the page only through the template's escaping, the JSON
-block's, or ``octets.wire``.
+out, and where a figure is not fit to stand alone it prints the reason instead. Bytes that came
+from a server are hostile: they reach the page only through ``http.printable``.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ from httpmark.harness.report import (
 TEMPLATES = Path(__file__).resolve().parents[2] / "reports"
 
 PRINCIPLE = (
-    "Speed counts only when the server is conformant, the server (not the load generator) was the "
-    "bottleneck, and the numbers add up (Little’s law). Where a figure does not meet this, "
-    "we print that instead of ranking it."
+    "Speed counts only where the server follows the RFCs, the server and not the load generator "
+    "was the bottleneck, and the numbers add up (Little’s law). Where one of these fails, this "
+    "page says so instead of ranking the figure."
 )
 WINDOWS_MAX = 60  # of load, each with a line of its own
 PAGE_BYTES_MAX = 490_000  # as far as leaving out wire logs and cases can see to it
@@ -168,11 +167,11 @@ def _style(tabs: Sequence[str]) -> str:
 STAMP_WORDS = {
     Bottleneck.SERVER: "the server’s CPUs were busy, and the generator had time left",
     Bottleneck.CLIENT: "the generator was busy: the server may be faster",
-    Bottleneck.NETWORK: "the link, or what was lost on it, was the limit",
+    Bottleneck.NETWORK: "the network, or packets lost on it, was the bottleneck",
     Bottleneck.NONE: "both ends were idle at times: too few requests were in flight",
-    Bottleneck.STARVED: "the machine gave the time to somebody else",
-    Bottleneck.BROKEN: "there were errors: the sample is of nothing",
-    Bottleneck.UNKNOWN: "no rule for a limit holds, or the numbers do not add up",
+    Bottleneck.STARVED: "other programs took CPU time that the sample needed",
+    Bottleneck.BROKEN: "there were errors: the sample does not count",
+    Bottleneck.UNKNOWN: "the bottleneck could not be found, or the numbers do not add up",
 }
 
 MARKS = {

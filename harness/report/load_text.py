@@ -46,8 +46,8 @@ def _of_latency(run: Run, width: int) -> Iterator[str]:
     for profile, found in _results(run, LoadMode.OPEN):
         yield ""
         yield from wrapped(
-            f"LATENCY, {profile}: from when a request was due; p99 from its send (service), and of "
-            "the generator's own lag; medians of the rounds",
+            f"LATENCY, {profile}: time from when a request was due; service: p99 from when "
+            "it was sent; lag: p99 of how late the generator was; medians of the rounds",
             width,
             indent="",
         )
@@ -65,9 +65,8 @@ def _of_latency(run: Run, width: int) -> Iterator[str]:
                 notes.append((server, result.latency_reason))
             late = sum(sample.saturated is True for sample in result.samples)
             if late:
-                notes.append(
-                    (server, f"in {late} of {result.rounds} rounds the rate was not served")
-                )
+                of = f"{late} of {result.rounds} rounds"
+                notes.append((server, f"in {of} the server did not keep up with the rate"))
         yield from grouped(notes, width)
 
 
@@ -76,7 +75,7 @@ def _of_connections(run: Run, width: int) -> Iterator[str]:
     for profile, found in _results(run, LoadMode.CHURN):
         yield ""
         yield from wrapped(
-            f"CONNECTIONS, {profile}: opened and served a second; times of a TLS handshake",
+            f"CONNECTIONS, {profile}: opened and served per second; time of a TLS handshake",
             width,
             indent="",
         )
@@ -148,16 +147,16 @@ def paired_lines(pairs: Sequence[PairedRatio], width: int = 80) -> list[str]:
         width, ("of", -5), ("times", 9), ("95 % interval", 19), ("pairs", 5), ("shows", 7)
     )
     for (profile, engine, base), group in groups.items():
-        title = f"PAIRED, {profile} by {engine}: times {base}, block by block"
+        title = f"PAIRED, {profile} with {engine}: divided by {base}, block by block"
         lines += ["", *wrapped(title, width, indent=""), table.head("server")]
         notes = []
         for pair in sorted(group, key=lambda pair: [p.head for p in group].index(pair.head)):
             metric = "cost" if pair.metric.startswith("cpu") else "req/s"
             if pair.ratio is None:
-                notes.append((pair.head, f"{metric} not paired, {pair.reason}"))
+                notes.append((pair.head, f"{metric} not compared: {pair.reason}"))
                 continue
             if pair.interval_95 is None:
-                notes.append((pair.head, f"no interval, {pair.reason}"))
+                notes.append((pair.head, f"no interval: {pair.reason}"))
             cells = [
                 metric,
                 _ratio(pair.ratio),
@@ -168,7 +167,7 @@ def paired_lines(pairs: Sequence[PairedRatio], width: int = 80) -> list[str]:
             lines.append(table.line(pair.head, cells))
         lines += grouped(notes, width)
     if lines:
-        lines.append("shows: the least change that so many pairs would show, 8 times in 10")
+        lines.append("shows: the smallest change that so many pairs would show, 8 times in 10")
     return lines
 
 
@@ -205,12 +204,12 @@ def cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str]
         lines.append(table.line(row.marked_name, cells))
         if not cell.rate.ranked and cell.rate.why != load.cost_rank_reason:
             is_bound = cell.rate.figure and load.bottleneck is not Bottleneck.SERVER
-            prefix = "req/s is a lower bound, " if is_bound else "req/s "
+            prefix = "req/s is a lower bound: " if is_bound else "req/s: "
             notes.append((name, prefix + cell.rate.why))
         if load.redone:
-            notes.append((name, f"{load.redone} windows starved and were taken again"))
+            notes.append((name, f"{load.redone} samples lacked CPU time and were repeated"))
         if not interval and load.interval_reason:
-            notes.append((name, f"no interval, {load.interval_reason}"))
+            notes.append((name, f"no interval: {load.interval_reason}"))
         if (
             load.cost_rank is None
             and load.cost_rank_reason
@@ -219,7 +218,7 @@ def cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str]
         ):
             why = load.cost_rank_reason.removeprefix("not ranked: ")
             both = "" if load.cost_rank_reason == load.ranked_reason else "cost "
-            notes.append((name, f"{both}not ranked, {why}"))
+            notes.append((name, f"{both}not ranked: {why}"))
     if any(row.server.control for row in measured):
-        notes.append(("*", "control, measured for calibration and never ranked"))
+        notes.append(("*", "control: measured for calibration, never ranked"))
     return lines + grouped(notes, width)

@@ -29,8 +29,8 @@ def _per_connection(servers: Sequence[ServerResult], width: int) -> Iterator[str
     )  # fmt: skip
     yield ""
     yield from wrapped(
-        "PER CONNECTION, idle, after one request: bytes; virtual is address space; PSS before any "
-        "was held, and after all were closed",
+        "PER CONNECTION, idle after one request, in bytes; virtual is address space; none held and "
+        "after: PSS before the first connection, and after all were closed",
         width,
         indent="",
     )
@@ -59,11 +59,11 @@ def _of_slow_readers(servers: Sequence[ServerResult], width: int) -> Iterator[st
         if slow and slow.pss_peak_kb is not None and slow.pss_before_kb is not None:
             yield ""
             yield from wrapped(
-                f"SLOW READERS, {server.name}: took {slow.sent_kb:,} kB of requests from "
-                f"{slow.connections:,} clients that never read, "
+                f"SLOW READERS, {server.name}: read {slow.sent_kb:,} kB of requests from "
+                f"{slow.connections:,} clients that never read its answers, "
                 f"and grew by {slow.pss_peak_kb - slow.pss_before_kb:,} kB"
                 + (
-                    f"; the kernel's buffers by {slow.socket_buffers_kb:,} kB, both ends"
+                    f"; the kernel's buffers, of both ends, grew by {slow.socket_buffers_kb:,} kB"
                     if slow.socket_buffers_kb is not None
                     else ""
                 ),
@@ -75,14 +75,15 @@ def _of_slow_readers(servers: Sequence[ServerResult], width: int) -> Iterator[st
 def _of_trickle(held: Memory) -> Iterator[str]:
     """What connections cost that are not idle, beside what they cost when they are."""
     if held.trickle_reason:
-        yield f"not measured with each asking now and then: {held.trickle_reason}"
+        yield f"memory with slow requests was not measured: {held.trickle_reason}"
     one = held.trickle
     if one is None or one.pss_peak_kb is None:
         return
-    wrong = f", errors {one.errors}" if one.errors else ""
+    errors = ", ".join(f"{kind} {number:,}" for kind, number in one.errors.items())
+    wrong = f", errors: {errors}" if errors else ""
     idle = next((r.pss_kb for r in held.ladder if r.connections == one.connections), None)
     yield (
-        f"{one.connections:,} that each ask once in {one.seconds:g} s: PSS "
+        f"{one.connections:,} connections with a request every {one.seconds:g} s: PSS "
         f"{one.pss_peak_kb:,} kB, idle {'-' if idle is None else format(idle, ',')} kB{wrong}"
     )
 

@@ -58,7 +58,7 @@ def times(number: float | None) -> str:
 
 
 def memory(kilobytes: int | None) -> str:
-    """kB of /proc (1,024 octets each) in binary units."""
+    """kB of /proc (1,024 bytes each) in binary units."""
     if kilobytes is None:
         return "—"
     if kilobytes >= 1024 * 1024:
@@ -79,13 +79,13 @@ class Throughput(msgspec.Struct, frozen=True):
 
 
 _LIMITED_BY = {
-    Bottleneck.SERVER: "the server was the limit",
-    Bottleneck.CLIENT: "the load generator was the limit",
-    Bottleneck.NETWORK: "the network was the limit",
-    Bottleneck.NONE: "both ends had time left: too few requests in flight",
-    Bottleneck.STARVED: "the machine gave the CPU to others",
-    Bottleneck.BROKEN: "the window had errors",
-    Bottleneck.UNKNOWN: "what limited it is not known",
+    Bottleneck.SERVER: "the server was the bottleneck",
+    Bottleneck.CLIENT: "the load generator was the bottleneck",
+    Bottleneck.NETWORK: "the network was the bottleneck",
+    Bottleneck.NONE: "both ends were idle at times: too few requests were in flight",
+    Bottleneck.STARVED: "other programs took CPU time that the sample needed",
+    Bottleneck.BROKEN: "the sample had errors",
+    Bottleneck.UNKNOWN: "the bottleneck is not known",
 }
 
 STAMPS = {
@@ -136,7 +136,7 @@ def sample_throughput(sample: LoadSample) -> Throughput:
 
 
 def littles_law(connections: int, depth: int, ratio: float | None) -> str:
-    """The self-check of load.md 4.5: what was in flight against rate times mean time."""
+    """Little's law as a self-check: requests in flight, beside rate times mean time."""
     slots = connections * depth
     line = f"N = {connections:,} × depth {depth:,} → {slots:,} in flight"
     if ratio is None:

@@ -17,7 +17,7 @@ from httpmark.harness.model.load import LoadMode, LoadResult, PairedRatio
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.report.number_format import microseconds
 
-LINES_MAX = 10  # more could not be told apart
+LINES_MAX = 10  # more lines could not be distinguished
 _RIGHT = 95.0  # what is right of it is for the numbers of the lines
 _APART = 6.0  # of these numbers, in percent of the height
 _STEPS_A_DECADE = 8
@@ -220,7 +220,9 @@ def _spectrum(run: Run, profile: str, engine: str) -> Spectrum:
             if load.latency_us is None or found is None or not found.total:
                 notes.append((server.name, f"not drawn: {load.histogram_reason or 'no latency'}"))
             elif len(drawn) == LINES_MAX:
-                notes.append((server.name, f"not drawn: {LINES_MAX} lines are all that tell apart"))
+                notes.append(
+                    (server.name, f"not drawn: a drawing holds at most {LINES_MAX} servers")
+                )
             else:
                 drawn.append((server, load, _points(found)))
     if not drawn:
@@ -282,10 +284,12 @@ def ladder(run: Run) -> Ladder | None:
         if server.memory.ladder_scaled:
             notes.append((server.name, server.memory.ladder_scaled))
         if server.memory.bytes_per_connection is None or line is None:
-            reason = server.memory.reason or "a slope needs two heights"
+            reason = (
+                server.memory.reason or "a slope needs measurements at two numbers of connections"
+            )
             notes.append((server.name, f"not drawn: {reason}"))
         elif len(drawn) == LINES_MAX:
-            notes.append((server.name, f"not drawn: {LINES_MAX} lines are all that tell apart"))
+            notes.append((server.name, f"not drawn: a drawing holds at most {LINES_MAX} servers"))
         else:
             slope, foot = line
             end = max(x for x, _ in points)

@@ -1,4 +1,4 @@
-"""The run in 80 columns of plain text: what the page says, in short."""
+"""The run as plain text for a terminal: what the page says, in short."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def scoreboard(run: Run, *, width: int = 80) -> str:
         if row.state == "absent" or row.server.died
     ]
     if absent:
-        lines += ["", "NOT MEASURED, OR NOT TO THE END"]
+        lines += ["", "NOT MEASURED, OR NOT COMPLETED"]
         for name, why in absent:
             lines += wrapped(f"{name}: {why}", width)
     for note in run.notes:
@@ -98,7 +98,7 @@ def _requirement_lines(measured: Sequence[Row], width: int) -> list[str]:
     lines = []
     for name in names:
         table = Table(
-            width, ("kept", 8), ("passed", 7), ("warned", 7), ("failed", 7), ("unstable", 8),
+            width, ("met", 8), ("passed", 7), ("warned", 7), ("failed", 7), ("unstable", 8),
             ("void", 5), ("n/a", 5), ("SHOULD", 7),
         )  # fmt: skip
         lines += ["", f"REQUIREMENTS of level MUST, and controls: suite {name}"]
@@ -119,15 +119,18 @@ def _requirement_lines(measured: Sequence[Row], width: int) -> list[str]:
                 count(missed),
             ]
             lines.append(table.line(row.marked_name, cells))
-        lines.append("SHOULD: cases of that level that failed; they gate nothing by themselves")
+        lines.append("SHOULD: cases of that level that failed; they do not fail the gate")
         lines += grouped(notes, width)
     return lines
 
 
 def _asked_lines(run: Run, width: int) -> list[str]:
-    """Which MUSTs stand behind the ranks, where those of HTTP were not asked."""
+    """A warning that ranks are by cost alone, where the MUSTs of HTTP were not checked."""
     if REQUIREMENTS in run.suites or not any(server.load for server in run.servers):
         return []
-    fired = f"{', '.join(run.suites)} only" if run.suites else "no suite fired"
-    told = f"conformance: {fired}; MUSTs of {REQUIREMENTS} were not asked: ranks are of cost alone"
+    fired = f"only {', '.join(run.suites)} ran" if run.suites else "no suite ran"
+    told = (
+        f"conformance: {fired}; the MUSTs of {REQUIREMENTS} were not checked, so ranks are by cost "
+        "alone"
+    )
     return ["", *wrapped(told, width, indent="")]

@@ -127,7 +127,7 @@ def test_the_gate_from_configuration_to_ratchet(tmp_path: Path) -> None:
             "check", target, *known, "r2", "--allow-growth", "a null server", cwd=tmp_path
         )
         assert code == 0, out
-        assert "host-missing: listed" in errors
+        assert "host-missing: added" in errors
         assert "2 expected" in out
         junit = junitparser.JUnitXml.fromfile(str(tmp_path / "out" / "junit.xml"))
         excused = [
@@ -141,7 +141,7 @@ def test_the_gate_from_configuration_to_ratchet(tmp_path: Path) -> None:
         (tmp_path / "known.toml").write_text(text.replace("at_most = 129", "at_most = 128"))
         code, out, _ = command("check", target, *known, "r3", cwd=tmp_path)
         assert code == 1
-        assert "the baseline excuses 128" in " ".join(out.split())
+        assert "the baseline allows 128" in " ".join(out.split())
         # The command line beats the file.
         code, _, _ = command(
             "check", target, "--case", "get-plain", "--fail-under", "0", "--out", "r0", cwd=tmp_path
@@ -156,7 +156,7 @@ def test_the_gate_from_configuration_to_ratchet(tmp_path: Path) -> None:
             "check", target, *known, "r5", "--strict-baseline", "--update", cwd=tmp_path
         )
         assert code == 0, errors
-        assert f"{FAMILY}: passes, taken out" in errors
+        assert f"{FAMILY}: passes, removed" in errors
         assert (tmp_path / "known.toml").read_text().strip() == ""
     result = model_run_folder.read(tmp_path / "r1")
     stored = outputs.stored(tmp_path / "r1", result)

@@ -111,7 +111,7 @@ def test_silence_alone_is_a_warning_although_it_counts_as_detected() -> None:
     )
     found = next(f for f in findings.findings(run_of("reference", suite)) if f.id == "path_byte")
     assert found.status is Status.WARNED
-    assert "175 were met with silence" in found.message
+    assert "175 got no answer" in found.message
 
 
 def judged(
@@ -219,7 +219,7 @@ def test_an_answer_that_depends_on_how_the_octets_are_cut_is_a_finding(
     assert whole.status is Status.PASSED
     assert pieces.status is status
     assert pieces.id == "length-two-delivery"
-    assert "3 cuts of length-two draw something else" in pieces.message
+    assert "3 deliveries of length-two got another answer" in pieces.message
 
 
 def test_everything_a_gate_can_find_can_be_listed() -> None:
@@ -276,20 +276,22 @@ def test_requirements_and_cases_are_counted_apart() -> None:
     code = conclusion.exit_code(run, found)
     assert conclusion.conclusion(run, found, code) == Conclusion(
         exit_code=1,
-        headline="FAILED: 23 of 62 MUSTs and controls are not kept (exit code 1)",
+        headline="FAILED: 23 of 62 MUSTs and controls failed (exit code 1)",
         counts="cases and checks: 1 failed",
     )
-    lines = conclusion.spoken(found, code, interrupted=False, requirements=conclusion.not_kept(run))
+    lines = conclusion.spoken(
+        found, code, interrupted=False, requirements=conclusion.failed_requirements(run)
+    )
     assert lines[:2] == [
-        "GATE failed, exit code 1: 23 of 62 MUSTs and controls not kept; cases and",
-        "  checks: 1 failed",
+        "GATE failed, exit code 1: 23 of 62 MUSTs and controls failed; cases and checks:",
+        "  1 failed",
     ]
 
 
 @pytest.mark.parametrize(
     ("changes", "headline"),
     [
-        ({}, "Passed: 62 MUSTs and controls were asked for (exit code 0)"),
+        ({}, "Passed: 62 MUSTs and controls were checked (exit code 0)"),
         ({"interrupted": True}, "Interrupted, gates not evaluated (exit code 130)"),
     ],
 )

@@ -597,7 +597,7 @@ def test_a_check_begins_with_its_verdict_and_reads_plain() -> None:
         run.servers[0], title="http://127.0.0.1:1/", language="", version=None, runtime="address",
         again=("http://127.0.0.1:1/",),
     )  # fmt: skip
-    headline = "FAILED: 23 of 62 MUSTs and controls are not kept (exit code 1)"
+    headline = "FAILED: 23 of 62 MUSTs and controls failed (exit code 1)"
     told = Conclusion(exit_code=1, headline=headline, counts="cases and checks: 114 failed")
     page = html_page.render(msgspec.structs.replace(run, servers=(server,), conclusion=told), None)
     body = page[page.index("<header>") :]

@@ -60,7 +60,7 @@ def test_latency_of_an_open_loop_is_shown_with_its_rate_and_what_is_to_be_known(
     times = ["110 us", "220 us", "330 us", "440 us", "5.55 ms", "77 us", "12 us"]
     assert row_of(lines) == ["a", "10.0", "k", *" ".join(times).split()]
     assert "  a: to be known" in lines
-    assert "  a: in 1 of 3 rounds the rate was not served" in lines
+    assert "  a: in 1 of 3 rounds the server did not keep up with the rate" in lines
 
 
 def test_churn_shows_connections_and_handshakes() -> None:
@@ -115,11 +115,14 @@ def test_memory_per_connection_and_slow_readers() -> None:
     assert "  a: kernel: no slabinfo" in lines
     assert "  a: VmHWM since the start: it may not be reset" in lines
     told = " ".join(" ".join(lines).split())
-    assert "took 70,000 kB of requests from 16 clients" in told
-    assert "grew by 81,000 kB; the kernel's buffers by 5,000 kB, both ends" in told
-    assert "a: 1 that each ask once in 5 s: PSS 1,234 kB, idle 1 kB, errors {'timeout': 2}" in told
+    assert "read 70,000 kB of requests from 16 clients" in told
+    assert "grew by 81,000 kB; the kernel's buffers, of both ends, grew by 5,000 kB" in told
+    assert (
+        "a: 1 connections with a request every 5 s: PSS 1,234 kB, idle 1 kB, errors: timeout 2"
+        in told
+    )
     silent = msgspec.structs.replace(MEMORY, trickle=None, trickle_reason="it died")
-    assert "  a: not measured with each asking now and then: it died" in shown(made(memory=silent))
+    assert "  a: memory with slow requests was not measured: it died" in shown(made(memory=silent))
 
 
 def pair(**changes: object) -> PairedRatio:
@@ -134,16 +137,16 @@ def test_paired_ratios_have_a_line_for_each_server_and_metric() -> None:
     lines = load_text.paired_lines(
         [pair(), pair(head="c"), pair(metric="requests_per_second", ratio=12.34, detectable=None)]
     )
-    assert lines[1] == "PAIRED, p by native: times a, block by block"
+    assert lines[1] == "PAIRED, p with native: divided by a, block by block"
     assert [line.split() for line in lines[3:6]] == [
         ["b", "cost", "1.500", "1.400", "-", "1.600", "5", "3.0%"],
         ["b", "req/s", "12.3", "1.400", "-", "1.600", "5", "-"],
         ["c", "cost", "1.500", "1.400", "-", "1.600", "5", "3.0%"],
     ]
     none = load_text.paired_lines([pair(ratio=None, interval_95=None, reason="no pair")])
-    assert "  b: cost not paired, no pair" in none
+    assert "  b: cost not compared: no pair" in none
     few = load_text.paired_lines([pair(interval_95=None, reason="2 pairs; an interval needs 3")])
-    assert "  b: no interval, 2 pairs; an interval needs 3" in few
+    assert "  b: no interval: 2 pairs; an interval needs 3" in few
 
 
 @pytest.mark.parametrize("width", [80, 100])

@@ -35,10 +35,10 @@ def test_no_line_of_the_scoreboard_is_too_long(width: int) -> None:
 
 def test_ranks_say_which_musts_stand_behind_them() -> None:
     run = made_run(only=OCTET_FAMILIES)
-    told = "MUSTs of rfc were not asked"
+    told = "the MUSTs of rfc were not checked"
     for suites, said in (
-        ((), "conformance: no suite fired;"),
-        (("seed",), "conformance: seed only;"),
+        ((), "conformance: no suite ran;"),
+        (("seed",), "conformance: only seed ran;"),
     ):
         board = scoreboard.scoreboard(msgspec.structs.replace(run, suites=suites))
         (line,) = (line for line in board.splitlines() if told in line)
@@ -58,7 +58,7 @@ def test_one_reason_for_both_ranks_is_said_once() -> None:
     board = scoreboard.scoreboard(
         with_server(made_run(only=OCTET_FAMILIES), "go_net_http", load=(result,))
     )
-    assert "  go_net_http: not ranked, 3 MUSTs not kept" in board.splitlines()
+    assert "  go_net_http: not ranked: 3 MUSTs not kept" in board.splitlines()
     assert "3.33 M server" in board
     assert ">= 3.33 M" not in board
 
@@ -66,4 +66,4 @@ def test_one_reason_for_both_ranks_is_said_once() -> None:
 def test_windows_that_were_taken_again_are_counted_under_the_table() -> None:
     result = msgspec.structs.replace(load_result(100.0), redone=4)
     run = with_server(made_run(only=OCTET_FAMILIES), "go_net_http", load=(result,))
-    assert "go_net_http: 4 windows starved and were taken again" in scoreboard.scoreboard(run)
+    assert "go_net_http: 4 samples lacked CPU time and were repeated" in scoreboard.scoreboard(run)

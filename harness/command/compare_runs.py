@@ -21,8 +21,8 @@ from httpmark.harness.load.comparison import (
     verdict_of,
     warn_of_many,
 )
+from httpmark.harness.load.paired_verdicts import Gate
 from httpmark.harness.load.side_by_side import SideBySide
-from httpmark.harness.load.statistics import Gate
 from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.load import LoadResult
@@ -42,12 +42,9 @@ def measure(options: Options, events: progress.Events) -> Comparison:
     if any(are_folders):
         other = options.head if are_folders[0] else options.base
         raise HarnessError(
-            f"{other} is no run folder, and one can only be compared with another run folder"
+            f"{other} is not a run folder: a run folder can only be compared with another one"
         )
     return SideBySide(options, events).compare()
-
-
-# --- two run folders --------------------------------------------------------------------------
 
 
 def is_folder(text: str) -> bool:
@@ -65,7 +62,8 @@ def folders(options: Options) -> Comparison:
     if differences and not options.force:
         raise HarnessError(
             f"the environments differ ({'; '.join(differences[:3])}"
-            f"{'; ...' if len(differences) > 3 else ''}): measure both on one machine, or --force"
+            f"{'; ...' if len(differences) > 3 else ''}): "
+            "measure both on one machine or add --force"
         )
     seed = options.seed if options.seed is not None else head.seed
     heads = {server.name: server for server in head.servers}
@@ -87,15 +85,19 @@ def folders(options: Options) -> Comparison:
         if died and not server.died and not any(one.server == server.name for one in found):
             found.append(line_of("run", ALIVE, server.name, None, Gate.FAIL, f"head died: {died}"))
     lines = all_judged(found, options.margins[COST], seed)
-    notes = ["two runs at different times: figures are relative to null in their own blocks"]
+    notes = [
+        "two runs at different times: figures are relative to the null server in the same block"
+    ]
     for name, one in (("base", base), ("head", head)):
         if one.interrupted:
-            notes.append(f"{name} was interrupted: it is compared as far as it went")
+            notes.append(f"{name} was interrupted: only what it measured is compared")
         if one.quick and base.quick != head.quick:
-            notes.append(f"{name} was quick and the other was not: its windows are shorter")
+            notes.append(f"{name} was a quick run and the other was not: its windows are shorter")
     notes += warn_of_many(lines)
     if differences:
-        notes.insert(0, "the environments differ, and it was forced: the figures may mean nothing")
+        notes.insert(
+            0, "the environments differ and --force was given: the figures may mean nothing"
+        )
     return Comparison(
         base=options.base,
         head=options.head,
@@ -130,12 +132,12 @@ def _key(result: LoadResult) -> tuple[object, ...]:
 def _lacking(
     server: ServerResult, other: ServerResult | None, profile: str, metric: str, why: str
 ) -> Line:
-    """What base has and head has not is never passed over: a death fails, the rest is not known."""
+    """The line of a figure that head lacks: a server that died fails, the rest is inconclusive."""
     verdict = Gate.INCONCLUSIVE
     if other is None:
-        why = "head has no such server"
+        why = "head does not have this server"
     elif other.unavailable:
-        why = f"head has not measured it: {other.unavailable}"
+        why = f"head did not measure it: {other.unavailable}"
     elif other.died and server.died:
         why = f"it died in both; head: {other.died}"
     elif other.died:
@@ -149,7 +151,7 @@ def _of_results(
     head = next((r for r in other.load if _key(r) == _key(base)), None) if other else None
     if head is None:
         shape = f"{base.connections:,} connections x depth {base.depth:,} by {base.engine}"
-        why = f"head has not measured it with {shape}"
+        why = f"head did not measure it with {shape}"
         return _lacking(server, other, base.profile, COST, why)
     if head.reason and not base.reason:
         return _lacking(server, other, base.profile, COST, f"head: {head.reason}")
@@ -175,23 +177,23 @@ def _over_null(result: LoadResult) -> list[float]:
 
 
 def _of_memory(server: ServerResult, other: ServerResult | None, margin: float) -> list[Line]:
-    """The slopes of resident memory: next to free of noise, so the margin alone decides."""
+    """The slopes of resident memory; they have almost no noise, so the margin alone decides."""
     before, after = _resident(server), _resident(other) if other else None
     if before is None:
         return []
     if after is None:
         told = other and (other.memory.reason if other.memory else other.memory_reason)
-        why = f"head has no slope: {told or 'it climbed no ladder'}"
+        why = f"head has no slope: {told or 'no memory profile was run'}"
         return [_lacking(server, other, "memory", MEMORY, why)]
     assert server.memory is not None
     assert other is not None
     assert other.memory is not None
     held, holds = server.memory.connections_held, other.memory.connections_held
     if holds < memory_ladder.HELD_MIN * held:
-        reason = other.memory.reason or "no word why"
+        reason = other.memory.reason or "no reason given"
         why = f"head held {holds:,} connections, base {held:,}: {reason}"
         return [line_of("memory", MEMORY, server.name, None, Gate.INCONCLUSIVE, why)]
-    allowed = max(before * (1 + margin), before + 64)  # below a cache line it is no change
+    allowed = max(before * (1 + margin), before + 64)  # less than a cache line is no change
     verdict = Gate.FAIL if after > allowed else Gate.PASS
     why = f"{before:,.0f} and {after:,.0f} bytes"
     return [line_of("memory", MEMORY, server.name, None, verdict, why)]

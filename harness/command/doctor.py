@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from httpmark.harness.load.statistics import STEAL_MAX
+from httpmark.harness.load.bottlenecks import STEAL_MAX
 from httpmark.harness.report import text_layout
 from httpmark.harness.servers import (
     binaries,

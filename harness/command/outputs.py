@@ -13,7 +13,7 @@ from httpmark.harness.gate import badge, charts, github, gitlab, junit, metrics,
 from httpmark.harness.gate.baseline import Baseline, hold, in_repository
 from httpmark.harness.gate.conclusion import exit_code
 from httpmark.harness.gate.findings import Finding, Gate, Status, findings
-from httpmark.harness.load import comparison, statistics
+from httpmark.harness.load import comparison, paired_verdicts
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.errors import HarnessError
@@ -68,9 +68,9 @@ def compared(found: comparison.Comparison, *, inconclusive: str) -> Gated:
     """A comparison of speed for the same readers: a finding per metric, passed, failed or
     undecided as its gate says; what is not gated does not apply."""
     said = {
-        statistics.Gate.PASS: Status.PASSED,
-        statistics.Gate.FAIL: Status.FAILED,
-        statistics.Gate.INCONCLUSIVE: Status.UNDECIDED,
+        paired_verdicts.Gate.PASS: Status.PASSED,
+        paired_verdicts.Gate.FAIL: Status.FAILED,
+        paired_verdicts.Gate.INCONCLUSIVE: Status.UNDECIDED,
         None: Status.NOT_APPLICABLE,
     }
     now = run_folder.now()

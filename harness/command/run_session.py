@@ -23,7 +23,7 @@ from httpmark.harness.firing import conformance, shrinking
 from httpmark.harness.firing import targets as firing_targets
 from httpmark.harness.judging import suite_results
 from httpmark.harness.judging.evidence import Evidence
-from httpmark.harness.load import memory_ladder, races
+from httpmark.harness.load import contestants, memory_ladder, paired_ratios, placing, races, scaling
 from httpmark.harness.load.engines import by_name, launch
 from httpmark.harness.model.errors import HarnessError, NothingSelected, ServerDied, Unusable
 from httpmark.harness.model.load import LoadPlan
@@ -84,7 +84,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool = False
     full: bool = False  # every delivery, too
     out: Path | None = None
-    targets: tuple[running_target.Standing, ...] = ()  # servers that run already
+    targets: tuple[running_target.RunningTarget, ...] = ()  # servers that run already
     base: str | None = None  # the server or target that the others are paired with
     engine: str = "native"
     wrk2: str | None = None  # the binary of that engine, which the user brings
@@ -108,7 +108,7 @@ class _Entry(msgspec.Struct, kw_only=True):
     container_limits: dict[str, str] | None = None
     suites: dict[str, SuiteResult] = {}
     memory: list[Memory] = []
-    standing: running_target.Standing | None = None  # it runs already: never started, never stopped
+    standing: running_target.RunningTarget | None = None  # never started or stopped
 
 
 class Runner:
@@ -154,7 +154,7 @@ class Runner:
         room, cpus = open_connections.connection_room(), len(os.sched_getaffinity(0))
         plans, cuts, beyond = [], {}, []
         for name in self.options.profiles:
-            plan, cut = races.scaled(self.catalogue.plan(name), room, cpus=cpus)
+            plan, cut = scaling.scaled(self.catalogue.plan(name), room, cpus=cpus)
             if cut:
                 cuts[name] = cut
             if self.options.quick:
@@ -423,7 +423,7 @@ class Runner:
         """The memory of each server, once: it hardly varies from start to start."""
         task = f"memory {plan.name}"
         self.events.task(task, len(entries))
-        place = races.placement(plan)
+        place = placing.placement(plan)
         for entry in entries:
             try:
                 with self._up(
@@ -495,19 +495,19 @@ class Runner:
             self._note(f"{name} is not in {plan.name}: {why}")
         self._done(task, f"{rounds} rounds of {len(racers)} servers")
 
-    def _contestant(self, entry: _Entry) -> races.Contestant:
+    def _contestant(self, entry: _Entry) -> contestants.Contestant:
         def start(
-            plan: LoadPlan, place: races.Placement
+            plan: LoadPlan, place: placing.Placement
         ) -> contextlib.AbstractContextManager[servers_running.Running]:
             return self._up(entry, workers=plan.workers, cpus=place.server, with_tls=plan.tls)
 
-        return races.Contestant(
+        return contestants.Contestant(
             entry.server.name,
             start,
             entry.server.control,
             self._tls_port(entry),
             entry.standing.path if entry.standing else None,
-            standing=entry.standing is not None,
+            runs_already=entry.standing is not None,
         )
 
     # -- the result ----------------------------------------------------------------------------
@@ -559,7 +559,7 @@ class Runner:
                 paired=tuple(
                     pair
                     for results in folded
-                    for pair in races.paired(
+                    for pair in paired_ratios.paired(
                         results, base=base, leave_out=self._controls(), seed=self.seed
                     )
                 ),

@@ -10,7 +10,7 @@ import msgspec
 from httpmark.harness.catalogue import catalogue, loading
 from httpmark.harness.judging import suite_results
 from httpmark.harness.judging.evidence import Evidence
-from httpmark.harness.load import races
+from httpmark.harness.load import ranking
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadResult
 from httpmark.harness.model.run import Run, ServerResult
@@ -97,7 +97,9 @@ def ranked(run: Run) -> Run:
     for entry in run.servers:
         for result in entry.load:
             by_key.setdefault((result.profile, result.engine), {})[entry.name] = result
-    ranked = {key: races.with_ranks(results, excluded=excluded) for key, results in by_key.items()}
+    ranked = {
+        key: ranking.with_ranks(results, excluded=excluded) for key, results in by_key.items()
+    }
     return msgspec.structs.replace(
         run,
         servers=tuple(

@@ -1,9 +1,9 @@
-"""What generators themselves cost: CPU ns of ours per verified response, beside wrk and h2load.
+"""What generators cost: CPU ns per response of httpmark-load, beside wrk and h2load.
 
-Against null, which leaves a generator all the room there is, engines take turns in random order
-within blocks, each with a fresh null on a processor of its own: what befalls the machine for a
-while befalls all (load.md 4.3). wrk and h2load are charged from their start, so for opening their
-connections, too; of an answer they look at nothing but the status.
+The engines load the null server, which answers faster than any of them asks. They take turns in
+random order within blocks, so that a disturbance of the machine affects all of them alike. Each
+window has a fresh null server on a processor of its own. The cost of wrk and h2load includes
+opening their connections; they check only the status of an answer.
 """
 
 from __future__ import annotations
@@ -18,18 +18,21 @@ from pathlib import Path
 
 import msgspec
 
+from httpmark.harness.load import contestants, placing, statistics
 from httpmark.harness.load import races as load_races
-from httpmark.harness.load import statistics
 from httpmark.harness.load.engines import by_name, launch
+from httpmark.harness.load.engines.h2load import H2load
+from httpmark.harness.load.engines.native import Native
+from httpmark.harness.load.engines.wrk import Wrk
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadPlan
 from httpmark.harness.model.servers import Tls
 from httpmark.harness.servers import certificates, manifests, sockets, starting
 
-# The reference costs 60 to 80 ns: a generator that costs more would measure itself.
+# The reference server costs 60 to 80 ns a request; a generator that costs more would limit it.
 AIM_NS = 45.0
 AIM_DEPTH = 256
-ENGINES = ("native", "wrk", "h2load")
+ENGINES = (Native.name, Wrk.name, H2load.name)
 DEPTHS = (1, 16, 256)
 CONNECTIONS = 64
 _TLS_CIPHER = "TLS_AES_128_GCM_SHA256"
@@ -38,15 +41,15 @@ _ADDRESS = "127.0.0.1"
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """What one engine costs at one depth; None with the reason where it, or its interval, is not.
+    """What one engine costs at one depth; a figure that is missing is None, with the reason.
 
     ``client_ns`` is the median of the rounds, CPU (user + system) per response in ns;
-    ``null_ns`` what null paid for the same responses.
+    ``null_ns`` is what the null server used for the same responses.
     """
 
     engine: str
     depth: int
-    tls: str | None  # version and cipher that are pinned; None is plain
+    tls: str | None  # version and cipher that are pinned; None: plain
     client_ns: float | None
     interval_95: tuple[float, float] | None
     null_ns: float | None
@@ -58,8 +61,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def meets_aim(self) -> bool | None:
-        """Whether the need of the generator is met; None where there is none, or no figure."""
-        is_aimed_at = self.engine == "native" and self.depth == AIM_DEPTH and self.tls is None
+        """Whether the aim for the generator is met; None where it has none, or no figure."""
+        is_aimed_at = self.engine == Native.name and self.depth == AIM_DEPTH and self.tls is None
         return self.client_ns <= AIM_NS if is_aimed_at and self.client_ns is not None else None
 
 
@@ -69,7 +72,7 @@ def plans() -> list[LoadPlan]:
         LoadPlan(
             name=f"depth {depth}",
             title="the generator itself",
-            why="null leaves it all the room there is",
+            why="the null server is faster than any generator",
             connections=CONNECTIONS,
             depth=depth,
             duration_s=1.0,
@@ -88,10 +91,10 @@ def plans() -> list[LoadPlan]:
 def measure(
     names: Sequence[str], *, rounds: int, seconds: float, seed: int, say: Callable[[str], None]
 ) -> Iterator[Cell]:
-    """Every engine at every depth, ``rounds`` times; yields a depth's when all were taken.
+    """Every engine at every depth, ``rounds`` times; yields a depth's cells when all were taken.
 
-    :param seconds: of a window.
-    :raises Unusable: null cannot be started here.
+    :param seconds: of one window.
+    :raises Unusable: the null server cannot be started here.
     """
     absent: dict[str, str] = {}
     found: dict[str, launch.Engine] = {}
@@ -127,9 +130,9 @@ def measure(
             starting.stop_all()
 
 
-def _null(port: int, tls: Tls) -> load_races.Contestant:
+def _null(port: int, tls: Tls) -> contestants.Contestant:
     @contextlib.contextmanager
-    def start(plan: LoadPlan, place: load_races.Placement) -> Iterator[load_races.Started]:
+    def start(plan: LoadPlan, place: placing.Placement) -> Iterator[contestants.Started]:
         running = starting.start(
             manifests.server("null"),
             "process",
@@ -145,7 +148,7 @@ def _null(port: int, tls: Tls) -> load_races.Contestant:
         finally:
             running.stop()
 
-    return load_races.Contestant("null", start, is_null=True, tls_port=tls.port)
+    return contestants.Contestant("null", start, is_null=True, tls_port=tls.port)
 
 
 def _cell(
@@ -160,7 +163,8 @@ def _cell(
     ]
     interval = statistics.interval_of_cost(costs, seed=seed)
     least = statistics.SAMPLES_FOR_INTERVAL_MIN
-    few = f"{len(costs)} sound samples; an interval needs {least}" if costs else "no sound sample"
+    few = f"{len(costs)} samples without errors; an interval needs {least}"
+    few = few if costs else "no sample without errors"
     return Cell(
         engine=name,
         depth=plan.depth,

@@ -6,22 +6,23 @@ from collections.abc import Sequence
 
 import msgspec
 
-from httpmark.harness.load import statistics
-from httpmark.harness.load.statistics import Drift, Gate, Judged
+from httpmark.harness.load import paired_verdicts
+from httpmark.harness.load.paired_verdicts import Gate, Judged
+from httpmark.harness.load.statistics import Drift
 from httpmark.harness.model import progress
 from httpmark.harness.model.errors import NothingSelected
 from httpmark.harness.model.load import LoadResult
 
 COST, RATE, MEMORY = "cpu_ns_per_request", "requests_per_second", "bytes_per_connection"
-ALIVE = "alive"  # of a server that died before there was anything else to compare
-# Higher is worse for costs; throughput is turned round before it is judged.
+ALIVE = "alive"  # of a server that died before anything was measured
+# How much worse head may be. A higher cost is worse; throughput is inverted before it is judged.
 MARGINS = {COST: 0.03, RATE: 0.05, MEMORY: 0.02}
-# Pairs at each look, over those of the first, and the level of its intervals: wider while there
-# is another look, as stopping at the first good one would bring false alarms back.
+# At each look: pairs over those of the first look, and the level of the intervals. The level is
+# higher while another look follows, as several looks have several chances of a false alarm.
 LOOKS = ((1.0, 0.99), (5 / 3, 0.99), (2.5, 0.95))
 PAIRS_MIN = 12
 CONFIRMED_LEVEL = 0.95
-# load.md 4.4: more gated figures than these leave too little chance for each.
+# With more gated figures the chance of a false alarm that each may have is too small.
 GATED_MAX = 5
 
 
@@ -69,7 +70,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     differences: tuple[str, ...]  # of the environments
     seed: int
-    signal: int | None = None  # that interrupted it: what was measured until then
+    signal: int | None = None  # that interrupted it
 
 
 class AgainstItself(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,13 +78,13 @@ class AgainstItself(msgspec.Struct, frozen=True, kw_only=True):
 
     server: str
     profile: str
-    comparisons: int  # those that had pairs enough to say anything
+    comparisons: int  # those that had enough pairs
     wanted: int
-    unjudged: int = 0  # those that had not, as answers were wrong
-    redone: int = 0  # samples that starved and were taken again
+    unjudged: int = 0  # those that had too few, as answers were wrong
+    redone: int = 0  # samples that got too little CPU and were taken again
     pairs_each: int
-    false_alarms: int  # comparisons whose gate failed, of one server with itself
-    apart: int  # whose interval excluded 1; a twentieth is to be expected
+    false_alarms: int  # comparisons whose gate failed
+    apart: int  # whose interval excluded 1; one in twenty is expected
     deviation: float | None  # of the pairs' log-ratios of cost
     detectable: dict[str, float | None]  # ratio, by number of pairs
     drawn_alarms: int | None  # of DRAWN_GATES gates played over these pairs; None: too few pairs
@@ -91,11 +92,11 @@ class AgainstItself(msgspec.Struct, frozen=True, kw_only=True):
     slot: tuple[float, float] | None  # second over first of a pair, 95 % interval
     fit: bool
     why: str
-    signal: int | None = None  # that interrupted it: whole comparisons until then
+    signal: int | None = None  # that interrupted it
 
 
 def verdict_of(lines: Sequence[Line]) -> Gate:
-    """The worst verdict of what is gated.
+    """The worst verdict of the gated lines.
 
     :raises NothingSelected: nothing is gated.
     """
@@ -107,9 +108,9 @@ def verdict_of(lines: Sequence[Line]) -> Gate:
 
 
 def exit_code(found: Comparison | Sequence[AgainstItself], *, inconclusive: str) -> int:
-    """The contract's exit code; ``inconclusive`` is ``pass``, ``warn`` or ``fail``.
+    """The exit code (docs/contract.md); ``inconclusive`` is ``pass``, ``warn`` or ``fail``.
 
-    An A/A run is a gate of its own: 1 where the machine is unfit.
+    An A/A run exits with 1 where the machine is unfit.
     """
     parts = [found] if isinstance(found, Comparison) else found
     for part in parts:
@@ -123,7 +124,7 @@ def exit_code(found: Comparison | Sequence[AgainstItself], *, inconclusive: str)
 
 
 class Ratios(msgspec.Struct, frozen=True):
-    """Log-ratios of cost that are to be judged, together with all others of a comparison."""
+    """Log-ratios of cost to be judged together with all others of a comparison."""
 
     server: str
     profile: str
@@ -131,9 +132,9 @@ class Ratios(msgspec.Struct, frozen=True):
 
 
 def all_judged(found: Sequence[Line | Ratios], margin: float, seed: int) -> list[Line]:
-    """One judgement over all figures of two runs: they share one chance of a false alarm."""
+    """Judge all figures of two runs at once, as they share one chance of a false alarm."""
     worse = {str(at): one.logs for at, one in enumerate(found) if isinstance(one, Ratios)}
-    judged = statistics.judge_pairs(
+    judged = paired_verdicts.judge_pairs(
         worse, dict.fromkeys(worse, margin), level=CONFIRMED_LEVEL, seed=seed
     )
     return [
@@ -148,18 +149,18 @@ def all_judged(found: Sequence[Line | Ratios], margin: float, seed: int) -> list
 
 
 def warn_of_many(lines: Sequence[Line]) -> list[str]:
-    """A word of warning where more is gated at once than a gate can bear (load.md 4.4)."""
+    """A warning where more figures are gated at once than a gate should have."""
     count = sum(line.judged is not None and line.verdict is not None for line in lines)
     if count <= GATED_MAX:
         return []
     return [
-        f"{count} gated figures share one chance of a false alarm, so small changes seldom show: "
-        f"name fewer with --profile; {GATED_MAX} are a good gate"
+        f"{count} gated figures share one chance of a false alarm, so small changes are seldom "
+        f"found: select fewer with --profile, {GATED_MAX} at most"
     ]
 
 
 def broken_answers(server: str | None, base: LoadResult, head: LoadResult) -> Line | None:
-    """Wrong answers are no matter of statistics: a head that has them fails at once."""
+    """A head with wrong answers fails at once, whatever the figures say."""
     if not head.errors:
         return None
     told = ", ".join(f"{count} {name}" for name, count in sorted(head.errors.items()))
@@ -183,4 +184,4 @@ def line_of(
 
 
 def samples_redone(count: int) -> str:
-    return f"{count} samples starved and were taken again"
+    return f"{count} samples got too little CPU and were taken again"

@@ -1,10 +1,11 @@
-"""What connections cost in memory: a ladder of held connections, and readers that never read.
+"""What connections cost in memory: a ladder of held connections, and clients that never read.
 
-At first nobody is connected: the baseline. Each rung opens more connections beside those that are
-held already, at a controlled rate; each makes one request, so that what a server allocates late is
-allocated. Then they stay idle for the plan's seconds and until the server is at rest, and it is
-counted on the server's side what it holds. At last as many connections as
-were held ask once each, at a low rate: what idle ones cost is not what busy ones do (load.md 4.7).
+The baseline is measured without any connection. Each rung then opens more connections beside those
+that are held, at a controlled rate. Each connection makes one request, so that a server that
+allocates late has allocated. The connections stay idle for the plan's seconds and until the server
+is at rest; then the server's connections are counted and its memory is read. At the end as many
+connections as were held send one request each, at a low rate: busy connections cost more than idle
+ones (docs/method.md).
 """
 
 from __future__ import annotations
@@ -34,14 +35,15 @@ _HOLD_S = 86_400.0
 _POLL_S = 0.1
 _GRACE_S = 30.0
 _REST_S_MAX = 6.0
-# A server is at rest when it wants next to no CPU and its memory stays, several looks in a row.
+# A server is at rest when it uses less CPU than this and its memory is the same, so many times in
+# a row.
 _REST_CPU_RATIO = 0.02
 _REST_LOOKS = 3
 _ESTABLISHED = re.compile(rb"(\d+) connections established")
 
 
 class Ground(msgspec.Struct, frozen=True):
-    """Whom to load, and how to ask after its processes: they may fork as load comes."""
+    """The server to load, and how to find its processes: it may fork under load."""
 
     target: Target
     pids: Callable[[], list[int]]
@@ -51,7 +53,7 @@ class Ground(msgspec.Struct, frozen=True):
 
 
 class _Held:
-    """A generator that holds connections, or pours into them."""
+    """A generator that holds connections, or sends on them without end."""
 
     def __init__(self, process: subprocess.Popen[bytes], out: IO[bytes], errors: IO[bytes]) -> None:
         self._process = process
@@ -59,9 +61,9 @@ class _Held:
         self._errors = errors
 
     def established(self, deadline_s: float) -> int:
-        """Wait until all connections were tried; how many there are.
+        """Wait until every connection was attempted; how many were established.
 
-        :raises Unusable: it ended before, or did not get there in time.
+        :raises Unusable: the generator ended before that, or took too long.
         """
         end = time.monotonic() + deadline_s
         while time.monotonic() < end:
@@ -72,7 +74,7 @@ class _Held:
                 return int(found[1])
             if ended:
                 lines = told.decode("utf-8", "replace").strip().splitlines()
-                raise Unusable(lines[-1] if lines else "httpmark-load ended without a word")
+                raise Unusable(lines[-1] if lines else "httpmark-load ended and printed nothing")
             time.sleep(_POLL_S / 2)
         raise Unusable(f"httpmark-load did not open its connections in {deadline_s:.0f} s")
 
@@ -80,7 +82,7 @@ class _Held:
         return self._process.poll() is None
 
     def looks(self, deadline_s: float) -> Iterator[None]:
-        """Time to look at the server, again and again until the generator has ended.
+        """Yield at regular times until the generator has ended, for a look at the server.
 
         :raises Unusable: it did not end in time.
         """
@@ -103,7 +105,7 @@ class _Held:
 
 @contextlib.contextmanager
 def _holding(plan: LoadPlan, ground: Ground, cpus: frozenset[int] | None) -> Iterator[_Held]:
-    """A generator at work; at the end it is let go, and the kernel closes what it held."""
+    """A running generator; it is killed at the end, and the kernel closes its connections."""
     command = [
         *native_command(plan, ground.target, duration_s=plan.duration_s),
         "--json",
@@ -136,39 +138,11 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
     :raises Unusable: the server died, or the generator could not open a connection.
     """
     slabs = memory_use.socket_slabs()
-    rungs: list[Rung] = []
-    ended: str | None = None
     _rest(ground)
     baseline = _rung(0, ground, slabs)
     is_reset = memory_use.reset_peak(ground.pids())
     with contextlib.ExitStack() as held:
-        opened = 0
-        for number, height in enumerate(plan.ladder):
-            step = msgspec.structs.replace(
-                plan,
-                mode=LoadMode.IDLE,
-                connections=height - opened,
-                depth=1,
-                warmup_s=0.0,
-                duration_s=_HOLD_S,
-                bind=sources(plan.bind, number),
-            )
-            generator = held.enter_context(_holding(step, ground, cpus))
-            try:
-                new = generator.established(_opening_s(step))
-            except Unusable as error:
-                if not rungs or not ground.alive():
-                    raise
-                ended = f"the ladder ended below {height:,} connections: {error}"
-                break
-            opened += new
-            _rest(ground, hold_s=plan.duration_s)
-            rungs.append(_rung(opened, ground, slabs))
-            if new < step.connections:
-                ended = f"the ladder ended at {opened:,} of {height:,} connections: no more opened"
-                break
-            if rungs[-1].held < HELD_MIN * opened:
-                break  # higher ones would only say the same again
+        rungs, ended = _climbed(plan, ground, slabs, held, cpus=cpus)
         memory = _memory(ground)
     _rest(ground)
     per_connection, intercept, reason = slopes(rungs)
@@ -193,6 +167,50 @@ def climb(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Mem
         trickle=trickle,
         trickle_reason=trickle_reason,
     )
+
+
+def _climbed(
+    plan: LoadPlan,
+    ground: Ground,
+    slabs: memory_use.SocketSlabs | None,
+    held: contextlib.ExitStack,
+    *,
+    cpus: frozenset[int] | None,
+) -> tuple[list[Rung], str | None]:
+    """The rungs of the ladder as far as they could be climbed, and why it ended early.
+
+    :param held: keeps the connections of every rung until the caller lets them go.
+    :raises Unusable: the server died, or the first rung could not be opened.
+    """
+    rungs: list[Rung] = []
+    opened = 0
+    for number, height in enumerate(plan.ladder):
+        step = msgspec.structs.replace(
+            plan,
+            mode=LoadMode.IDLE,
+            connections=height - opened,
+            depth=1,
+            warmup_s=0.0,
+            duration_s=_HOLD_S,
+            bind=sources(plan.bind, number),
+        )
+        generator = held.enter_context(_holding(step, ground, cpus))
+        try:
+            new = generator.established(_opening_s(step))
+        except Unusable as error:
+            if not rungs or not ground.alive():
+                raise
+            return rungs, f"the ladder ended below {height:,} connections: {error}"
+        opened += new
+        _rest(ground, hold_s=plan.duration_s)
+        rungs.append(_rung(opened, ground, slabs))
+        if new < step.connections:
+            return rungs, (
+                f"the ladder ended at {opened:,} of {height:,} connections: no more opened"
+            )
+        if rungs[-1].held < HELD_MIN * opened:
+            break  # a higher rung would show the same
+    return rungs, None
 
 
 def _opening_s(plan: LoadPlan) -> float:
@@ -240,7 +258,7 @@ def _trickle(
 
 
 def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memory:
-    """Send without end, never read, and watch what the server piles up (a finding if it grows).
+    """Send without end, never read, and measure the memory that the server's answers take.
 
     :raises Unusable: the server died, or the generator could not open a connection.
     """
@@ -249,7 +267,7 @@ def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memo
     buffers_before = memory_use.socket_buffers_kb() or 0
     buffers = None if memory_use.socket_buffers_kb() is None else 0
     is_reset = memory_use.reset_peak(ground.pids())
-    whole = msgspec.structs.replace(plan, warmup_s=0.0)  # what is sent counts from the first octet
+    whole = msgspec.structs.replace(plan, warmup_s=0.0)  # what is sent counts from the first byte
     with _holding(whole, ground, cpus) as generator:
         generator.established(_opening_s(whole))
         for _ in generator.looks(plan.duration_s + _GRACE_S):
@@ -279,7 +297,7 @@ def pour(plan: LoadPlan, ground: Ground, *, cpus: frozenset[int] | None) -> Memo
 
 
 def sources(bind: str | None, number: int) -> str | None:
-    """Each rung its own part of the source addresses, as each counts its ports by itself."""
+    """A part of the source addresses for each rung: its generator counts ports by itself."""
     if bind is None:
         return None
     network = ipaddress.ip_network(bind, strict=False)
@@ -294,7 +312,7 @@ def _memory(ground: Ground) -> Memory:
     if not ground.alive():
         raise Unusable(ground.exit_reason())
     if memory is None:
-        raise Unusable("its processes cannot be seen from here, so their memory is not known")
+        raise Unusable("the memory of its processes cannot be read from here")
     return memory
 
 
@@ -324,7 +342,7 @@ def _rest(ground: Ground, *, hold_s: float = 0.0) -> None:
     for _ in _looks(hold_s + _REST_S_MAX):
         pids = ground.pids()
         memory, used = memory_use.memory(pids), cpu_time.cpu_ns(pids)
-        # Who waits for a CPU is not at rest either.
+        # A server that waits for a CPU is not at rest either.
         busy = None if used is None else used + cpu_time.run_delay_ns(pids)
         now = (busy, memory.pss_kb if memory else None)
         if now[0] is not None and last[0] is not None and now[1] == last[1]:
@@ -346,14 +364,14 @@ def _looks(seconds: float) -> Iterator[None]:
 def slopes(
     rungs: list[Rung],
 ) -> tuple[BytesPerConnection | None, BytesPerConnection | None, str | None]:
-    """Slopes and intercepts over the rungs that were held, and what is to be known of them."""
+    """Slopes and intercepts over the rungs that were held, and what their reader must know."""
     short = next((rung for rung in rungs if not _is_held(rung)), None)
     rungs = [rung for rung in rungs if _is_held(rung)]
     reason = None
     if short is not None:
         reason = f"the server held {short.held:,} of {short.connections:,} connections"
     if len(rungs) < 2:
-        return None, None, reason or "a slope needs two heights"
+        return None, None, reason or "a slope needs two rungs"
     if reason is not None:
         reason += f": the slope is that up to {rungs[-1].held:,}"
 
@@ -368,9 +386,9 @@ def slopes(
     kernel = line([rung.kernel_kb for rung in rungs])
     if kernel[0] is None:
         why = (
-            "kernel: /proc/slabinfo cannot be read"
+            "kernel: /proc/slabinfo cannot be read: run as root"
             if memory_use.socket_slabs() is None
-            else "kernel: neighbours opened and closed sockets meanwhile"
+            else "kernel: other programs opened and closed sockets meanwhile"
         )
         reason = f"{reason}; {why}" if reason else why
     lines = (

@@ -1,4 +1,4 @@
-"""A/A runs: one server compared with itself, which tells what this machine can tell apart."""
+"""A/A runs: one server compared with itself, which shows what this machine can tell apart."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from httpmark.harness.load import paired_ratios, paired_verdicts, statistics
 from httpmark.harness.load import races as load_races
-from httpmark.harness.load import statistics
 from httpmark.harness.load.comparison import (
     CONFIRMED_LEVEL,
     COST,
@@ -18,8 +18,8 @@ from httpmark.harness.load.comparison import (
     Options,
 )
 from httpmark.harness.load.engines import by_name
+from httpmark.harness.load.paired_verdicts import Gate
 from httpmark.harness.load.side_by_side import ADDRESS, Arm, plans, reject_unusable
-from httpmark.harness.load.statistics import Gate
 from httpmark.harness.model import progress
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadPlan, LoadSample
@@ -28,12 +28,12 @@ from httpmark.harness.servers import (
     starting,
 )
 
-# Of an A/A run's pairs, how often the whole gate is played over them, and how many it takes.
+# How often the whole gate is repeated over pairs drawn from an A/A run, and how many pairs the run
+# must have for that.
 DRAWN_GATES = 300
 DRAWN_FROM_MIN = 60
-
-
-# --- a server against itself ------------------------------------------------------------------
+_APART_BY_CHANCE = 0.05  # of 95 % intervals, those that exclude 1 though nothing differs
+_CHANCE_MIN = 0.01  # more such intervals than chance gives once in a hundred A/A runs are too many
 
 
 class _WithItself(NamedTuple):
@@ -42,7 +42,7 @@ class _WithItself(NamedTuple):
     failed: bool
     bounds: tuple[float, float] | None  # of the log-ratio of cost, 95 %
     logs: list[float]
-    by_order: list[float]  # second over first of a pair; none where a pair is lacking
+    by_order: list[float]  # second over first of a pair; empty where a pair is missing
 
 
 def _with_itself(
@@ -53,8 +53,8 @@ def _with_itself(
     seed: int,
     number: int,
 ) -> _WithItself:
-    logs = load_races.pair_log_ratios(base, head, COST)
-    judged = statistics.judge_pairs({COST: logs}, {COST: margin}, level=0.95, seed=seed)[COST]
+    logs = paired_ratios.pair_log_ratios(base, head, COST)
+    judged = paired_verdicts.judge_pairs({COST: logs}, {COST: margin}, level=0.95, seed=seed)[COST]
     return _WithItself(
         failed=judged.verdict is Gate.FAIL,
         bounds=statistics.interval(logs, level=0.95, seed=seed + number),
@@ -78,12 +78,12 @@ def against_itself(
 ) -> AgainstItself:
     """An A/A run: ``comparisons`` of one server, called base and head, with itself.
 
-    Unfit is a machine on which one of the gates failed, or on which more intervals than chance
-    allows (one in a hundred at the binomial's tail) say that a server differs from itself.
-    Interrupted, it is of the comparisons that were whole.
+    A machine is unfit where one of the gates failed, or where more intervals than chance allows
+    (:data:`_CHANCE_MIN`) say that a server differs from itself. An interrupted run counts the
+    comparisons that were complete.
 
-    :raises Interrupted: before there was any.
-    :raises Unusable: too few sound samples.
+    :raises Interrupted: before the first comparison was complete.
+    :raises Unusable: too few samples without errors.
     """
     signal: int | None = None
     found: list[_WithItself] = []
@@ -101,26 +101,12 @@ def against_itself(
         signal = stop.signal
     judged = [one.bounds for one in found if one.bounds]
     if not judged:
-        raise Unusable(f"{name}: too few sound samples for an A/A run")
-    apart = sum(not low <= 0 <= high for low, high in judged)
+        raise Unusable(f"{name}: too few samples without errors for an A/A run")
     false_alarms = sum(one.failed for one in found)
+    apart = sum(not low <= 0 <= high for low, high in judged)
+    unfit = _unfit(false_alarms, apart, len(judged))
     logs = [log for one in found for log in one.logs]
-    by_order = [log for one in found for log in one.by_order]
     deviation = statistics.deviation(logs)
-    costs = [
-        cost
-        for block in zip(race.samples["base"], race.samples["head"], strict=True)
-        for sample in sorted(block, key=lambda sample: sample.order)
-        if sample.is_sound and (cost := sample.cpu_ns_per_request.server) is not None
-    ]
-    drift = statistics.drift(costs)
-    slot = statistics.interval(by_order, level=0.95, seed=seed)
-    too_often = statistics.binomial_tail(apart, len(judged), 0.05) < 0.01
-    why = "a server does not differ from itself"
-    if false_alarms:
-        why = f"{false_alarms} of {len(judged)} gates failed a server against itself"
-    elif too_often:
-        why = f"{apart} of {len(judged)} intervals say that a server differs from itself"
     return AgainstItself(
         server=name,
         profile=plan.name,
@@ -137,20 +123,41 @@ def against_itself(
             for count in (round(pairs * factor) for factor, _ in LOOKS)
         },
         drawn_alarms=_drawn_alarms(logs, margin=margin, seed=seed),
-        drift=drift,
-        slot=slot,
-        fit=not false_alarms and not too_often,
-        why=why,
+        drift=statistics.drift(_costs_in_order(race)),
+        slot=statistics.interval(
+            [log for one in found for log in one.by_order], level=0.95, seed=seed
+        ),
+        fit=unfit is None,
+        why=unfit or "a server does not differ from itself",
         signal=signal,
     )
 
 
-def _drawn_alarms(logs: Sequence[float], *, margin: float, seed: int) -> int | None:
-    """How many of :data:`DRAWN_GATES` gates fail that are played over the pairs of an A/A run.
+def _unfit(false_alarms: int, apart: int, judged: int) -> str | None:
+    """Why this machine cannot tell servers apart; None where it can."""
+    if false_alarms:
+        return f"{false_alarms} of {judged} gates failed a server against itself"
+    if statistics.binomial_tail(apart, judged, _APART_BY_CHANCE) < _CHANCE_MIN:
+        return f"{apart} of {judged} intervals say that a server differs from itself"
+    return None
 
-    A gate is all of :func:`decide` at its default: three looks, and a race that confirms. It gets
-    pairs that followed each other, so that what lasted longer than a pair is in them; which side
-    was called base is tossed anew for each, as nothing told them apart.
+
+def _costs_in_order(race: load_races.Race) -> list[float]:
+    """The costs of all samples without errors, in the order in which they were taken."""
+    return [
+        cost
+        for block in zip(race.samples["base"], race.samples["head"], strict=True)
+        for sample in sorted(block, key=lambda sample: sample.order)
+        if sample.is_sound and (cost := sample.cpu_ns_per_request.server) is not None
+    ]
+
+
+def _drawn_alarms(logs: Sequence[float], *, margin: float, seed: int) -> int | None:
+    """How many of :data:`DRAWN_GATES` gates over pairs of an A/A run fail; None: too few pairs.
+
+    A gate is all of :func:`side_by_side.decide` at its default: three looks, and a race that
+    confirms. It gets pairs that followed each other, so that disturbances longer than a pair are
+    in them. Which side is called base is drawn anew for each pair, as both are the same server.
     """
     if len(logs) < DRAWN_FROM_MIN:
         return None
@@ -161,7 +168,7 @@ def _drawn_alarms(logs: Sequence[float], *, margin: float, seed: int) -> int | N
         return [draw.choice((-1, 1)) * logs[(first + i) % len(logs)] for i in range(count)]
 
     def verdict(pairs: Sequence[float], level: float) -> Gate:
-        return statistics.judge_pairs({COST: pairs}, {COST: margin}, level=level, seed=seed)[
+        return paired_verdicts.judge_pairs({COST: pairs}, {COST: margin}, level=level, seed=seed)[
             COST
         ].verdict
 
@@ -181,9 +188,9 @@ def _drawn_alarms(logs: Sequence[float], *, margin: float, seed: int) -> int | N
 def run_against_itself(
     options: Options, events: progress.Events, *, comparisons: int
 ) -> list[AgainstItself]:
-    """Start ``options.base`` over and over as both sides of an A/A run.
+    """Measure ``options.base`` as both sides of an A/A run, for each profile.
 
-    :raises Unusable: it cannot be used, died, or answered wrongly.
+    :raises Unusable: it cannot be used, died, or gave wrong answers.
     """
     seed = options.seed if options.seed is not None else secrets.randbits(31)
     engine = by_name.engine(options.engine, wrk2=options.wrk2)

@@ -1,4 +1,4 @@
-"""Base and head measured in pairs, with null in each block, until it is decided."""
+"""Base and head measured in pairs, with the null server in each block, until it is decided."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.load import memory_ladder, statistics
+from httpmark.harness.load import (
+    memory_ladder,
+    paired_ratios,
+    paired_verdicts,
+    placing,
+    scaling,
+    statistics,
+)
 from httpmark.harness.load import races as load_races
 from httpmark.harness.load.comparison import (
     CONFIRMED_LEVEL,
@@ -27,8 +34,9 @@ from httpmark.harness.load.comparison import (
     verdict_of,
     warn_of_many,
 )
+from httpmark.harness.load.contestants import Contestant, Started
 from httpmark.harness.load.engines import by_name, launch
-from httpmark.harness.load.statistics import Gate, Judged
+from httpmark.harness.load.paired_verdicts import Gate, Judged
 from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.load import Bottleneck, LoadPlan, LoadResult
@@ -46,47 +54,44 @@ _QUICK_WARMUP_S = 0.2
 ADDRESS = "127.0.0.1"
 
 
-# --- side by side -----------------------------------------------------------------------------
-
-
 class Arm:
     """One side of a comparison: a server of images/, a command with {port}, or a target."""
 
     def __init__(self, name: str, text: str, options: Options) -> None:
         self.name = name
-        self.standing = running_target.parse(text, allow_remote=options.allow_remote)
+        self.target = running_target.parse(text, allow_remote=options.allow_remote)
         self.path = options.path
-        if self.standing is not None:
-            self.server = self.standing.server
-            self.path = self.path or self.standing.path
+        if self.target is not None:
+            self.server = self.target.server
+            self.path = self.path or self.target.path
         elif "{port}" in text:
             self.server = _of_command(name, text, options.path)
         elif " " in text:
-            raise HarnessError(f"{text!r}: a command must say where its port goes: {{port}}")
+            raise HarnessError(f"{text!r}: a command must contain {{port}}, where its port goes")
         elif "/" in text or os.path.isdir(text):
-            raise HarnessError(f"{text}: no run folder: there is no {run_folder.RESULT} in it")
+            raise HarnessError(f"{text} is not a run folder: it has no {run_folder.RESULT}")
         else:
             self.server = manifests.server(text)
         self.runtime = "address"
-        if self.standing is None:
+        if self.target is None:
             wanted = "process" if "{port}" in text else options.runtime
             self.runtime = starting.for_server(self.server, wanted)
 
     def prepare(self, say: build_cache.Say) -> None:
-        """Build what has to be built, or see that the target answers.
+        """Build the server where it must be built, or check that the target answers.
 
         :raises Unusable: it cannot be used.
         """
-        if self.standing is None:
+        if self.target is None:
             starting.prepare(self.server, self.runtime, say=say)
-        elif not self.standing.alive():
-            raise Unusable(self.standing.exit_reason())
+        elif not self.target.alive():
+            raise Unusable(self.target.exit_reason())
 
-    def contestant(self, port: int, *, is_null: bool = False) -> load_races.Contestant:
+    def contestant(self, port: int, *, is_null: bool = False) -> Contestant:
         @contextlib.contextmanager
-        def start(plan: LoadPlan, place: load_races.Placement) -> Iterator[load_races.Started]:
-            if self.standing is not None:
-                yield self.standing
+        def start(plan: LoadPlan, place: placing.Placement) -> Iterator[Started]:
+            if self.target is not None:
+                yield self.target
                 return
             cpus = None if place.server is None else ",".join(map(str, sorted(place.server)))
             running = starting.start(
@@ -103,15 +108,15 @@ class Arm:
             finally:
                 running.stop()
 
-        return load_races.Contestant(
-            self.name, start, is_null, path=self.path, standing=self.standing is not None
+        return Contestant(
+            self.name, start, is_null, path=self.path, runs_already=self.target is not None
         )
 
 
 def _of_command(name: str, text: str, path: str | None) -> Server:
     """A server from a command line; it runs in the folder that httpmark was called in.
 
-    :raises HarnessError: the words cannot be told apart.
+    :raises HarnessError: the words cannot be separated: a quote is not closed.
     """
     try:
         words = shlex.split(text)
@@ -143,13 +148,13 @@ class SideBySide:
         self.arms = [Arm("base", options.base, options), Arm("head", options.head, options)]
         self.signal: int | None = None
         self.notes += [
-            f"{arm.name} runs already: it is not started afresh for each sample"
+            f"{arm.name} runs already: it is not restarted for each sample"
             for arm in self.arms
-            if arm.standing is not None
+            if arm.target is not None
         ]
 
     def compare(self) -> Comparison:
-        """Measure and judge; interrupted, what the pairs until then say, and no verdict.
+        """Measure and judge; an interrupted comparison has figures and is inconclusive.
 
         :raises Unusable: one of them cannot be used, or died.
         """
@@ -184,7 +189,7 @@ class SideBySide:
             signal=self.signal,
         )
 
-    def _plan(self, plan: LoadPlan, contestants: Sequence[load_races.Contestant]) -> list[Line]:
+    def _plan(self, plan: LoadPlan, contestants: Sequence[Contestant]) -> list[Line]:
         races: list[load_races.Race] = []
 
         def more(race: load_races.Race, pairs: int) -> None:
@@ -222,7 +227,7 @@ class SideBySide:
 
 
 def reject_unusable(race: load_races.Race, plan: LoadPlan) -> None:
-    """No comparison without both.
+    """Stop a comparison where one side is missing.
 
     :raises Unusable: one of them died, or could not be loaded.
     """
@@ -233,25 +238,25 @@ def reject_unusable(race: load_races.Race, plan: LoadPlan) -> None:
 
 
 def plans(options: Options, engine: launch.Engine, *, say: Callable[[str], None]) -> list[LoadPlan]:
-    """The profiles to compare by, as this machine can carry them; the default is ``pipelined``.
+    """The profiles to compare by, cut to what this machine can carry; default ``pipelined``.
 
-    :param say: is told what was cut of a profile that is too large for this machine, and why.
-    :raises HarnessError: one is no race, or the engine cannot do it.
+    :param say: gets a line for each profile that was cut, with the reason.
+    :raises HarnessError: a profile cannot be compared, or the engine cannot run it.
     """
     known, room = loading.load(), open_connections.connection_room()
     found = []
     for name in options.profiles or ("pipelined",):
-        plan, cut = load_races.scaled(known.plan(name), room, cpus=len(os.sched_getaffinity(0)))
+        plan, cut = scaling.scaled(known.plan(name), room, cpus=len(os.sched_getaffinity(0)))
         if plan.mode in memory_ladder.MODES:
-            raise HarnessError(f"{name} measures memory, once: compare two run folders instead")
+            raise HarnessError(f"{name} measures memory: compare two run folders instead")
         if plan.tls:
-            raise HarnessError(f"{name} needs TLS, which compare does not offer: use bench")
+            raise HarnessError(f"{name} needs TLS, which compare does not support: use bench")
         if cannot := engine.cannot(plan):
-            raise HarnessError(f"{engine.name} cannot lay on {name}: {cannot}")
+            raise HarnessError(f"{engine.name} cannot run {name}: {cannot}")
         if cut:
             say(f"{name} is scaled to this machine: {cut}")
         if options.quick:
-            # 30 pairs with null beside them and 12 to confirm have to fit into three minutes.
+            # 30 pairs with the null server and 12 to confirm must take less than three minutes.
             warmup_s = min(plan.warmup_s, _QUICK_WARMUP_S)
             plan = msgspec.structs.replace(
                 plan, duration_s=plan.quick_duration_s, warmup_s=warmup_s
@@ -271,14 +276,14 @@ def decide(
     quick: bool = False,
     profiles: int = 1,
 ) -> list[Line]:
-    """Add pairs until every gated metric is decided, at most to the last look; then confirm.
+    """Add pairs until every gated metric is decided or the last look is over; then confirm a fail.
 
     :param race: makes a race of base, head and null from a seed.
     :param more: takes samples until the race has so many blocks.
     :param profiles: how many are compared in all; they share one chance of a false alarm.
 
-    A *fail* has to be found twice: a second race of as many pairs must say so, too; of as many as
-    the first look where it has to be ``quick``.
+    A *fail* must be found twice: a second race of as many pairs must fail too. A ``quick`` one has
+    as many pairs as the first look.
     """
     first = race(seed)
     judged: dict[str, Judged] = {}
@@ -318,18 +323,18 @@ def _judge(
     seed: int,
     profiles: int,
 ) -> dict[str, Judged]:
-    """Cost always; throughput only where the server was the limit on both sides."""
+    """Judge the cost, and throughput where the server was the bottleneck on both sides."""
     base, head = race.samples["base"], race.samples["head"]
-    worse = {COST: load_races.pair_log_ratios(base, head, COST)}
+    worse = {COST: paired_ratios.pair_log_ratios(base, head, COST)}
     if results["base"].ranked and results["head"].ranked:
-        worse[RATE] = [-log for log in load_races.pair_log_ratios(base, head, RATE)]
-    return statistics.judge_pairs(worse, margins, level=level, seed=seed, shares=profiles)
+        worse[RATE] = [-log for log in paired_ratios.pair_log_ratios(base, head, RATE)]
+    return paired_verdicts.judge_pairs(worse, margins, level=level, seed=seed, shares=profiles)
 
 
 def cut_short(
     race: load_races.Race, *, margins: dict[str, float], seed: int, profiles: int = 1
 ) -> list[Line]:
-    """What the pairs of a race that was interrupted say; nothing is decided by them."""
+    """The figures of a race that was interrupted; all are inconclusive."""
     results, pairs = race.results(), len(race.samples["head"])
     why = f"interrupted after {pairs} pairs"
     judged = (
@@ -347,7 +352,7 @@ def _confirmed(first: Judged, second: Judged | None) -> Judged:
     if first.verdict is not Gate.FAIL or (second and second.verdict is Gate.FAIL):
         return first
     return msgspec.structs.replace(
-        first, verdict=Gate.INCONCLUSIVE, why="a fail that a second race did not confirm"
+        first, verdict=Gate.INCONCLUSIVE, why="it failed, and a second race did not confirm that"
     )
 
 
@@ -355,4 +360,4 @@ def _limit(results: dict[str, LoadResult]) -> str:
     for result in results.values():
         if result.bottleneck is not Bottleneck.SERVER:
             return f"bottleneck {result.bottleneck} ({result.bottleneck_why})"
-    return "it is an offered rate"
+    return "the rate is an offered one"

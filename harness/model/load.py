@@ -7,17 +7,15 @@ from typing import Literal
 
 import msgspec
 
-# --- load -------------------------------------------------------------------------------------
-
 
 class LoadMode(enum.StrEnum):
-    """How a load is laid on (native/load_plan.hpp)."""
+    """How a load is made (native/load_plan.hpp)."""
 
-    CLOSED = "closed"  # connections x depth requests are always under way
-    OPEN = "open"  # requests go out when they are due, whatever became of those before
+    CLOSED = "closed"  # connections x depth requests are always in flight
+    OPEN = "open"  # requests are sent when they are due, answered or not
     IDLE = "idle"  # one request on each connection, then the connections are held
     CHURN = "churn"  # each connection ends after depth requests, and the next one is opened
-    SLOW = "slow"  # requests go out as long as the server takes them; nothing is read
+    SLOW = "slow"  # requests are sent while the server takes them; no answer is read
 
 
 class LoadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,7 +58,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tls_version: Literal["1.2", "1.3"] | None = None  # none: plain
     tls_ciphers: str | None = None  # as OpenSSL names them
     requests: tuple[LoadRequest, ...] = ()  # in turn; none: GET of the path
-    split_bytes: int = 0  # send so many octets at a time, wherever that cuts; 0 = all
+    split_bytes: int = 0  # send so many bytes at a time, wherever that cuts; 0: all at once
     ladder: tuple[int, ...] = ()  # idle: connections held at each rung, in all
     quick_ladder: tuple[int, ...] = ()
     source: str = ""
@@ -112,11 +110,11 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     rate_offered: float | None = None  # open: requests a second that were due
     service_us: dict[str, float] | None = None  # open: from the send, not from when it was due
     lag_us: dict[str, float] | None = None  # open: how late the generator turned to what was due
-    # Open: the rate was not served: requests that were due were not sent or not answered, or ever
-    # more of them were under way (native/load_report).
+    # Open: the rate was not served: requests that were due were not sent or not answered, or more
+    # and more of them were in flight (native/load_report).
     saturated: bool | None = None
-    # Under way when the drain was over, on connections that still answered: slow, not wrong, and in
-    # no other figure but the server's CPU time. None where the engine does not count them.
+    # In flight when the drain was over, on connections that still answered: slow, not wrong. They
+    # are in no other figure but the server's CPU time. None: the engine does not count them.
     unanswered: int | None = None
     connections_per_second: float | None = None  # churn
     connect_us: dict[str, float] | None = None
@@ -126,14 +124,14 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     started: str | None = None  # when this sample was taken; UTC, ISO 8601
     instructions_per_request: Cost | None = None  # where the machine has hardware counters
     null_cpu_ns_per_request: float | None = None  # what null cost in the same block
-    steal_ratio: float | None = None  # of all CPUs' time, what the hypervisor took meanwhile
-    retransmit_ratio: float | None = None  # of this machine's TCP segments, sent again meanwhile
-    machine_dropped: dict[str, int] = {}  # what the kernel lost meanwhile, whoever's it was
+    steal_ratio: float | None = None  # of all CPUs' time, what the hypervisor took
+    retransmit_ratio: float | None = None  # of this machine's TCP segments, sent again
+    machine_dropped: dict[str, int] = {}  # packets that the kernel dropped, of any program
     cost_reason: str | None = None  # why the server's CPU time is not known
 
     @property
     def is_sound(self) -> bool:
-        """Whether its figures count: all answers right, and all connections there."""
+        """Whether its figures count: no error, and every connection established."""
         return not self.errors and self.bottleneck is not Bottleneck.BROKEN
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-# --- memory -----------------------------------------------------------------------------------
-
 
 class BytesPerConnection(msgspec.Struct, frozen=True):
     """Slope over held connections, in bytes."""
@@ -28,7 +26,7 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trickle(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory while every connection asks once in ``seconds``: what idle ones do not show."""
+    """Memory while every connection sends one request in ``seconds``."""
 
     connections: int
     seconds: float
@@ -39,14 +37,14 @@ class Trickle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SlowReaders(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server piles up for clients that send without end and never read."""
+    """Memory that a server uses for clients that send without end and never read."""
 
     connections: int
     seconds: float
-    sent_kb: int  # octets that the server took
+    sent_kb: int  # what the server accepted
     pss_before_kb: int | None
     pss_peak_kb: int | None
-    socket_buffers_kb: int | None = None  # what the kernel piled up at its peak, at both ends
+    socket_buffers_kb: int | None = None  # the kernel's buffers at their peak, at both ends
     vmhwm_kb: int | None = None  # the peak of this phase alone; None where it cannot be told apart
 
 

@@ -9,7 +9,7 @@ CAPABILITIES = ("hello", "body", "mirror", "behave", "echo", "tls", "static", "w
 # The words a manifest declares timeouts in, in seconds.
 TIMEOUTS = ("head_s", "content_s", "idle_s", "write_s", "check_interval_s")
 
-# The words a manifest declares limits in: octets, and a number of field lines.
+# The words a manifest declares limits in: bytes, and a number of field lines.
 LIMITS = (
     "request_target_bytes",
     "request_line_bytes",
@@ -20,16 +20,13 @@ LIMITS = (
 )
 
 
-# --- servers ----------------------------------------------------------------------------------
-
-
 class Need(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Something a server needs on this machine to run as a process, and how to get it.
 
     Exactly one of ``command``, ``file``, ``pkg_config`` and ``python`` is given.
     """
 
-    install: str  # the command, or the words, that mend the lack
+    install: str  # the command that installs it, or what to do
     command: str | None = None  # an executable on PATH
     file: str | None = None  # a file that must exist (a header, a library)
     pkg_config: str | None = None  # a pkg-config module, "Qt6HttpServer >= 6.8"

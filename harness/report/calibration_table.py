@@ -9,7 +9,7 @@ from httpmark.harness.report import text_layout
 
 
 def lines(cells: Sequence[Cell], *, width: int = 80) -> list[str]:
-    """The table as text of a width, and whether the one aim is met."""
+    """The table as lines of at most ``width`` characters, and whether the aim is met."""
     out = []
     for tls in dict.fromkeys(cell.tls for cell in cells):
         out += [

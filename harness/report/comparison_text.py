@@ -6,15 +6,13 @@ from collections.abc import Sequence
 
 from httpmark.harness.load import statistics
 from httpmark.harness.load.comparison import PAIRS_MIN, AgainstItself, Comparison, samples_redone
+from httpmark.harness.load.paired_verdicts import Judged
 from httpmark.harness.load.self_comparison import DRAWN_GATES
-from httpmark.harness.load.statistics import Judged
 from httpmark.harness.report import text_layout
-
-# --- for the terminal -------------------------------------------------------------------------
 
 
 def lines(found: Comparison | Sequence[AgainstItself], *, width: int = 80) -> list[str]:
-    """A comparison, or A/A runs, as text of a width; only words that are longer stand out of it."""
+    """A comparison, or A/A runs, as lines of at most ``width`` characters; words are not cut."""
     said = (
         _lines(found)
         if isinstance(found, Comparison)
@@ -31,7 +29,7 @@ def lines(found: Comparison | Sequence[AgainstItself], *, width: int = 80) -> li
 
 def _lines(found: Comparison) -> list[str]:
     out = [f"{found.how}: {found.base} -> {found.head}"]
-    # Above the figures: whoever forced a comparison reads first what it is worth.
+    # Above the figures, so that a forced comparison begins with its weakness.
     out += [f"  differs: {difference}" for difference in found.differences]
     out.append("")
     for line in found.lines:
@@ -43,10 +41,10 @@ def _lines(found: Comparison) -> list[str]:
 
 
 def _shown(judged: Judged | None) -> str:
-    """What so many pairs as noisy as these can tell at all: of less nothing is said."""
+    """The smallest change that so many pairs with this noise can show."""
     if judged is None or judged.detectable is None:
         return ""
-    return f"; such pairs show {judged.detectable - 1:.1%} and more, 8 times in 10"
+    return f"; these pairs show a change of {judged.detectable - 1:.1%} or more 8 times in 10"
 
 
 def figures(judged: Judged | None) -> str:
@@ -72,27 +70,29 @@ def _itself_lines(found: AgainstItself) -> list[str]:
         f"  gates that failed: {found.false_alarms}; intervals that exclude 1: {found.apart}",
     ]
     if found.signal is not None:
-        out.append(f"  interrupted: {found.wanted} were asked for")
+        out.append(f"  interrupted: {found.wanted} comparisons were wanted")
     if found.unjudged:
-        out.append(f"  {found.unjudged} more had too few sound samples to be judged")
+        out.append(f"  {found.unjudged} more had too few samples without errors to be judged")
     if found.redone:
         out.append(f"  {samples_redone(found.redone)}")
     if found.deviation is not None:
         out.append(f"  a pair's ratio of cost varies by {found.deviation:.1%} (standard deviation)")
     told = ", ".join(f"{percent(ratio)} with {n} pairs" for n, ratio in found.detectable.items())
-    out.append(f"  this machine shows a change of cost of {told}, 8 times in 10")
+    out.append(f"  this machine shows a change of cost of {told} 8 times in 10")
     if found.drawn_alarms is not None:
         most = statistics.share_at_most(found.drawn_alarms, DRAWN_GATES)
         out.append(
-            f"  of {DRAWN_GATES} gates of {PAIRS_MIN} pairs and more, drawn from these pairs, "
+            f"  of {DRAWN_GATES} gates of {PAIRS_MIN} or more pairs, drawn from these pairs, "
             f"{found.drawn_alarms} failed: at most {most:.1%} false alarms"
         )
     if found.drift is not None and found.drift.is_clear:
         out.append(
             f"  the machine drifted by {percent(found.drift.ratio)} over the run; pairs cancel it, "
-            "two separate runs would not"
+            "two separate runs do not"
         )
     if found.slot is not None and not found.slot[0] <= 0 <= found.slot[1]:
         low, high = found.slot
-        out.append(f"  who comes second in a pair costs {low:+.1%} to {high:+.1%}: order matters")
+        out.append(
+            f"  the second of a pair costs {low:+.1%} to {high:+.1%} more: the order matters"
+        )
     return [*out, f"  {'fit' if found.fit else 'UNFIT'}: {found.why}"]

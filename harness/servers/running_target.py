@@ -1,4 +1,4 @@
-"""A server that already runs, named by its address: measured as it stands, never restarted."""
+"""A server that runs already, named by its address: measured as it is, never restarted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from httpmark.harness.servers import open_connections, proc_files, sockets
 _HOST_AND_PORT = re.compile(r"[^/\s]+:\d+/?")
 
 
-class Standing:
-    """The counterpart of a started server: starting and stopping it is not ours."""
+class RunningTarget:
+    """A server that runs already, with the methods of one that was started here."""
 
     runtime = "address"
     cgroup: str | None = None
@@ -44,9 +44,9 @@ class Standing:
         return proc_files.tree(self.trees())
 
     def trees(self) -> list[int]:
-        """Who listens; what they start and let go of is not seen.
+        """The processes that listen; a process that they start and detach from is not seen.
 
-        A child that holds its parent's listener may be gone any moment: it is below its parent.
+        A child that holds its parent's listener may end at any moment, so only its parent counts.
         """
         if not self._is_local:
             return []
@@ -62,16 +62,17 @@ class Standing:
         return ""
 
     def stop(self) -> None:
-        """Not ours to stop."""
+        """Do nothing: the server was not started here."""
 
 
-def parse(text: str, *, allow_remote: bool) -> Standing | None:
+def parse(text: str, *, allow_remote: bool) -> RunningTarget | None:
     """Read ``http://host:port/path``, ``https://…`` or ``host:port``; None where it is a name.
 
-    The host is an IP address or localhost: a load is laid on one machine, not on what a name means
-    this minute.
+    The host is an IP address or localhost, as the addresses of a host name can change between two
+    samples.
 
-    :raises HarnessError: it is an address that cannot be used, or another machine without leave.
+    :raises HarnessError: the address cannot be used, or is of another machine and ``allow_remote``
+        is not set.
     """
     if "://" not in text and not _HOST_AND_PORT.fullmatch(text):
         return None
@@ -80,7 +81,7 @@ def parse(text: str, *, allow_remote: bool) -> Standing | None:
         ipaddress.ip_address(where.address)
     except ValueError:
         raise HarnessError(f"{text}: write the host as an IP address") from None
-    return Standing(
+    return RunningTarget(
         text,
         address=where.address,
         port=where.port,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 from httpmark.harness.load.engines.foreign import Foreign
@@ -16,7 +17,7 @@ from httpmark.harness.servers import binaries
 
 
 def identity(engine: Engine) -> dict[str, str | None]:
-    """Which generator laid the load on: its name, its own word of its version, its SHA-256."""
+    """Which generator made the load: its name, the version that it prints, its SHA-256."""
     path = binaries.find("load") if isinstance(engine, Native) else None
     if isinstance(engine, Foreign):
         path = engine.executable
@@ -24,19 +25,19 @@ def identity(engine: Engine) -> dict[str, str | None]:
     return {"name": engine.name, "version": engine.version() or None, "sha256": digest}
 
 
-NAMES = ("native", "wrk", "wrk2", "h2load")
+_KINDS: dict[str, Callable[[], Engine]] = {kind.name: kind for kind in (Native, Wrk, Wrk2, H2load)}
+NAMES = tuple(_KINDS)
 
 
 def engine(name: str, *, wrk2: str | None = None) -> Engine:
     """An engine by name.
 
     :param wrk2: the path of the binary that the user brings.
-    :raises HarnessError: a path for another engine, or none for wrk2.
+    :raises HarnessError: no engine has that name, or the path is for another engine than wrk2.
     :raises Unusable: it is not installed.
     """
-    if wrk2 is not None and name != "wrk2":
-        raise HarnessError("--wrk2 names a binary for --engine wrk2, and another engine is chosen")
-    if name == "wrk2":
-        return Wrk2(wrk2)
-    kinds: dict[str, type[Wrk] | type[H2load]] = {"wrk": Wrk, "h2load": H2load}
-    return kinds[name]() if name in kinds else Native()
+    if name not in _KINDS:
+        raise HarnessError(f"no engine is called {name!r}: use one of {', '.join(NAMES)}")
+    if wrk2 is not None and name != Wrk2.name:
+        raise HarnessError(f"--wrk2 goes with --engine wrk2 only, and --engine is {name}")
+    return Wrk2(wrk2) if name == Wrk2.name else _KINDS[name]()

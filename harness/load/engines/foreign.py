@@ -1,4 +1,4 @@
-"""What the load generators of others have in common."""
+"""What all load generators of other projects share: running them, and reading their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from httpmark.harness.model.load import LoadMode, LoadPlan
 
 
 class Foreign:
-    """What the engines of others have in common: a command, and the books kept beside it."""
+    """A load generator of another project: its command, and what both ends used meanwhile."""
 
     name: str
     package: str
@@ -33,15 +33,15 @@ class Foreign:
         wanted = executable or self.name
         found = shutil.which(wanted)
         if found is None:
-            raise Unusable(f"{wanted} is not to be found: {self.package}")
+            raise Unusable(f"{wanted} not found: {self.package}")
         self.executable = found
 
     def cannot(self, plan: LoadPlan) -> str | None:
-        """What none of them can, as their documentation has it (load.md 2)."""
+        """Why none of them can make this load, by their documentation; None where one may."""
         if plan.mode not in (LoadMode.CLOSED, LoadMode.OPEN):
-            return f"it knows no load of mode {plan.mode}"
+            return f"it has no load of mode {plan.mode}"
         if plan.requests:
-            return "it sends one kind of request"
+            return "it sends only one kind of request"
         if plan.split_bytes:
             return "it cannot split requests"
         if plan.bind:
@@ -62,7 +62,7 @@ class Foreign:
         cpus: frozenset[int] | None,
         env: Mapping[str, str] | None = None,
     ) -> tuple[str, str, int, Accounts]:
-        """Standard output, what it said where it failed, its own CPU ns, the target's accounts."""
+        """Standard output, why it failed if it did, its own CPU ns, the target's accounts."""
         close, watch = open_books(target.pids), Watch()
         command = [self.executable, *words]
         code, out, errors, used = run_engine(
@@ -96,8 +96,8 @@ def pipeline_script(depth: int) -> Iterator[str]:
 def openssl_pinned(plan: LoadPlan) -> Iterator[dict[str, str]]:
     """The environment in which a program's OpenSSL speaks a plan's version and cipher only.
 
-    By a configuration of defaults, config(5) and SSL_CONF_cmd(3) of OpenSSL: it binds programs that
-    set neither themselves.
+    With a configuration file of defaults (config(5) and SSL_CONF_cmd(3) of OpenSSL); it works for
+    programs that set neither themselves.
     """
     if plan.tls_version is None:
         yield {}
@@ -130,10 +130,10 @@ def counted_result(
     client_cpu_ns: int,
     latency_reason: str,
 ) -> Measured:
-    """What every foreign engine yields: counts, and the books of both ends."""
+    """The counts of an engine, and what both ends used, as a measurement."""
     server_cpu_ns = accounts.cpu_ns
     delays = (accounts.run_delay_ratio, accounts.client_run_delay_ratio)
-    # Of several threads the mean hides one that can do no more.
+    # The mean over several threads would hide one that is fully busy.
     client_on_cpu_ratio = max(
         client_cpu_ns / (seconds * 1e9 * plan.threads), accounts.client_on_cpu_ratio or 0.0
     )

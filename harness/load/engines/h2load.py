@@ -15,6 +15,7 @@ from httpmark.harness.load.engines.launch import (
     Target,
     first_words,
 )
+from httpmark.harness.load.statistics import littles_law_ratio
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadMode, LoadPlan
 
@@ -30,7 +31,7 @@ class H2load(Foreign):
 
     def cannot(self, plan: LoadPlan) -> str | None:
         if plan.mode is LoadMode.OPEN:
-            return "its rate is one of connections"
+            return "its rate counts connections, not requests"
         return super().cannot(plan)
 
     def _cannot_pin(self, plan: LoadPlan) -> str | None:
@@ -83,7 +84,9 @@ def parse_h2load(
     spoken = _H2LOAD_TLS.search(out)
     tls = f"TLSv{spoken[1]} {spoken[2]}" if spoken else None
     if plan.tls and (spoken is None or spoken[1] != plan.tls_version):
-        raise Unusable(f"h2load: spoke {tls or 'no TLS'}, and {plan.tls_version} is pinned")
+        raise Unusable(
+            f"h2load: used {tls or 'no TLS'}, and the profile pins TLS {plan.tls_version}"
+        )
     errors = {
         "failed": int(counts[5]),
         "timeout": int(counts[7]),
@@ -105,5 +108,9 @@ def parse_h2load(
         counted,
         latency_us={"mean": mean_s * 1e6, "max": float(times[3]) * UNIT_S[times[4]] * 1e6},
         tls=tls,
-        littles_law_ratio=requests / seconds * mean_s / (plan.connections * plan.depth),
+        littles_law_ratio=littles_law_ratio(
+            requests_per_second=requests / seconds,
+            mean_latency_s=mean_s,
+            in_flight=plan.connections * plan.depth,
+        ),
     )

@@ -19,21 +19,19 @@ from httpmark.harness.model.load import LoadPlan, LoadRequest
 from httpmark.harness.servers import cpu_time, proc_files
 
 GRACE_S = 30.0
-# A slow server has a second of requests under way when the window ends; they are waited for.
+# How long to wait for the requests that are under way when the window ends.
 DRAIN_S = 10.0
-# How often a generator's threads are looked at: seldom, as looking costs CPU time (load.md 4.2).
+# How often a generator's threads are read: seldom, as reading costs CPU time.
 _LOOK_S = 0.25
-# The kernel books what an ended process used in ticks, the scheduler what a living one does.
+# An ended process is accounted in clock ticks and a living one in ns, so sums differ by so much.
 _BOOKS_SLACK_NS = 40_000_000
-# Above it what living processes waited, and how often they were switched, says nothing of all.
+# Above this share of CPU time in ended processes the waits and switches of the living ones are not
+# those of all.
 _ENDED_SHARE_MAX = 0.1
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Whom to load, and the process trees to account for (none when they are not known).
-
-    ``pids`` are their roots.
-    """
+    """The server to load, and the roots of its process trees (none where they are not known)."""
 
     address: str
     port: int
@@ -98,7 +96,7 @@ class Engine(Protocol):
     def version(self) -> str: ...
 
     def cannot(self, plan: LoadPlan) -> str | None:
-        """What of a plan this engine cannot do, in words; None where it can do all."""
+        """Why this engine cannot run a plan; None where it can."""
         ...
 
     def measure(
@@ -116,7 +114,7 @@ class Engine(Protocol):
 
 @contextlib.contextmanager
 def pinned(cpus: frozenset[int] | None) -> Iterator[None]:
-    """Children started inside inherit the processors; ours are given back after."""
+    """Children started inside run on these processors; our own are restored after."""
     if cpus is None:
         yield
         return
@@ -139,8 +137,8 @@ def run_engine(
     """Run to the end: exit code, standard output, standard error, CPU seconds of the child.
 
     :param env: variables beside those we have.
-    :param look: is called with the child's id again and again while it lives.
-    :raises Unusable: it did not end in time; it has been stopped.
+    :param look: called with the child's id again and again while it lives.
+    :raises Unusable: it did not end in time and was stopped.
     """
     with (
         tempfile.TemporaryFile() as out,
@@ -189,9 +187,9 @@ def _wait(
 
 
 class Watch:
-    """How the threads of a generator fare that does not tell: the busiest, and who waits longest.
+    """The busiest thread of a generator, and the longest wait for a CPU, by looking at it.
 
-    Shares of the time since it was started, as of the last look; None before the first.
+    Shares of the time since it was started, at the last look; None before the first.
     """
 
     def __init__(self) -> None:
@@ -211,9 +209,9 @@ class Watch:
 
 
 class Accounts(msgspec.Struct, frozen=True):
-    """What a target's processes used meanwhile; None where they are not known or have ended.
+    """What a target's processes used; None where they are not known or have ended.
 
-    And how the generator fared: its busiest thread, and the one that waited longest for a CPU.
+    With the generator's busiest thread, and its longest wait for a CPU.
     """
 
     cpu_ns: int | None = None
@@ -228,10 +226,10 @@ NO_ACCOUNTS = Accounts()
 
 
 def open_books(roots: Sequence[int]) -> Callable[[], Accounts]:
-    """Begin to account for a target, for engines that do not look at it; the call ends it.
+    """Begin to account for a target, for engines that do not; calling the result ends it.
 
-    What an ended process used is in the books of whoever waited for it. How long it waited for a
-    CPU, and how often it was switched, the kernel has forgotten.
+    The CPU time of an ended process is counted with the process that waited for it. Its waits for
+    a CPU and its context switches are lost.
     """
     before = {pid: _Books.of(pid) for pid in proc_files.tree(roots)}
     started = time.monotonic()
@@ -247,7 +245,7 @@ def open_books(roots: Sequence[int]) -> Callable[[], Accounts]:
         waited_for = sum(b.waited_ns - before.get(pid, zero).waited_ns for pid, b in after.items())
         gone = sum(books.cpu_ns + books.waited_ns for books in ended)
         if gone > waited_for + _BOOKS_SLACK_NS:
-            return Accounts(reason="a process of the server has ended, and nobody waited for it")
+            return Accounts(reason="a process of the server ended, and no process waited for it")
         cpu = used + max(0, waited_for - gone)
         if max(gone, waited_for) > _ENDED_SHARE_MAX * cpu:
             return Accounts(cpu)
@@ -289,7 +287,7 @@ def octets(request: LoadRequest, *, host: str) -> bytes:
 
 
 def first_words(executable: str, option: str, *, count: int) -> str:
-    """The first words a program says of itself; none where it says nothing in good time."""
+    """The first words that a program prints about itself; empty where it prints none in time."""
     try:
         asked = subprocess.run(
             [executable, option], capture_output=True, text=True, timeout=5, check=False

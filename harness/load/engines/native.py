@@ -45,7 +45,7 @@ class Native:
     name = "native"
 
     def __init__(self, seed: int = 1) -> None:
-        """:param seed: of random arrivals; each window gets the next one, or all were one draw."""
+        """:param seed: of random arrivals; each window gets the next seed, so that all differ."""
         self.seed = seed
         self._windows = itertools.count()
 
@@ -54,7 +54,7 @@ class Native:
 
     def cannot(self, plan: LoadPlan) -> str | None:
         if plan.mode in (LoadMode.IDLE, LoadMode.SLOW):
-            return f"{plan.mode} loads are for memory, and measured by a ladder"
+            return f"loads of mode {plan.mode} measure memory, not requests"
         return None
 
     def measure(
@@ -75,7 +75,7 @@ class Native:
                 timeout_s=duration_s + plan.warmup_s + DRAIN_S + opening_s + GRACE_S,
                 cpus=cpus,
             )
-        # 1 says that responses were wrong: that is a result. 2 and above: there is none.
+        # 1: responses were wrong, which is a result. 2 and above: there is no result.
         if code not in (0, 1):
             raise Unusable(f"httpmark-load: {errors or f'exit code {code}'}")
         try:
@@ -86,7 +86,7 @@ class Native:
 
 
 def native_command(plan: LoadPlan, target: Target, *, duration_s: float) -> list[str]:
-    """The words that make ``httpmark-load`` lay a plan on, all but the requests and the URL."""
+    """The command that makes ``httpmark-load`` run a plan, without the requests and the URL."""
     words = [
         binaries.need("load"),
         *("--connections", str(plan.connections), "--depth", str(plan.depth)),
@@ -112,9 +112,9 @@ def native_command(plan: LoadPlan, target: Target, *, duration_s: float) -> list
 
 
 def reaches(bind: str, address: str) -> bool:
-    """Whether from source addresses of ``bind`` an address can be reached.
+    """Whether an address can be reached from source addresses of ``bind``.
 
-    Those of loopback, which our profiles bind to have ports enough, reach only this machine.
+    The profiles bind loopback addresses to have enough ports; those reach only this machine.
     """
     network, target = ipaddress.ip_network(bind, strict=False), ipaddress.ip_address(address)
     if network.version != target.version:
@@ -142,12 +142,12 @@ def read_native(report: dict[str, Any], plan: LoadPlan, *, has_server: bool) -> 
     """What ``httpmark-load --json`` printed, as a measurement."""
     cost, switches, tls = report["cpu_ns_per_request"], report["context_switches"], report["tls"]
     is_open = plan.mode is LoadMode.OPEN
-    # Of an open loop's window are the requests that were due in it, whenever they were answered;
-    # but a rate that was only reached by working off the rest behind it has not been served.
+    # An open loop counts the requests that were due in the window, whenever they were answered. A
+    # rate that was only reached by answering the rest later was not served.
     is_served = is_open and not report["saturated"]
     requests = report["requests" if is_served else "requests_in_window"]
     threads = report["client_threads"]
-    # Where a cost is lost, the last word is why.
+    # Where the cost is missing, the last complaint says why.
     lost = has_server and cost["server"] is None and report["requests"]
     delays = [
         ratio

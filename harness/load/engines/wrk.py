@@ -1,4 +1,4 @@
-"""Debian's wrk: it counts responses and looks at nothing but their status."""
+"""Debian's wrk: it counts responses and checks only their status."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from httpmark.harness.model.load import LoadMode, LoadPlan
 
 
 class Wrk(Foreign):
-    """Debian's ``wrk``: counts responses and checks nothing but their status."""
+    """Debian's ``wrk``: counts responses and checks only their status."""
 
     name = "wrk"
     package = "apt-get install wrk"
@@ -34,13 +34,13 @@ class Wrk(Foreign):
 
     def cannot(self, plan: LoadPlan) -> str | None:
         if plan.mode is LoadMode.OPEN:
-            return "it knows no rate"
+            return "it cannot offer a rate"
         if plan.refill == "window":
             return "it pipelines in batches only"
         return super().cannot(plan)
 
     def _cannot_pin(self, plan: LoadPlan) -> str | None:
-        return None  # it has no option for it, but it heeds OpenSSL's configuration
+        return None  # it has no option for it, but it follows OpenSSL's configuration
 
     def measure(
         self, plan: LoadPlan, target: Target, *, duration_s: float, cpus: frozenset[int] | None
@@ -91,7 +91,7 @@ def parse_wrk(
     if float(total[2]) == 0 or (int(total[1]) == 0 and not any(errors.values())):
         raise Unusable(
             f"{engine}: no answer in {total[2]} {total[3]}: it opens its connections within the "
-            "window, and needs a longer one"
+            "window; use a longer one"
         )
     return counted_result(
         plan,

@@ -36,9 +36,9 @@ class Wrk2(Foreign):
 
     def cannot(self, plan: LoadPlan) -> str | None:
         if plan.mode is not LoadMode.OPEN:
-            return "it only knows a constant rate"
+            return "it only offers a constant rate"
         if plan.arrivals != "constant":
-            return "its arrivals are constant"
+            return "its arrivals can only be constant"
         return super().cannot(plan)
 
     def measure(

@@ -17,7 +17,7 @@ from httpmark.harness.command import outputs
 from httpmark.harness.gate import baseline, conclusion, findings
 from httpmark.harness.gate.findings import Gate, Status
 from httpmark.harness.load import comparison as load_comparison
-from httpmark.harness.load import statistics
+from httpmark.harness.load import paired_verdicts
 from httpmark.harness.model import run_folder as model_run_folder
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.tests.shared.command_process import run as command
@@ -207,13 +207,13 @@ def test_schemas_are_published(tmp_path: Path, of: str) -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads(out))
 
 
-def comparison(*verdicts: statistics.Gate | None) -> load_comparison.Comparison:
+def comparison(*verdicts: paired_verdicts.Gate | None) -> load_comparison.Comparison:
     lines = tuple(
         load_comparison.Line(
             profile="pipelined",
             metric=f"m{at}",
             server=None,
-            judged=statistics.Judged(
+            judged=paired_verdicts.Judged(
                 verdict=verdict, why="because", ratio=1.2, interval=(1.1, 1.3), level=0.95,
                 margin=0.03, pairs=12, detectable=None,
             )
@@ -233,14 +233,14 @@ def comparison(*verdicts: statistics.Gate | None) -> load_comparison.Comparison:
 @pytest.mark.parametrize(
     ("verdict", "said", "policy", "code"),
     [
-        (statistics.Gate.PASS, Status.PASSED, "fail", 0),
-        (statistics.Gate.FAIL, Status.FAILED, "warn", 1),
-        (statistics.Gate.INCONCLUSIVE, Status.UNDECIDED, "warn", 0),
-        (statistics.Gate.INCONCLUSIVE, Status.UNDECIDED, "fail", 4),
+        (paired_verdicts.Gate.PASS, Status.PASSED, "fail", 0),
+        (paired_verdicts.Gate.FAIL, Status.FAILED, "warn", 1),
+        (paired_verdicts.Gate.INCONCLUSIVE, Status.UNDECIDED, "warn", 0),
+        (paired_verdicts.Gate.INCONCLUSIVE, Status.UNDECIDED, "fail", 4),
     ],
 )
 def test_three_answers_of_a_comparison_reach_every_reader(
-    verdict: statistics.Gate, said: Status, policy: str, code: int
+    verdict: paired_verdicts.Gate, said: Status, policy: str, code: int
 ) -> None:
     one = outputs.compared(comparison(verdict, None), inconclusive=policy)
     assert one.code == code

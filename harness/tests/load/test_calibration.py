@@ -89,7 +89,7 @@ def test_errors_leave_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_name, "engine", lambda name: Wrong())
     cells = [*calibration.measure(["native"], rounds=1, seconds=0.1, seed=1, say=lambda line: None)]
     assert [(one.client_ns, one.errors) for one in cells] == [(None, {"body": 3})] * 2
-    assert cells[0].reason == "no sound sample"
+    assert cells[0].reason == "no sample without errors"
     assert "native: errors: 3 body" in "\n".join(calibration_table.lines(cells))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
-from httpmark.harness.load import statistics
+from httpmark.harness.load import bottlenecks
 from httpmark.harness.load.engines import launch, native, wrk
 from httpmark.harness.model.load import Bottleneck, LoadMode, LoadPlan, LoadRequest
 from httpmark.harness.servers import binaries, proc_files
@@ -64,8 +64,8 @@ def measured(handler: peers.Handler, one: LoadPlan) -> launch.Measured:
 
 def verdict(found: launch.Measured) -> Bottleneck:
     """What a race would say of the sample, whatever else it is like."""
-    return statistics.bottleneck(
-        statistics.Signs(
+    return bottlenecks.bottleneck(
+        bottlenecks.Signs(
             errors=sum(found.errors.values()), connections_wanted=2, connections_established=2,
             requests_per_second=1.0, null_requests_per_second=10.0, server_on_cpu_ratio=1.0,
             client_on_cpu_ratio=0.1, run_delay_ratio=0.0, steal_ratio=0.0, littles_law_ratio=1.0,
@@ -229,13 +229,13 @@ def test_one_starved_thread_of_several_is_enough() -> None:
         finally:
             server.terminate()
     assert found.run_delay_ratio is not None
-    assert found.run_delay_ratio > statistics.RUN_DELAY_MAX
-    signs = statistics.Signs(
+    assert found.run_delay_ratio > bottlenecks.RUN_DELAY_MAX
+    signs = bottlenecks.Signs(
         errors=0, connections_wanted=4, connections_established=4, requests_per_second=1.0,
         null_requests_per_second=None, server_on_cpu_ratio=1.0, client_on_cpu_ratio=0.5,
         run_delay_ratio=found.run_delay_ratio, steal_ratio=0.0, littles_law_ratio=1.0,
     )  # fmt: skip
-    assert statistics.bottleneck(signs)[0] is Bottleneck.STARVED
+    assert bottlenecks.bottleneck(signs)[0] is Bottleneck.STARVED
 
 
 def test_of_several_threads_the_worst_one_counts() -> None:

@@ -244,7 +244,7 @@ def test_a_server_that_dies_on_the_ladder_is_said() -> None:
 def test_processes_that_cannot_be_seen_have_no_memory() -> None:
     with greedy() as ground:
         unseen = msgspec.structs.replace(ground, pids=list)
-        with pytest.raises(Unusable, match="cannot be seen"):
+        with pytest.raises(Unusable, match="cannot be read"):
             memory_ladder.climb(PLAN, unseen, cpus=None)
 
 

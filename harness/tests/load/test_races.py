@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from httpmark.harness.load import races
+from httpmark.harness.load import paired_ratios, placing, races, ranking, sampling, scaling
 from httpmark.harness.load.engines import launch
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import Bottleneck, LoadMode, LoadResult
@@ -104,10 +104,10 @@ def test_a_starved_sample_is_taken_again_and_counted() -> None:
         ({"run_delay_ratio": 0.5, "client_run_delay_ratio": 0.5}, 0.0, True),
     ],
 )
-@pytest.mark.parametrize("standing", [False, True])
+@pytest.mark.parametrize("runs_already", [False, True])
 def test_a_server_that_waits_for_itself_alone_does_not_starve(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, float], strangers: float, starves: bool,
-    standing: bool,
+    runs_already: bool,
 ) -> None:  # fmt: skip
     """Go has more threads than one processor; that the others wait is its own doing."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
@@ -117,11 +117,11 @@ def test_a_server_that_waits_for_itself_alone_does_not_starve(
         return lambda *_: next(grown)
 
     made, _ = race({"a": [80.0] * 9, "null": [35.0] * 9}, a=changes)
-    if standing:
+    if runs_already:
         # It has both processors, and the generator beside it is no stranger.
-        made.contestants = [msgspec.structs.replace(made.contestants[0], standing=True)]
-    left = (1 - strangers) * (2 if standing else 1)
-    parts = 3 if standing else 2
+        made.contestants = [msgspec.structs.replace(made.contestants[0], runs_already=True)]
+    left = (1 - strangers) * (2 if runs_already else 1)
+    parts = 3 if runs_already else 2
     monkeypatch.setattr(time, "monotonic_ns", each(1.0))
     monkeypatch.setattr(cpu_time, "cpu_ns", each(left / parts))
     monkeypatch.setattr(cpu_time, "idle_ns", each(left / parts))
@@ -131,9 +131,9 @@ def test_a_server_that_waits_for_itself_alone_does_not_starve(
     assert (result.redone > 0) is starves
 
 
-@pytest.mark.parametrize("standing", [False, True])
+@pytest.mark.parametrize("runs_already", [False, True])
 def test_a_target_that_runs_already_has_the_processors_it_has(
-    monkeypatch: pytest.MonkeyPatch, standing: bool
+    monkeypatch: pytest.MonkeyPatch, runs_already: bool
 ) -> None:
     """It is not pinned, so nobody knows who else ran; of three CPUs it was given one at most."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
@@ -142,7 +142,7 @@ def test_a_target_that_runs_already_has_the_processors_it_has(
     # 300 ns each and 10 million a second.
     busy = {"requests": 10_000_000, "server_ns_per_request": 300.0, "server_on_cpu_ratio": 3.0}
     made, _ = race({"a": [80.0] * 3, "null": [35.0] * 3}, a=busy)
-    made.contestants[0] = msgspec.structs.replace(made.contestants[0], standing=standing)
+    made.contestants[0] = msgspec.structs.replace(made.contestants[0], runs_already=runs_already)
     result = run(made)["a"]
     assert not result.ranked
     assert result.bottleneck is Bottleneck.UNKNOWN
@@ -209,7 +209,7 @@ def test_segments_that_are_sent_again_are_the_networks_fault(
     result = fold_of({"a": [80.0] * 3, "null": [35.0] * 3})["a"]
     assert result.bottleneck is Bottleneck.NETWORK
     assert not result.ranked
-    assert "0.2% of all segments sent again" in result.bottleneck_why
+    assert "0.2% of all segments were sent again" in result.bottleneck_why
 
 
 def test_connects_that_the_kernel_dropped_break_a_churn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ def test_samples_with_errors_give_no_cost() -> None:
     assert result.errors == {"body": 6}
     assert result.bottleneck_why == "errors under load: 2 body"
     assert result.bottleneck is Bottleneck.BROKEN
-    ranked = races.with_ranks({"a": result}, excluded={})["a"]
+    ranked = ranking.with_ranks({"a": result}, excluded={})["a"]
     assert ranked.cost_rank is None
     assert ranked.cost_rank_reason == "answers were wrong under load"
 
@@ -240,10 +240,10 @@ def test_a_broken_sample_counts_for_nothing_even_without_an_error() -> None:
     assert (broken.errors, broken.bottleneck) == ({}, Bottleneck.BROKEN)
     assert "3 of 4 connections" in broken.bottleneck_why
     assert broken.cpu_ns_per_request.server is None
-    ranked = races.with_ranks(results, excluded={"null": "a control"})
+    ranked = ranking.with_ranks(results, excluded={"null": "a control"})
     assert (ranked["a"].cost_rank, ranked["b"].cost_rank) == (None, 1)
-    assert "0 sound samples" in (ranked["a"].cost_rank_reason or "")
-    pairs = races.paired(results, base="b", leave_out={"null"}, seed=1)
+    assert "0 samples without errors" in (ranked["a"].cost_rank_reason or "")
+    pairs = paired_ratios.paired(results, base="b", leave_out={"null"}, seed=1)
     assert {(pair.head, pair.ratio) for pair in pairs} == {("a", None)}
 
 
@@ -255,7 +255,7 @@ def test_a_rate_that_the_cost_contradicts_is_not_ranked_and_the_cost_is(
     results = fold_of(costs, a={"requests": 20_000_000})  # at 80 ns each, of one second
     assert results["a"].bottleneck is Bottleneck.UNKNOWN
     assert "160% of the server's CPUs" in results["a"].bottleneck_why
-    ranked = races.with_ranks(results, excluded={"null": "a control"})
+    ranked = ranking.with_ranks(results, excluded={"null": "a control"})
     assert not ranked["a"].ranked
     assert (ranked["a"].cost_rank, ranked["b"].cost_rank) == (1, 2)
 
@@ -276,7 +276,7 @@ def test_who_was_not_measured_to_the_end_has_no_rank() -> None:
         return measure(*words, **named)  # type: ignore[arg-type]
 
     engine.measure = failing  # type: ignore[method-assign]
-    ranked = races.with_ranks(run(made), excluded={"null": "a control"})
+    ranked = ranking.with_ranks(run(made), excluded={"null": "a control"})
     assert ranked["a"].interval_95 is not None
     assert (ranked["a"].cost_rank, ranked["b"].cost_rank) == (None, 1)
     assert not ranked["a"].ranked
@@ -313,7 +313,7 @@ def test_requests_without_an_answer_are_in_the_sample_and_no_rate_of_the_server(
     result = fold_of({"a": [80.0] * 3, "null": [35.0] * 3}, a=slow)["a"]
     assert [sample.unanswered for sample in result.samples] == [1_000_000] * 3
     assert result.bottleneck is Bottleneck.UNKNOWN
-    assert "7% of the requests had no answer" in result.bottleneck_why
+    assert "7% of the requests were unanswered" in result.bottleneck_why
     assert not result.ranked
     assert result.interval_95 is not None, "what they cost is in the CPU time: it flatters nobody"
 
@@ -357,7 +357,7 @@ def test_results_are_to_be_had_at_any_time() -> None:
 
 def test_ranks_leave_out_controls_and_say_why() -> None:
     made, _ = race({"a": [80.0, 81.0, 82.0], "b": [90.0, 91.0, 92.0], "null": [35.0] * 3})
-    ranked = races.with_ranks(run(made), excluded={"null": "a control"})
+    ranked = ranking.with_ranks(run(made), excluded={"null": "a control"})
     assert (ranked["a"].cost_rank, ranked["b"].cost_rank) == (1, 2)
     assert ranked["null"].cost_rank is None
     assert ranked["null"].cost_rank_reason == "a control"
@@ -367,11 +367,11 @@ def test_who_may_not_be_ranked_has_no_rank_of_throughput_either() -> None:
     made, _ = race({"a": [80.0] * 3, "b": [90.0] * 3, "null": [35.0] * 3})
     results = run(made)
     assert results["a"].ranked
-    out = races.with_ranks(results, excluded={"a": "not ranked: 3 MUSTs not kept"})
+    out = ranking.with_ranks(results, excluded={"a": "not ranked: 3 MUSTs not kept"})
     assert out["b"].ranked
     assert not out["a"].ranked
     assert out["a"].ranked_reason == out["a"].cost_rank_reason == "not ranked: 3 MUSTs not kept"
-    again = races.with_ranks(out, excluded={})
+    again = ranking.with_ranks(out, excluded={})
     assert again["a"].ranked, "judged again, it is ranked again"
     assert again["a"].ranked_reason == results["a"].ranked_reason
     # What it served is its own limit: a figure, and no lower bound.
@@ -381,13 +381,13 @@ def test_who_may_not_be_ranked_has_no_rank_of_throughput_either() -> None:
 
 
 def test_both_ends_never_share_a_processor() -> None:
-    place = races.placement(PLAN)
+    place = placing.placement(PLAN)
     if len(os.sched_getaffinity(0)) >= 2:
         assert place.server is not None
         assert place.client is not None
         assert place.server.isdisjoint(place.client)
     wide = msgspec.structs.replace(PLAN, workers=4096)
-    assert races.placement(wide) == races.Placement(None, None)
+    assert placing.placement(wide) == placing.Placement(None, None)
 
 
 def test_an_open_loop_offers_each_server_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,7 +403,7 @@ def test_an_open_loop_offers_each_server_its_share(monkeypatch: pytest.MonkeyPat
     assert offered == {"a": 5e6, "null": 1e7}
     assert result.bottleneck is Bottleneck.NONE
     assert not result.ranked
-    assert result.ranked_reason == "an offered rate is no throughput"
+    assert result.ranked_reason == "an offered rate is not a throughput"
     assert made.steps == 8
 
 
@@ -433,9 +433,9 @@ def test_servers_that_are_compared_are_offered_the_same_rate(
     ("changes", "why"),
     [
         ({}, None),
-        ({"server_on_cpu_ratio": 0.4}, "it was on CPU 40%"),
-        ({"server_on_cpu_ratio": None}, "its CPU could not be seen"),
-        ({"run_delay_ratio": 0.5}, "it starved"),
+        ({"server_on_cpu_ratio": 0.4}, "the server was only on CPU 40%"),
+        ({"server_on_cpu_ratio": None}, "the server's CPU time was not known"),
+        ({"run_delay_ratio": 0.5}, "the server got too little CPU"),
     ],
 )
 def test_a_rate_that_is_a_share_of_less_than_the_capacity_says_so(
@@ -451,13 +451,13 @@ def test_wrong_answers_while_the_capacity_is_looked_for_are_not_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made, results = open_race(monkeypatch, a={"errors": {"body": 2}})
-    assert made.failed == {"a": "no capacity to take a share of: errors under load: 2 body"}
+    assert made.failed == {"a": "its capacity could not be measured: errors under load: 2 body"}
     assert results["a"].reason == made.failed["a"]
     assert results["null"].rounds == 1
 
 
 def test_an_open_loop_that_is_answered_late_still_adds_up() -> None:
-    if races.placement(PLAN).server is None:
+    if placing.placement(PLAN).server is None:
         pytest.skip("with one processor nothing is said of shares")
     # 150 us each and 10,000 a second due: the server worked half as long again after the window.
     late = {"requests": 10_000, "server_ns_per_request": 150_000.0}
@@ -505,14 +505,14 @@ def test_a_race_goes_on_in_another_order_with_blocks_that_count_on() -> None:
 def test_only_the_sample_that_was_taken_again_is_called_so() -> None:
     made, _ = race({"a": [80.0] * 5, "null": [35.0] * 3})
     starving = iter([True, False, False, False])
-    real = races._starved
-    races._starved = lambda measured, machine: (
+    real = sampling.starved
+    sampling.starved = lambda measured, machine: (
         measured.server_ns_per_request == 80.0 and next(starving)
     )
     try:
         list(made.run())
     finally:
-        races._starved = real
+        sampling.starved = real
     assert [sample.redo for sample in made.samples["a"]].count(True) == 1
 
 
@@ -521,43 +521,43 @@ ROOM = {"descriptors": 19_744, "ports": 28_232, "memory": 600_000}
 
 def test_a_plan_that_fits_is_left_alone() -> None:
     plan = msgspec.structs.replace(PLAN, connections=19_744)
-    assert races.scaled(plan, ROOM, cpus=2) == (plan, None)
+    assert scaling.scaled(plan, ROOM, cpus=2) == (plan, None)
 
 
 def test_a_plan_that_is_too_large_is_cut_and_says_why() -> None:
     plan = msgspec.structs.replace(
         PLAN, connections=500_000, bind="127.0.0.0/8", threads=6, workers=6
     )
-    fits, why = races.scaled(plan, ROOM, cpus=2)
+    fits, why = scaling.scaled(plan, ROOM, cpus=2)
     assert (fits.connections, fits.workers, fits.threads) == (19_744, 1, 1)
     assert why is not None
     assert "19,744 instead of 500,000 connections: the hard limit of descriptors" in why
     assert "1 + 1 threads instead of 6 + 6" in why
     rich = {"descriptors": 10**6, "ports": 28_232, "memory": 10**6}
-    assert races.scaled(plan, rich, cpus=64)[1] is None, "source addresses make room for ports"
+    assert scaling.scaled(plan, rich, cpus=64)[1] is None, "source addresses make room for ports"
     one_source = msgspec.structs.replace(plan, bind=None)
-    assert races.scaled(one_source, rich, cpus=64)[0].connections == 28_232
+    assert scaling.scaled(one_source, rich, cpus=64)[0].connections == 28_232
 
 
 def test_threads_are_shared_out_as_they_were_asked_for() -> None:
     plan = msgspec.structs.replace(PLAN, threads=2, workers=6)
-    fits, _ = races.scaled(plan, ROOM, cpus=4)
+    fits, _ = scaling.scaled(plan, ROOM, cpus=4)
     assert (fits.workers, fits.threads) == (3, 1)
 
 
 def test_a_ladder_loses_its_upper_rungs_or_shrinks() -> None:
     ladder = (1_000, 10_000, 100_000)
     plan = msgspec.structs.replace(PLAN, ladder=ladder)
-    assert races.scaled(plan, ROOM, cpus=2)[0].ladder == (1_000, 10_000)
+    assert scaling.scaled(plan, ROOM, cpus=2)[0].ladder == (1_000, 10_000)
     high = msgspec.structs.replace(PLAN, ladder=(50_000, 250_000, 500_000))
-    assert races.scaled(high, ROOM, cpus=2)[0].ladder == (1974, 9872, 19_744)
+    assert scaling.scaled(high, ROOM, cpus=2)[0].ladder == (1974, 9872, 19_744)
 
 
 def test_pairs_are_compared_within_their_blocks() -> None:
     made, _ = race({"a": [70.0, 140.0, 35.0], "b": [77.0, 154.0, 38.5], "null": [20.0, 40.0, 10.0]})
     pairs = {
         (pair.head, pair.metric): pair
-        for pair in races.paired(run(made), base="a", leave_out={"null"}, seed=1)
+        for pair in paired_ratios.paired(run(made), base="a", leave_out={"null"}, seed=1)
     }
     cost = pairs["b", "cpu_ns_per_request"]
     assert cost.ratio == pytest.approx(1.1, rel=1e-6)  # the drift falls on both
@@ -569,11 +569,11 @@ def test_pairs_are_compared_within_their_blocks() -> None:
 def test_throughput_is_paired_only_where_the_server_was_the_limit() -> None:
     made, _ = race({"a": [80.0] * 3, "b": [36.0] * 3, "null": [35.0] * 3})
     results = run(made)
-    found = races.paired(results, base="a", leave_out={"null"}, seed=1)
+    found = paired_ratios.paired(results, base="a", leave_out={"null"}, seed=1)
     rates = [pair for pair in found if pair.metric == "requests_per_second"]
     assert rates[0].ratio is None
-    assert rates[0].reason == "not both were limited by the server"
+    assert rates[0].reason == "the server was not the bottleneck on both sides"
     lines = load_text.paired_lines(found)
-    assert "  b: req/s not paired, not both were limited by the server" in lines
+    assert "  b: req/s not paired, the server was not the bottleneck on both sides" in lines
     assert any(line.split()[:3] == ["b", "cost", "0.450"] for line in lines)
-    assert races.paired(results, base="z", seed=1) == ()
+    assert paired_ratios.paired(results, base="z", seed=1) == ()

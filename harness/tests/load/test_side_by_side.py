@@ -15,10 +15,18 @@ import msgspec
 import pytest
 
 from httpmark.harness.command import compare_runs
-from httpmark.harness.load import comparison, self_comparison, side_by_side, statistics
+from httpmark.harness.load import (
+    comparison,
+    paired_verdicts,
+    placing,
+    self_comparison,
+    side_by_side,
+    statistics,
+)
+from httpmark.harness.load import contestants as load_contestants
 from httpmark.harness.load import races as load_races
 from httpmark.harness.load.engines import by_name, launch
-from httpmark.harness.load.statistics import Gate
+from httpmark.harness.load.paired_verdicts import Gate
 from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.errors import HarnessError, NothingSelected, Unusable
 from httpmark.harness.model.load import LoadPlan
@@ -47,14 +55,14 @@ class Machine(Scripted):
         return self.by_sample[self.up](len(self.order) - 1)
 
 
-def contestants(machine: Machine, *names: str) -> list[load_races.Contestant]:
-    def contestant(name: str) -> load_races.Contestant:
+def contestants(machine: Machine, *names: str) -> list[load_contestants.Contestant]:
+    def contestant(name: str) -> load_contestants.Contestant:
         @contextlib.contextmanager
-        def start(plan: LoadPlan, place: load_races.Placement) -> Iterator[Up]:
+        def start(plan: LoadPlan, place: placing.Placement) -> Iterator[Up]:
             machine.up = name
             yield Up(name)
 
-        return load_races.Contestant(name, start, name == "null")
+        return load_contestants.Contestant(name, start, name == "null")
 
     return [contestant(name) for name in names]
 
@@ -221,9 +229,9 @@ def test_several_metrics_share_their_chance_of_a_false_alarm() -> None:
     draw = random.Random(1)
     logs = [0.048 + draw.gauss(0, 0.024) for _ in range(14)]
     margins = dict.fromkeys(("a", "b", "c", "d", "e"), 0.03)
-    alone = statistics.judge_pairs({"a": logs}, margins, level=0.95, seed=1)
+    alone = paired_verdicts.judge_pairs({"a": logs}, margins, level=0.95, seed=1)
     calm = [draw.gauss(0, 0.001) for _ in range(14)]
-    beside = statistics.judge_pairs(
+    beside = paired_verdicts.judge_pairs(
         {"a": logs, **dict.fromkeys("bcde", calm)}, margins, level=0.95, seed=1
     )
     assert alone["a"].verdict is Gate.FAIL
@@ -237,21 +245,23 @@ def test_profiles_share_their_chance_of_a_false_alarm_too() -> None:
     logs = [0.044 + draw.gauss(0, 0.024) for _ in range(14)]
     plain = [0.3 + draw.gauss(0, 0.02) for _ in range(12)]
     for shares, verdict in ((1, Gate.FAIL), (12, Gate.INCONCLUSIVE)):
-        judged = statistics.judge_pairs({"a": logs}, {"a": 0.03}, level=0.9, seed=1, shares=shares)
+        judged = paired_verdicts.judge_pairs(
+            {"a": logs}, {"a": 0.03}, level=0.9, seed=1, shares=shares
+        )
         assert judged["a"].verdict is verdict
-        judged = statistics.judge_pairs(
+        judged = paired_verdicts.judge_pairs(
             {"a": plain}, {"a": 0.03}, level=0.99, seed=1, shares=shares
         )
         assert judged["a"].verdict is Gate.FAIL
     asked: list[object] = []
-    judge = statistics.judge_pairs
+    judge = paired_verdicts.judge_pairs
 
-    def heard(*words: object, **named: object) -> dict[str, statistics.Judged]:
+    def heard(*words: object, **named: object) -> dict[str, paired_verdicts.Judged]:
         asked.append(named["shares"])
         return judge(*words, **named)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics, "judge_pairs", heard)
+        patch.setattr(paired_verdicts, "judge_pairs", heard)
         decided(noisy(100, 0.01, 1), noisy(110, 0.01, 2), profiles=7)
     assert asked == [7, 7], "the race that confirms shares as well"
 
@@ -260,7 +270,7 @@ def test_a_gate_seldom_fails_a_server_against_itself(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(statistics, "RESAMPLES", 500)
     draw = random.Random(8)
     verdicts = [
-        statistics.judge_pairs(
+        paired_verdicts.judge_pairs(
             {"a": [draw.gauss(0, 0.04) for _ in range(12)]}, {"a": 0.03}, level=0.99, seed=trial
         )["a"].verdict
         for trial in range(300)
@@ -382,8 +392,8 @@ def test_gates_that_are_played_can_fail(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(statistics, "RESAMPLES", 500)
     monkeypatch.setattr(self_comparison, "DRAWN_GATES", 300)
     # Without a margin half of all draws are worse, and one of many is so far enough.
-    monkeypatch.setattr(comparison, "LOOKS", ((0.5, 0.5),))
-    monkeypatch.setattr(comparison, "CONFIRMED_LEVEL", 0.5)
+    monkeypatch.setattr(self_comparison, "LOOKS", ((0.5, 0.5),))
+    monkeypatch.setattr(self_comparison, "CONFIRMED_LEVEL", 0.5)
     draw = random.Random(2)
     alarms = self_comparison._drawn_alarms(
         [draw.gauss(0, 0.05) for _ in range(120)], margin=0.0, seed=1
@@ -413,7 +423,7 @@ def test_comparisons_without_pairs_are_not_counted_among_those_that_held() -> No
     assert (found.comparisons, found.unjudged) == (1, 2)
     text = text_of([found])
     assert "1 comparisons of 4 pairs" in text
-    assert "2 more had too few sound samples to be judged" in text
+    assert "2 more had too few samples without errors to be judged" in text
 
 
 def test_samples_that_were_taken_again_are_counted() -> None:
@@ -435,7 +445,7 @@ def test_samples_that_were_taken_again_are_counted() -> None:
         "a", PLAN, race, lambda: None, comparisons=1, pairs=4, margin=0.03, seed=3
     )
     assert found.redone == 1
-    assert "1 samples starved and were taken again" in text_of([found])
+    assert "1 samples got too little CPU and were taken again" in text_of([found])
 
 
 def test_a_comparison_fits_the_terminal(tmp_path: Path) -> None:
@@ -531,8 +541,8 @@ def test_runs_that_were_cut_short_or_quick_say_so(tmp_path: Path) -> None:
         Path(head),
     )
     notes = compare_runs.folders(comparison.Options(base=base, head=head, seed=1)).notes
-    assert "head was interrupted: it is compared as far as it went" in notes
-    assert "head was quick and the other was not: its windows are shorter" in notes
+    assert "head was interrupted: only what it measured is compared" in notes
+    assert "head was a quick run and the other was not: its windows are shorter" in notes
     alike = compare_runs.folders(comparison.Options(base=head, head=head, seed=1)).notes
     assert not any("quick" in note for note in alike)
 
@@ -545,7 +555,7 @@ def test_what_so_many_pairs_can_show_is_printed(tmp_path: Path) -> None:
     judged = next(line.judged for line in found.lines if line.metric == comparison.COST)
     assert judged is not None
     assert judged.detectable is not None
-    told = f"such pairs show {judged.detectable - 1:.1%} and more, 8 times in 10"
+    told = f"these pairs show a change of {judged.detectable - 1:.1%} or more 8 times in 10"
     assert told in " ".join(" ".join(comparison_text.lines(found)).split())
 
 
@@ -572,7 +582,7 @@ def test_different_environments_are_refused_unless_forced(tmp_path: Path) -> Non
     forced = compare_runs.folders(comparison.Options(base=base, head=head, force=True))
     assert forced.differences == ("kernel: one, other",)
     shown = comparison_text.lines(forced)
-    assert "it was forced" in "\n".join(shown)
+    assert "--force was given" in "\n".join(shown)
     assert shown.index("  differs: kernel: one, other") < next(
         number for number, line in enumerate(shown) if comparison.COST in line
     ), "what it is worth stands above the figures"
@@ -623,7 +633,7 @@ def changed(folder: str, **changes: object) -> str:
         ({"died": "exit code 139"}, Gate.FAIL, "head died: exit code 139"),
         ({}, Gate.INCONCLUSIVE, "head has "),
         ({"unavailable": "no cargo"}, Gate.INCONCLUSIVE, "not measured it: no cargo"),
-        ({"name": "b"}, Gate.INCONCLUSIVE, "head has no such server"),
+        ({"name": "b"}, Gate.INCONCLUSIVE, "head does not have this server"),
     ],
 )
 def test_what_head_lacks_is_never_passed_over(
@@ -746,7 +756,10 @@ def test_null_is_left_out_where_it_cannot_serve(tmp_path: Path) -> None:
     )  # fmt: skip
     assert code in (0, 1), errors
     found = json.loads(out)
-    assert "no null server beside mixed: it knows no HEAD and no chunks" in found["notes"]
+    assert (
+        "no null server beside mixed: it supports neither HEAD nor chunked content"
+        in found["notes"]
+    )
     cost = next(line for line in found["lines"] if line["metric"] == comparison.COST)
     assert cost["judged"]["pairs"] >= 3
 
@@ -757,10 +770,14 @@ def test_null_is_left_out_where_it_cannot_serve(tmp_path: Path) -> None:
         (("a",), 2, "BASE and HEAD, or BASE and --aa N"),
         (("nginy", "reference"), 2, "did you mean nginx"),
         (("./server --fast", "reference"), 2, "{port}"),
-        (("/", "reference"), 2, "/: no run folder: there is no result.json in it"),
+        (("/", "reference"), 2, "/ is not a run folder: it has no result.json"),
         (("reference", "null", "--margin", "nan"), 2, "'nan' is no number"),
         (("reference", "null", "--profile", "idle_memory"), 2, "two run folders"),
-        (("reference", "null", "--profile", "open_10k", "--engine", "wrk"), 2, "no rate"),
+        (
+            ("reference", "null", "--profile", "open_10k", "--engine", "wrk"),
+            2,
+            "cannot offer a rate",
+        ),
         (("127.0.0.1:1", "127.0.0.1:1"), 3, "is the server running?"),
     ],
 )
@@ -840,7 +857,7 @@ def test_an_interrupted_a_a_run_is_of_its_whole_comparisons() -> None:
     found = asked(4 * 6 + 5)
     assert (found.comparisons, found.wanted, found.signal) == (4, 9, 2)
     assert "4 comparisons of 3 pairs" in text_of([found])
-    assert "interrupted: 9 were asked for" in text_of([found])
+    assert "interrupted: 9 comparisons were wanted" in text_of([found])
     assert comparison.exit_code([found], inconclusive="pass") == 130
     with pytest.raises(progress.Interrupted):
         asked(5)
@@ -884,7 +901,7 @@ def test_an_a_a_run_of_wrong_answers_is_none() -> None:
     race = load_races.Race(
         PLAN, machine, contestants(machine, "base", "head"), rounds=3, duration_s=1.0, seed=3
     )
-    with pytest.raises(Unusable, match="too few sound samples"):
+    with pytest.raises(Unusable, match="too few samples without errors"):
         self_comparison.against_itself(
             "a", PLAN, race, lambda: None, comparisons=1, pairs=3, margin=0.03, seed=3
         )

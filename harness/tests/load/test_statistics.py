@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from httpmark.harness.load import statistics
+from httpmark.harness.load import bottlenecks, ranking, statistics
 from httpmark.harness.model.load import Bottleneck
 
-SOUND = statistics.Signs(
+SOUND = bottlenecks.Signs(
     errors=0,
     connections_wanted=512,
     connections_established=512,
@@ -28,7 +28,7 @@ SOUND = statistics.Signs(
 
 
 def verdict(**changes: object) -> Bottleneck:
-    return statistics.bottleneck(msgspec.structs.replace(SOUND, **changes))[0]
+    return bottlenecks.bottleneck(msgspec.structs.replace(SOUND, **changes))[0]
 
 
 def test_only_a_busy_server_with_an_idle_client_far_below_null_is_server_bound() -> None:
@@ -138,8 +138,8 @@ def test_a_wider_level_gives_a_wider_interval() -> None:
 def test_ranks_are_shared_where_intervals_touch(
     intervals: dict[str, tuple[float, float] | None], ranks: dict[str, int]
 ) -> None:
-    assert statistics.ranks(intervals) == ranks
-    assert statistics.ranks(dict(reversed(intervals.items()))) == ranks
+    assert ranking.ranks(intervals) == ranks
+    assert ranking.ranks(dict(reversed(intervals.items()))) == ranks
 
 
 @pytest.mark.parametrize("count", [3, 5, 6, 9, 15])

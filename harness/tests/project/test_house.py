@@ -58,7 +58,6 @@ LONGER_FILES: dict[str, str] = {
     "harness/command/run_session.py": "to be split",
     "harness/judging/matching.py": "to be split",
     "harness/judging/response_rules.py": "to be split",
-    "harness/load/races.py": "to be split",
     "harness/native/load_worker.cpp": "to be split",
     "harness/native/probe_engine.cpp": "to be split",
     "reference_server/src/connection.cpp": "to be split",
@@ -72,11 +71,6 @@ LONGER_FUNCTIONS: dict[str, str] = {
     "command.cli.fuzz_command": "to be split",
     "command.run_session._suite": "to be split",
     "judging.suite_results._score_cases": "to be split",
-    "load.memory_ladder.climb": "to be split",
-    "load.races._judged": "to be split",
-    "load.races.fold": "to be split",
-    "load.self_comparison.against_itself": "to be split",
-    "load.statistics.bottleneck": "to be split",
 }
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager"}
 

@@ -21,7 +21,7 @@ from httpmark.harness.tests.shared import peers
 from httpmark.harness.tests.shared.command_process import run as command
 
 
-def parse(text: str, *, allow_remote: bool = False) -> running_target.Standing | None:
+def parse(text: str, *, allow_remote: bool = False) -> running_target.RunningTarget | None:
     return running_target.parse(text, allow_remote=allow_remote)
 
 
@@ -209,7 +209,7 @@ def test_bench_says_what_an_engine_cannot_do(tmp_path: Path) -> None:
     words = ("bench", "null", "--profile", "open_10k", "--engine", "wrk")
     code, _, errors = command(*words, cwd=tmp_path)
     assert code == 2
-    assert "wrk cannot lay on open_10k: it knows no rate" in errors
+    assert "wrk cannot lay on open_10k: it cannot offer a rate" in errors
     # Of several profiles it does those it can, and the others are told.
     code, out, errors = command(
         *words, "--profile", "keepalive", "--rounds", "1", "--quick", "--runtime", "process",
@@ -218,7 +218,7 @@ def test_bench_says_what_an_engine_cannot_do(tmp_path: Path) -> None:
     assert code == 0, errors
     found = json.loads(out)
     assert [load["profile"] for one in found["servers"] for load in one["load"]] == ["keepalive"]
-    assert "wrk cannot lay on open_10k: it knows no rate" in found["notes"]
+    assert "wrk cannot lay on open_10k: it cannot offer a rate" in found["notes"]
     code, _, errors = command("bench", "null", "--engine", "wrk2", cwd=tmp_path)
     assert code == 3
     assert "--wrk2 PATH" in errors

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from httpmark.harness.load import races
+from httpmark.harness.load import contestants, placing, races
 from httpmark.harness.load.engines import launch
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadPlan, LoadResult
@@ -85,15 +85,15 @@ def race(
 ) -> tuple[races.Race, Scripted]:
     engine = Scripted(costs, **changes)
 
-    def contestant(name: str) -> races.Contestant:
+    def contestant(name: str) -> contestants.Contestant:
         @contextlib.contextmanager
-        def start(plan: LoadPlan, place: races.Placement) -> Iterator[Up]:
+        def start(plan: LoadPlan, place: placing.Placement) -> Iterator[Up]:
             if name == fails:
                 raise Unusable("did not start: no reason")
             engine.up = name
             yield Up(name)
 
-        return races.Contestant(name, start, name == "null")
+        return contestants.Contestant(name, start, name == "null")
 
     made = races.Race(
         PLAN, engine, [contestant(name) for name in costs], rounds=rounds, duration_s=1.0, seed=7

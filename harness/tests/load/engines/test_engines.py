@@ -110,7 +110,7 @@ def test_what_nobody_waited_for_leaves_a_foreign_engine_without_a_cost() -> None
     before = "signal.signal(signal.SIGCHLD, signal.SIG_IGN); child()"
     lost = booked(before, "wait()")
     assert lost.cpu_ns is None
-    assert lost.reason == "a process of the server has ended, and nobody waited for it"
+    assert lost.reason == "a process of the server ended, and no process waited for it"
     measured = wrk.parse_wrk(WRK, failure="", plan=PLAN, client_cpu_ns=1, accounts=lost)
     assert measured.cost_reason == lost.reason
 
@@ -450,10 +450,16 @@ def test_a_wrk2_that_the_user_brings_is_run_and_read(wrk2: str) -> None:
     assert measured.server_ns_per_request is not None
 
 
+def test_an_unknown_engine_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(HarnessError, match="no engine is called 'ab': use one of native, wrk, "):
+        by_name.engine("ab")
+    assert [by_name.engine("native").name, *by_name.NAMES[1:]] == list(by_name.NAMES)
+
+
 def test_no_wrk2_is_said_with_the_mend() -> None:
     with pytest.raises(Unusable, match="--wrk2 PATH"):
         by_name.engine("wrk2", wrk2="wrk2-that-is-not-here")
-    with pytest.raises(HarnessError, match="another engine"):
+    with pytest.raises(HarnessError, match="goes with --engine wrk2 only"):
         by_name.engine("native", wrk2="/somewhere")
 
 
@@ -518,11 +524,11 @@ def test_tls_of_another_version_than_h2load_was_asked_for_is_no_measurement() ->
     plan = msgspec.structs.replace(PLAN, tls_version="1.3")
     found = h2load.parse_h2load(told, failure="", plan=plan, client_cpu_ns=1)
     assert found.tls == "TLSv1.3 TLS_AES_128_GCM_SHA256"
-    with pytest.raises(Unusable, match=r"spoke TLSv1\.3 .*, and 1\.2 is pinned"):
+    with pytest.raises(Unusable, match=r"used TLSv1\.3 .*, and the profile pins TLS 1\.2"):
         h2load.parse_h2load(
             told, failure="", plan=msgspec.structs.replace(plan, tls_version="1.2"), client_cpu_ns=1
         )
-    with pytest.raises(Unusable, match="spoke no TLS"):
+    with pytest.raises(Unusable, match="used no TLS"):
         h2load.parse_h2load(H2LOAD, failure="", plan=plan, client_cpu_ns=1)
 
 
@@ -569,7 +575,7 @@ def test_an_engine_that_hangs_is_stopped_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As h2load did with 512 clients over TLS: it waits for the last of them for ever.
-    monkeypatch.setattr(launch, "GRACE_S", 0.2)
+    monkeypatch.setattr(h2load, "GRACE_S", 0.2)
     path = tmp_path / "h2load"
     path.write_text("#!/bin/sh\necho starting benchmark...\nexec sleep 1000\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -594,7 +600,7 @@ def test_an_engine_that_hangs_is_stopped_and_said(
     ("kind", "changes", "why"),
     [
         (native.Native, {"mode": LoadMode.IDLE}, "memory"),
-        (wrk.Wrk, {"mode": LoadMode.OPEN}, "no rate"),
+        (wrk.Wrk, {"mode": LoadMode.OPEN}, "cannot offer a rate"),
         (wrk.Wrk, {"refill": "window"}, "batches only"),
         (wrk.Wrk, {"mode": LoadMode.CHURN}, "mode churn"),
         (wrk.Wrk, {"bind": "127.0.0.0/8"}, "source addresses"),
@@ -675,7 +681,7 @@ def test_random_arrivals_are_others_in_each_window_and_the_same_in_each_run(
             seen.append(command[command.index("--seed") + 1])
             return 3, "", "not run", 0.0
 
-        monkeypatch.setattr(launch, "run_engine", run)
+        monkeypatch.setattr(native, "run_engine", run)
         for _ in range(3):
             with pytest.raises(Unusable, match="not run"):
                 engine.measure(OPEN, launch.Target("127.0.0.1", 80), duration_s=1, cpus=None)

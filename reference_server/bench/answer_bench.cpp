@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "connection.hpp"
-#include "scan.hpp"
+#include "net/connection.hpp"
+#include "scan/scan.hpp"
 
 namespace {
 std::atomic<std::uint64_t> allocations{0};

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "check.hpp"
-#include "framing.hpp"
-#include "parser.hpp"
-#include "scan.hpp"
+#include "http/framing.hpp"
+#include "http/parser.hpp"
+#include "scan/scan.hpp"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <new>
 #include <string>
 
-#include "connection.hpp"
 #include "laws.hpp"
+#include "net/connection.hpp"
 
 namespace {
 std::atomic<std::uint64_t> allocations{0};

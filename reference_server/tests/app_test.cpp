@@ -1,5 +1,5 @@
 // The example routes, seen over a wire.
-#include "app.hpp"
+#include "app/app.hpp"
 
 #include <string>
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "check.hpp"
-#include "chunked.hpp"
+#include "http/chunked.hpp"
 
 namespace {
 

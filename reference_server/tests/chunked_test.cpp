@@ -1,4 +1,4 @@
-#include "chunked.hpp"
+#include "http/chunked.hpp"
 
 #include <string>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "connection.hpp"
+#include "net/connection.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // A connection's life, with an artificial wire and clock: answers, persistence, staged close,
 // backpressure, timeouts, ceilings, drain.
-#include "connection.hpp"
+#include "net/connection.hpp"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "error.hpp"
+#include "http/error.hpp"
 
 #include <set>
 #include <string>

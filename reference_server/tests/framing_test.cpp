@@ -1,4 +1,4 @@
-#include "framing.hpp"
+#include "http/framing.hpp"
 
 #include <string>
 

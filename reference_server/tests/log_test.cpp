@@ -1,4 +1,4 @@
-#include "log.hpp"
+#include "net/log.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -12,8 +12,8 @@
 
 #include "check.hpp"
 #include "needs.hpp"
+#include "net/worker.hpp"
 #include "wire.hpp"
-#include "worker.hpp"
 
 namespace httpmark {
 namespace {

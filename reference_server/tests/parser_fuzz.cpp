@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "check.hpp"
-#include "framing.hpp"
-#include "parser.hpp"
+#include "http/framing.hpp"
+#include "http/parser.hpp"
 
 namespace {
 

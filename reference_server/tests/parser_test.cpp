@@ -1,6 +1,6 @@
 // What the specification's scenarios leave out: forms of target, meaning of heads, mutations of
 // good requests in every way they can arrive, alignment of line ends to block ends.
-#include "parser.hpp"
+#include "http/parser.hpp"
 
 #include <string>
 #include <vector>

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "check.hpp"
-#include "response.hpp"
-#include "syntax.hpp"
+#include "http/response.hpp"
+#include "http/syntax.hpp"
 
 namespace {
 

@@ -1,9 +1,9 @@
-#include "response.hpp"
+#include "http/response.hpp"
 
 #include <string>
 
+#include "http/syntax.hpp"
 #include "laws.hpp"
-#include "syntax.hpp"
 
 namespace httpmark {
 namespace {

@@ -1,14 +1,14 @@
 // Every kernel against the predicates: all octets at all places, all surroundings, all alignments.
-#include "scan.hpp"
+#include "scan/scan.hpp"
 
 #include <array>
 #include <cstring>
 #include <string>
 
+#include "http/syntax.hpp"
 #include "laws.hpp"
 #include "scan/tables.hpp"
 #include "splits.hpp"
-#include "syntax.hpp"
 
 namespace httpmark {
 namespace {

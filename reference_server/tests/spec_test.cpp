@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "http/syntax.hpp"
 #include "splits.hpp"
-#include "syntax.hpp"
 #include "wire.hpp"
 
 namespace httpmark {

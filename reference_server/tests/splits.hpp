@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "framing.hpp"
 #include "guard_page.hpp"
+#include "http/framing.hpp"
+#include "http/parser.hpp"
 #include "laws.hpp"
-#include "parser.hpp"
-#include "scan.hpp"
+#include "scan/scan.hpp"
 
 namespace httpmark {
 

@@ -1,4 +1,4 @@
-#include "syntax.hpp"
+#include "http/syntax.hpp"
 
 #include <string>
 

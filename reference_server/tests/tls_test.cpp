@@ -1,5 +1,5 @@
 // TLS over memory: a client of the same library on one side, Connections on the other.
-#include "tls.hpp"
+#include "net/tls.hpp"
 
 #include <openssl/err.h>
 #include <openssl/evp.h>

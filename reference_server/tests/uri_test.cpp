@@ -1,9 +1,9 @@
-#include "uri.hpp"
+#include "http/uri.hpp"
 
 #include <string>
 
+#include "http/syntax.hpp"
 #include "laws.hpp"
-#include "syntax.hpp"
 
 namespace httpmark {
 namespace {

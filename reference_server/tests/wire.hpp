@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "connection.hpp"
 #include "laws.hpp"
+#include "net/connection.hpp"
 
 namespace httpmark {
 

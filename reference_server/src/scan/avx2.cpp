@@ -1,8 +1,8 @@
 #include <immintrin.h>
 
-#include "../scan.hpp"
-#include "head.hpp"
-#include "tables.hpp"
+#include "scan/head.hpp"
+#include "scan/scan.hpp"
+#include "scan/tables.hpp"
 
 namespace httpmark {
 

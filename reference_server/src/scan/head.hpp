@@ -9,7 +9,7 @@
 
 #include <cstring>
 
-#include "../parser.hpp"
+#include "http/parser.hpp"
 
 namespace httpmark {
 

@@ -1,6 +1,6 @@
-#include "../scan.hpp"
-#include "../syntax.hpp"
-#include "head.hpp"
+#include "http/syntax.hpp"
+#include "scan/head.hpp"
+#include "scan/scan.hpp"
 
 namespace httpmark {
 

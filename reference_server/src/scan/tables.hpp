@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../syntax.hpp"
+#include "http/syntax.hpp"
 
 namespace httpmark {
 

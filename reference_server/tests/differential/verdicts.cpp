@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "chunked.hpp"
-#include "framing.hpp"
-#include "parser.hpp"
+#include "http/chunked.hpp"
+#include "http/framing.hpp"
+#include "http/parser.hpp"
 
 namespace {
 

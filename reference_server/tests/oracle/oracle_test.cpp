@@ -19,12 +19,12 @@
 #include <string_view>
 #include <vector>
 
-#include "chunked.hpp"
-#include "error.hpp"
-#include "framing.hpp"
+#include "http/chunked.hpp"
+#include "http/error.hpp"
+#include "http/framing.hpp"
+#include "http/parser.hpp"
 #include "limits.hpp"
-#include "parser.hpp"
-#include "scan.hpp"
+#include "scan/scan.hpp"
 
 namespace httpmark {
 namespace {

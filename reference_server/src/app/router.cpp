@@ -1,4 +1,4 @@
-#include "router.hpp"
+#include "app/router.hpp"
 
 #include <algorithm>
 

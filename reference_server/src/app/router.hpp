@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "parser.hpp"
+#include "http/parser.hpp"
 
 namespace httpmark {
 

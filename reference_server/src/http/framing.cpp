@@ -1,9 +1,9 @@
-#include "framing.hpp"
+#include "http/framing.hpp"
 
 #include <algorithm>
 #include <iterator>
 
-#include "syntax.hpp"
+#include "http/syntax.hpp"
 
 namespace httpmark {
 

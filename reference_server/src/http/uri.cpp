@@ -1,8 +1,8 @@
-#include "uri.hpp"
+#include "http/uri.hpp"
 
 #include <algorithm>
 
-#include "syntax.hpp"
+#include "http/syntax.hpp"
 
 namespace httpmark {
 

@@ -1,9 +1,9 @@
-#include "chunked.hpp"
+#include "http/chunked.hpp"
 
 #include <algorithm>
 
 #include "check.hpp"
-#include "syntax.hpp"
+#include "http/syntax.hpp"
 
 namespace httpmark {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "parser.hpp"
-#include "response.hpp"
-#include "router.hpp"
+#include "app/router.hpp"
+#include "http/parser.hpp"
+#include "http/response.hpp"
 
 namespace httpmark {
 

@@ -1,4 +1,4 @@
-#include "arena.hpp"
+#include "net/arena.hpp"
 
 #include <sys/mman.h>
 

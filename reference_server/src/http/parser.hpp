@@ -16,9 +16,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "error.hpp"
+#include "http/error.hpp"
 #include "limits.hpp"
-#include "scan.hpp"
+#include "scan/scan.hpp"
 
 namespace httpmark {
 

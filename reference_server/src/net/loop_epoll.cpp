@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "loop.hpp"
+#include "net/loop.hpp"
 
 namespace httpmark {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "connection.hpp"
-#include "loop.hpp"
+#include "net/connection.hpp"
+#include "net/loop.hpp"
 
 namespace httpmark {
 

@@ -1,13 +1,13 @@
-#include "app.hpp"
+#include "app/app.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "check.hpp"
-#include "chunked.hpp"
-#include "syntax.hpp"
-#include "uri.hpp"
+#include "http/chunked.hpp"
+#include "http/syntax.hpp"
+#include "http/uri.hpp"
 
 namespace httpmark {
 

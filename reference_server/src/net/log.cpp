@@ -1,4 +1,4 @@
-#include "log.hpp"
+#include "net/log.hpp"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "scan.hpp"
+#include "scan/scan.hpp"
 
 namespace httpmark {
 

@@ -1,10 +1,10 @@
-#include "response.hpp"
+#include "http/response.hpp"
 
 #include <cstring>
 #include <ctime>
 
 #include "check.hpp"
-#include "syntax.hpp"
+#include "http/syntax.hpp"
 
 namespace httpmark {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "error.hpp"
+#include "http/error.hpp"
 
 namespace httpmark {
 

@@ -1,4 +1,4 @@
-#include "connection.hpp"
+#include "net/connection.hpp"
 
 #include <sys/mman.h>
 
@@ -7,7 +7,7 @@
 #include <new>
 
 #include "check.hpp"
-#include "syntax.hpp"
+#include "http/syntax.hpp"
 
 namespace httpmark {
 

@@ -1,4 +1,4 @@
-#include "timers.hpp"
+#include "net/timers.hpp"
 
 #include <bit>
 

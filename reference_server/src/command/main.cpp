@@ -25,11 +25,11 @@
 #include <vector>
 
 #include "check.hpp"
+#include "http/syntax.hpp"
 #include "limits.hpp"
-#include "log.hpp"
-#include "scan.hpp"
-#include "syntax.hpp"
-#include "worker.hpp"
+#include "net/log.hpp"
+#include "net/worker.hpp"
+#include "scan/scan.hpp"
 
 #ifndef HTTPMARK_VERSION
 #define HTTPMARK_VERSION "0.0.0"

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "connection.hpp"
+#include "net/connection.hpp"
 
 namespace httpmark {
 

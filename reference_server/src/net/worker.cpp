@@ -1,4 +1,4 @@
-#include "worker.hpp"
+#include "net/worker.hpp"
 
 #include <unistd.h>
 

@@ -14,16 +14,16 @@
 #include <string_view>
 #include <vector>
 
-#include "app.hpp"
-#include "arena.hpp"
-#include "chunked.hpp"
-#include "framing.hpp"
+#include "app/app.hpp"
+#include "app/router.hpp"
+#include "http/chunked.hpp"
+#include "http/framing.hpp"
+#include "http/parser.hpp"
+#include "http/response.hpp"
 #include "limits.hpp"
-#include "parser.hpp"
-#include "response.hpp"
-#include "router.hpp"
-#include "timers.hpp"
-#include "tls.hpp"
+#include "net/arena.hpp"
+#include "net/timers.hpp"
+#include "net/tls.hpp"
 
 namespace httpmark {
 

@@ -1,11 +1,11 @@
-#include "parser.hpp"
+#include "http/parser.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "check.hpp"
-#include "syntax.hpp"
+#include "http/syntax.hpp"
 
 namespace httpmark {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "error.hpp"
+#include "http/error.hpp"
+#include "http/parser.hpp"
 #include "limits.hpp"
-#include "parser.hpp"
 
 namespace httpmark {
 

@@ -1,4 +1,4 @@
-// Every bound of the server in one place. A limit is charged at the octet that exceeds it.
+// Every bound of the server in one place. A request is refused at the octet that exceeds a limit.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace httpmark {
 //             browsers send them.
 enum class Strictness : std::uint8_t { kStrict, kRfc, kBrowser };
 
-// Points that the RFCs leave open and on which strictness says nothing; all off by default.
+// What the RFCs leave open and strictness does not decide. All are off by default.
 struct Choices {
     bool refuse_empty_codings = false;     // empty members of Transfer-Encoding (RFC 9110 5.6.1)
     bool refuse_framing_trailers = false;  // instead of dropping them (RFC 9110 6.5.1)
@@ -58,7 +58,7 @@ struct Limits {
     std::uint64_t drain_timeout_ms = 30000;
 };
 
-// One row per knob: the command line, --help and --print-limits are drawn from this table.
+// One row for each limit. The table of flags is made from it, and --print-limits.
 struct LimitRow {
     const char* flag;
     std::uint64_t Limits::*value;
@@ -71,59 +71,59 @@ struct LimitRow {
 inline constexpr std::uint64_t kMilliseconds = 86400000;  // no timeout is longer than a day
 
 inline constexpr std::array<LimitRow, 30> kLimitTable = {{
-    {"method-max", &Limits::method_max, 7, 255, "501", "octets of a method"},
-    {"target-max", &Limits::target_max, 16, 60000, "414", "octets of a request-target"},
-    {"field-name-max", &Limits::field_name_max, 17, 16384, "431", "octets of a field name"},
+    {"method-max", &Limits::method_max, 7, 255, "501", "bytes of a method"},
+    {"target-max", &Limits::target_max, 16, 60000, "414", "bytes of a request-target"},
+    {"field-name-max", &Limits::field_name_max, 17, 16384, "431", "bytes of a field name"},
     {"field-value-max", &Limits::field_value_max, 16, 60000, "431",
-     "octets of a field value, whitespace around it included"},
+     "bytes of a field value, including the whitespace around it"},
     {"field-lines-max", &Limits::field_lines_max, 1, 1000, "431", "field lines of a request"},
-    {"head-max", &Limits::head_max, 128, 65535, "431", "octets of request-line and fields"},
-    {"body-max", &Limits::body_max, 0, 1ULL << 40, "413", "octets of decoded content"},
+    {"head-max", &Limits::head_max, 128, 65535, "431", "bytes of the request line and the fields"},
+    {"body-max", &Limits::body_max, 0, 1ULL << 40, "413", "bytes of decoded content"},
     {"request-max", &Limits::request_max, 1024, 1ULL << 41, "413",
-     "octets of head, content, chunk framing and trailers"},
+     "bytes of head, content, chunk framing and trailers"},
     {"chunk-line-max", &Limits::chunk_line_max, 16, 16384, "400",
-     "octets of a chunk-size line with extensions and CRLF"},
+     "bytes of a chunk-size line, including extensions and CRLF"},
     {"chunk-extension-max", &Limits::chunk_extension_max, 0, 16384, "400",
-     "octets of extensions in one chunk-size line"},
+     "bytes of extensions in one chunk-size line"},
     {"chunk-extensions-max", &Limits::chunk_extensions_max, 0, 1ULL << 30, "400",
-     "octets of extensions in all chunk-size lines of a request"},
-    {"trailer-lines-max", &Limits::trailer_lines_max, 0, 1000, "431", "trailer lines"},
-    {"trailers-max", &Limits::trailers_max, 2, 65535, "431", "octets of the trailer section"},
+     "bytes of extensions in all chunk-size lines of a request"},
+    {"trailer-lines-max", &Limits::trailer_lines_max, 0, 1000, "431", "trailer lines of a request"},
+    {"trailers-max", &Limits::trailers_max, 2, 65535, "431", "bytes of the trailer section"},
     {"requests-per-connection", &Limits::requests_per_connection, 0, 1ULL << 31, "close",
      "requests answered on one connection, 0 for no limit"},
     {"pending-output-max", &Limits::pending_output_max, 65536, 1ULL << 30, "pause",
-     "unsent octets of a connection above which it is not read"},
+     "unsent bytes above which a connection is not read"},
     {"linger-max", &Limits::linger_max, 0, 1ULL << 30, "close",
-     "octets thrown away after the last answer (RFC 9112 9.6)"},
+     "bytes read and discarded after the last answer (RFC 9112 9.6)"},
     {"early-drain-max", &Limits::early_drain_max, 0, 1ULL << 30, "close",
-     "octets of content read after an answer that did not wait for it"},
+     "bytes of content read after an answer that did not wait for it"},
     {"connections-max", &Limits::connections_max, 0, 1ULL << 31, "503",
      "open connections, 0 for no limit"},
     {"memory-max", &Limits::memory_max, 1 << 20, 1ULL << 40, "503",
-     "octets held for incomplete requests and unsent answers"},
+     "bytes held for incomplete requests and unsent answers"},
     {"backlog", &Limits::backlog, 1, 65535, "-", "length of the listening queue"},
     {"accepts-per-wake", &Limits::accepts_per_wake, 1, 4096, "-",
-     "connections accepted at a time; only epoll counts them"},
+     "connections accepted at a time (epoll only)"},
     {"idle-timeout-ms", &Limits::idle_timeout_ms, 0, kMilliseconds, "close", "between requests"},
     {"head-timeout-ms", &Limits::head_timeout_ms, 0, kMilliseconds, "408",
      "from the first octet of a request to the end of its head"},
     {"body-timeout-ms", &Limits::body_timeout_ms, 0, kMilliseconds, "408",
-     "for the content, plus one second for each body-rate-min octets; 0: no rate either"},
+     "for the content, plus one second for each body-rate-min bytes; 0: no minimum rate either"},
     {"body-rate-min", &Limits::body_rate_min, 0, 1ULL << 30, "408",
-     "octets a second that extend body-timeout-ms"},
+     "bytes per second that extend body-timeout-ms"},
     {"handler-timeout-ms", &Limits::handler_timeout_ms, 0, kMilliseconds, "503",
      "for a handler that answers later"},
     {"write-timeout-ms", &Limits::write_timeout_ms, 0, kMilliseconds, "close",
-     "without progress in sending"},
+     "while sending makes no progress"},
     {"linger-timeout-ms", &Limits::linger_timeout_ms, 1, kMilliseconds, "close",
      "between the last answer and the close"},
     {"handshake-timeout-ms", &Limits::handshake_timeout_ms, 0, kMilliseconds, "close",
      "for a TLS handshake"},
     {"drain-timeout-ms", &Limits::drain_timeout_ms, 0, kMilliseconds, "close",
-     "for open requests after SIGTERM; 0: they are cut off at once"},
+     "for requests in progress after SIGTERM; 0: they are cut off at once"},
 }};
 
-// Sizes that are not knobs.
+// Sizes that no flag changes.
 inline constexpr std::size_t kReceiveBufferSize = 64 * 1024;
 inline constexpr std::size_t kOutputScratchSize = 128 * 1024;
 inline constexpr std::size_t kTlsRecordMax = 16384;  // RFC 8446 5.1

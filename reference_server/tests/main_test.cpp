@@ -197,7 +197,7 @@ TEST(Main, help_version_and_limits) {
     Child help({"--help"});
     const std::string words = help.rest();
     LAW(help.wait() == 0);
-    for (const char* part : {"--strictness", "only epoll counts them", "0: no rate either",
+    for (const char* part : {"--strictness", "(epoll only)", "0: no minimum rate either",
                              "0: they are cut off at once"}) {
         LAW(words.find(part) != std::string::npos, << part);
     }
@@ -446,7 +446,7 @@ TEST(Main, one_place_named_twice_is_exit_2) {
         Child child(words);
         const std::string text = child.complaint();
         if (text.find("cannot listen on ::") != std::string::npos) continue;  // no IPv6 here
-        LAW(text.find(" are one place") != std::string::npos, << words[1] << ": " << text);
+        LAW(text.find(" overlap: ") != std::string::npos, << words[1] << ": " << text);
         LAW(child.rest().empty() && child.wait() == 2, << words[1]);
     }
     std::vector<std::string> apart{
@@ -465,7 +465,7 @@ TEST(Main, it_serves_with_every_kernel_and_leaves_on_a_signal) {
             Child child({"--port", "0", "--workers", "2", "--stats"}, simd);
             const std::string first = child.line();
             const std::string other =
-                "HTTPMARK_SIMD=" + std::string(simd) + " is no kernel that this machine runs";
+                "HTTPMARK_SIMD=" + std::string(simd) + " is not a kernel that this machine can run";
             if (simd != std::string("scalar") && first.ends_with(other)) continue;
             const int port = Child::port_of(first);
             if (port == 0) continue;

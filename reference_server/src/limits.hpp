@@ -131,6 +131,8 @@ inline constexpr std::size_t kTlsRecordMax = 16384;  // RFC 8446 5.1
 inline constexpr std::size_t kPlainBufferSize = kReceiveBufferSize + 2 * kTlsRecordMax;
 // A whole scratch as records, and room for what a handshake or an alert adds.
 inline constexpr std::size_t kCipherBufferSize = kOutputScratchSize + 64 * 1024;
+inline constexpr std::size_t kHeadStep = 256;  // of what follows an incomplete head, at first
+inline constexpr std::size_t kParkedMax = 1024 * 1024;  // kept of one connection unread
 inline constexpr std::size_t kSmallReplyMax = 2048;  // room kept free before a request is answered
 inline constexpr std::size_t kWorkerStackSize = 256 * 1024;
 inline constexpr std::uint32_t kTickMs = 64;

@@ -197,19 +197,32 @@ class Connections final : private TimerNodes, private Sink {
   private:
     static constexpr std::uint32_t kChunk = 1024;
 
-    TimerNode& timer_node(std::uint32_t id) override { return slot(id).timer; }
-    char* prepare(std::size_t size) override;
-    bool append_fill(std::uint64_t size) override;
-
+    // connection_requests.cpp
+    struct Arrival;
     void receive(std::uint32_t id, const char* p, const char* end);
+    void receive_tls(std::uint32_t id, const char* data, std::size_t size);
+    void resume(std::uint32_t id);
     void run(std::uint32_t id, const char* p, const char* end);
     const char* first_octets(Connection& c, const char* p, const char* end);
     const char* more_head(Connection& c, const char* p, const char* end);
     const char* head_done(Connection& c, const RequestHead& head, const char* data,
                           std::uint32_t head_size, const char* p, const char* end);
+    const char* route_head(Connection& c, const RequestHead& head, const char* data,
+                           std::uint32_t head_size, const char* p, const char* end);
+    Reason judge(const Connection& c, const RequestHead& head, const char* data,
+                 std::uint32_t head_size) const;
+    void answer_early(Connection& c, const Arrival& arrival);
+    bool await_rest(Connection& c, const Arrival& arrival);
     const char* more_body(Connection& c, const char* p, const char* end);
     bool gather(Connection& c, std::string_view piece);
     void body_done(Connection& c);
+    void park(Connection& c, const char* p, const char* end);
+    Exchange* ensure_exchange(Connection& c);
+    void release_exchange(Connection& c);
+
+    // connection_answers.cpp
+    void judge_hello();
+    bool answer_hello(const RequestHead& head, std::string_view target);
     void respond(Connection& c, const Route& route, const Request& request);
     void respond_later(Connection& c);
     void answer_metrics(ResponseWriter& writer);
@@ -217,35 +230,42 @@ class Connections final : private TimerNodes, private Sink {
                 std::uint64_t offset = ErrorEvent::kNoOffset);
     void write_error(Connection& c, Reason reason, const Request& request, std::string_view allow,
                      std::uint64_t offset);
-    void tell_answer(Connection& c, const Request& request, const ResponseWriter& writer,
-                     const ErrorEvent* error);
+    void tell_answer(const Request& request, const ResponseWriter& writer, const ErrorEvent* error);
     Reason judge_route(const Route& route, const Request& request, const Framing& framing) const;
     ResponseOptions options_for(Connection& c, const RequestHead& head);
 
+    // connection_output.cpp
+    char* prepare(std::size_t size) override;
+    bool append_fill(std::uint64_t size) override;
     // No more may be answered before some of the output has gone.
     bool blocked(const Connection& c) const { return c.output != nullptr && is_full(*c.output); }
     bool is_full(const Output& output) const;
-    void park(Connection& c, const char* p, const char* end);
     void flush();
     void push_output(Connection& c);
     void push_plain(Connection& c);
     void push_tls(Connection& c);
     void send_ciphertext(Connection& c);
     std::ptrdiff_t send_now(Connection& c, const char* data, std::size_t size);
-    void receive_tls(std::uint32_t id, const char* data, std::size_t size);
     bool append_output(Connection& c, const char* data, std::size_t size);
     Output* ensure_output(Connection& c, std::size_t room);
     void release_output(Connection& c);
-    Exchange* ensure_exchange(Connection& c);
-    void release_exchange(Connection& c);
+
+    // connection_waits.cpp
     static bool is_between_requests(const Connection& c);
     void settle(std::uint32_t id);
-    void resume(std::uint32_t id);
+    void await_room(std::uint32_t id);
+    void await_exchange(std::uint32_t id);
+    void give_up_content(Connection& c, Reason reason);
     void begin_linger(std::uint32_t id);
-    void free_slot(std::uint32_t id);
     void set_wait(std::uint32_t id, Connection::Wait wait, std::uint64_t ms);
+    bool prolong_wait(std::uint32_t id, std::uint64_t until_ms);
+    std::uint64_t content_due_ms(const Exchange& x) const;
     void on_timer(std::uint32_t id);
+    bool answer_waiting(std::uint32_t id);
     void set_interest(std::uint32_t id, bool octets, bool room);
+
+    TimerNode& timer_node(std::uint32_t id) override { return slot(id).timer; }
+    void free_slot(std::uint32_t id);
 
     const ServerSettings& settings_;
     Transport& transport_;
@@ -266,7 +286,6 @@ class Connections final : private TimerNodes, private Sink {
     bool draining_ = false;
     // A plain GET of /hello may be answered from hello_: nobody wants to see it otherwise.
     bool hello_is_fixed_ = false;
-    void judge_hello();
 
     Connection* current_ = nullptr;
     std::uint32_t current_id_ = kNoSlot;

@@ -1,0 +1,221 @@
+// From answers to the wire: at once where it takes them, else from what is kept.
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "check.hpp"
+#include "net/connection.hpp"
+#include "net/exchange.hpp"
+
+namespace httpmark {
+
+namespace {
+
+alignas(64) constexpr auto kFill = [] {
+    std::array<char, 16384> fill{};
+    for (char& c : fill) c = kFillOctet;
+    return fill;
+}();
+
+}  // namespace
+
+char* Connections::prepare(std::size_t size) {
+    if (static_cast<std::size_t>(scratch_end_ - scratch_at_) < size || blocked(*current_)) {
+        flush();
+        if (size > kOutputScratchSize || blocked(*current_)) {
+            Output* const out = ensure_output(*current_, size);
+            if (out == nullptr) return nullptr;
+            char* const room = out->data() + out->end;
+            out->end += size;
+            return room;
+        }
+    }
+    char* const room = scratch_at_;
+    scratch_at_ += size;
+    return room;
+}
+
+bool Connections::append_fill(std::uint64_t size) {
+    flush();
+    Output* const out = ensure_output(*current_, 0);
+    if (out == nullptr) {
+        current_->set(Connection::kBroken);  // the head is out: only a close can tell
+        return true;
+    }
+    out->fill += size;
+    return true;
+}
+
+// What has gathered in the scratch goes out in one send; what the wire leaves is copied.
+void Connections::flush() {
+    Connection& c = *current_;
+    const auto size = static_cast<std::size_t>(scratch_at_ - scratch_);
+    scratch_at_ = scratch_;
+    if (c.has(Connection::kBroken)) return;
+    if (size != 0) {
+        if (c.output != nullptr) {
+            if (!append_output(c, scratch_, size)) {
+                c.set(Connection::kBroken);
+            } else if (!c.has(Connection::kRoomAwaited)) {
+                push_output(c);
+            }
+            return;
+        }
+        if (c.tls != nullptr) {
+            if (!c.tls->send(*pipe_, scratch_, size)) c.set(Connection::kBroken);
+            send_ciphertext(c);
+            return;
+        }
+        const std::ptrdiff_t sent = send_now(c, scratch_, size);
+        if (sent >= 0 && static_cast<std::size_t>(sent) < size &&
+            !append_output(c, scratch_ + sent, size - static_cast<std::size_t>(sent))) {
+            c.set(Connection::kBroken);
+        }
+        return;
+    }
+    push_output(c);
+}
+
+std::ptrdiff_t Connections::send_now(Connection& c, const char* data, std::size_t size) {
+    const std::ptrdiff_t taken = transport_.send(current_id_, data, size);
+    if (taken < 0) {
+        c.set(Connection::kBroken);
+        return taken;
+    }
+    Counters::add(counters_.bytes_out, static_cast<std::uint64_t>(taken));
+    if (taken > 0 && c.wait == Connection::Wait::kWrite) {
+        set_wait(current_id_, Connection::Wait::kWrite, settings_.limits.write_timeout_ms);
+    }
+    return taken;
+}
+
+// Sends what stands in the pipe behind what waits already.
+void Connections::send_ciphertext(Connection& c) {
+    const std::string_view cipher = pipe_->ciphertext();
+    std::size_t sent = 0;
+    const bool waiting = c.output != nullptr && c.output->cipher.size != c.output->cipher_begin;
+    if (!cipher.empty() && !waiting && !c.has(Connection::kBroken)) {
+        sent = static_cast<std::size_t>(
+            std::max<std::ptrdiff_t>(send_now(c, cipher.data(), cipher.size()), 0));
+    }
+    if (sent < cipher.size() && !c.has(Connection::kBroken)) {
+        Output* const out = ensure_output(c, 0);
+        if (out == nullptr || !out->cipher.append(arena_, cipher.substr(sent))) {
+            c.set(Connection::kBroken);
+        }
+    }
+    pipe_->clear();
+}
+
+void Connections::push_output(Connection& c) {
+    if (c.tls != nullptr || (c.output != nullptr && c.output->cipher.size != 0)) {
+        push_tls(c);
+    } else {
+        push_plain(c);
+    }
+}
+
+void Connections::push_plain(Connection& c) {
+    while (c.output != nullptr && !c.has(Connection::kBroken)) {
+        Output& out = *c.output;
+        const bool filling = out.begin == out.end;
+        if (filling && out.fill == 0) {
+            release_output(c);
+            return;
+        }
+        const char* const data = filling ? kFill.data() : out.data() + out.begin;
+        const std::size_t size =
+            filling ? static_cast<std::size_t>(std::min<std::uint64_t>(out.fill, kFill.size()))
+                    : out.end - out.begin;
+        const std::ptrdiff_t taken = send_now(c, data, size);
+        if (taken < 0) return;
+        const auto sent = static_cast<std::size_t>(taken);
+        if (filling) {
+            out.fill -= sent;
+        } else {
+            out.begin += sent;
+        }
+        if (sent < size) return;
+    }
+}
+
+// As above, a record at a time: no more is encrypted than the wire has room for.
+void Connections::push_tls(Connection& c) {
+    while (c.output != nullptr && !c.has(Connection::kBroken)) {
+        Output& out = *c.output;
+        const std::size_t waiting = out.cipher.size - out.cipher_begin;
+        if (waiting != 0) {
+            const std::ptrdiff_t taken = send_now(c, out.cipher.data + out.cipher_begin, waiting);
+            if (taken < 0) return;
+            out.cipher_begin += static_cast<std::size_t>(taken);
+            if (static_cast<std::size_t>(taken) < waiting) return;
+            out.cipher.size = 0;
+            out.cipher_begin = 0;
+        }
+        const bool filling = out.begin == out.end;
+        if (c.tls == nullptr || (filling && out.fill == 0)) {
+            release_output(c);
+            return;
+        }
+        const char* const data = filling ? kFill.data() : out.data() + out.begin;
+        const std::size_t size = static_cast<std::size_t>(
+            std::min<std::uint64_t>(filling ? out.fill : out.end - out.begin, kTlsRecordMax));
+        if (!c.tls->send(*pipe_, data, size)) {
+            c.set(Connection::kBroken);
+            return;
+        }
+        if (filling) {
+            out.fill -= size;
+        } else {
+            out.begin += size;
+        }
+        send_ciphertext(c);
+    }
+}
+
+bool Connections::is_full(const Output& output) const {
+    const std::size_t unsent = output.end - output.begin + output.cipher.size - output.cipher_begin;
+    // Behind filling nothing can be appended.
+    return output.fill != 0 || unsent > settings_.limits.pending_output_max;
+}
+
+Output* Connections::ensure_output(Connection& c, std::size_t room) {
+    Output* const old = c.output;
+    if (old != nullptr && old->capacity - old->end >= room) return old;
+    const std::size_t kept = old == nullptr ? 0 : old->end - old->begin;
+    std::size_t capacity = 0;
+    char* const block = arena_.allocate(sizeof(Output) + kept + room, capacity);
+    if (block == nullptr) return nullptr;
+    Output* const out = new (block) Output();
+    out->block_capacity = capacity;
+    out->capacity = capacity - sizeof(Output);
+    if (old != nullptr) {
+        std::memcpy(out->data(), old->data() + old->begin, kept);
+        out->end = kept;
+        out->fill = old->fill;
+        out->cipher = old->cipher;
+        out->cipher_begin = old->cipher_begin;
+        old->cipher = Buffer();
+        release_output(c);
+    }
+    c.output = out;
+    return out;
+}
+
+bool Connections::append_output(Connection& c, const char* data, std::size_t size) {
+    Output* const out = ensure_output(c, size);
+    if (out == nullptr) return false;
+    CHECK(out->fill == 0);
+    std::memcpy(out->data() + out->end, data, size);
+    out->end += size;
+    return true;
+}
+
+void Connections::release_output(Connection& c) {
+    if (c.output == nullptr) return;
+    c.output->cipher.release(arena_);
+    arena_.release(reinterpret_cast<char*>(c.output), c.output->block_capacity);
+    c.output = nullptr;
+}
+
+}  // namespace httpmark

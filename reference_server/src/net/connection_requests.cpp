@@ -1,0 +1,391 @@
+// From octets to requests: heads, content, and what has to wait before it is looked at.
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "check.hpp"
+#include "net/connection.hpp"
+#include "net/exchange.hpp"
+
+namespace httpmark {
+
+// A request whose head has passed, and what is known of its content.
+struct Connections::Arrival {
+    const Request& request;
+    const Route& route;
+    Framing framing;
+    Reason reason;  // what is to be answered instead, by a connection that lives on
+    bool here;      // the content stands there whole
+    bool expects;   // its sender waits for a 100
+    bool early;     // the answer does not wait for it
+};
+
+// Octets in, then whatever had to wait behind blocked output or a late answer, as far as it goes.
+void Connections::receive(std::uint32_t id, const char* p, const char* end) {
+    run(id, p, end);
+    resume(id);
+}
+
+void Connections::receive_tls(std::uint32_t id, const char* data, std::size_t size) {
+    Connection& c = slot(id);
+    current_ = &c;
+    current_id_ = id;
+    std::string_view plaintext;
+    const TlsSession::Status status = c.tls->receive(*pipe_, data, size, plaintext);
+    send_ciphertext(c);  // handshake, alerts, answers to key updates
+    if (status == TlsSession::Status::kFailed) {
+        c.set(Connection::kClosing);
+        delete c.tls;
+        c.tls = nullptr;
+        if (c.exchange != nullptr) release_exchange(c);
+        settle(id);
+        return;
+    }
+    if (!c.tls->established()) {
+        settle(id);
+        return;
+    }
+    const std::uint32_t generation = c.generation;
+    receive(id, plaintext.data(), plaintext.data() + plaintext.size());
+    if (status == TlsSession::Status::kEnded && is_current(id, generation)) on_end(id);
+}
+
+void Connections::resume(std::uint32_t id) {
+    Connection& c = slot(id);
+    while (!blocked(c) && !c.has(Connection::kBroken | Connection::kClosing) &&
+           c.exchange != nullptr && c.exchange->parked.size != 0 &&
+           c.exchange->stage != Exchange::Stage::kWaiting) {
+        Buffer parked = c.exchange->parked;
+        c.exchange->parked = Buffer();
+        if (c.exchange->stage == Exchange::Stage::kParked) release_exchange(c);
+        run(id, parked.data, parked.data + parked.size);
+        parked.release(arena_);
+    }
+    settle(id);
+}
+
+void Connections::run(std::uint32_t id, const char* p, const char* end) {
+    Connection& c = slot(id);
+    current_ = &c;
+    current_id_ = id;
+    while (p != end && !c.has(Connection::kClosing | Connection::kBroken)) {
+        // An answer too large for the scratch stands in the output, which may not be stuck at all.
+        if (static_cast<std::size_t>(scratch_end_ - scratch_at_) < kSmallReplyMax || blocked(c)) {
+            flush();
+        }
+        Exchange* const x = c.exchange;
+        if (blocked(c) ||
+            (x != nullptr && (x->stage >= Exchange::Stage::kWaiting || x->parked.size != 0))) {
+            park(c, p, end);
+            break;
+        }
+        if (x == nullptr) {
+            p = first_octets(c, p, end);
+        } else if (x->stage == Exchange::Stage::kHead) {
+            p = more_head(c, p, end);
+        } else {
+            p = more_body(c, p, end);
+        }
+    }
+    flush();
+}
+
+const char* Connections::first_octets(Connection& c, const char* p, const char* end) {
+    parser_.reset();
+    const ParseResult result = parser_.parse(p, static_cast<std::size_t>(end - p), settings_.limits,
+                                             settings_.strictness, *settings_.kernel);
+    if (result.verdict == Verdict::kAccepted) [[likely]] {
+        return head_done(c, parser_.head(), p, result.offset, p + result.offset, end);
+    }
+    if (result.verdict == Verdict::kRejected) {
+        refuse(c, result.reason, parser_.head().method, result.offset);
+        return end;
+    }
+    Exchange* const x = ensure_exchange(c);
+    if (x == nullptr || !x->head.append(arena_, {p, static_cast<std::size_t>(end - p)})) {
+        refuse(c, Reason::kNoMemory, parser_.head().method);
+        return end;
+    }
+    x->parser = parser_;
+    return end;
+}
+
+// Only an incomplete head is copied, and only as much of what follows as it may need.
+const char* Connections::more_head(Connection& c, const char* p, const char* end) {
+    Exchange& x = *c.exchange;
+    const std::size_t known = x.head.size;
+    const std::size_t step =
+        std::min(static_cast<std::size_t>(end - p), std::max(kHeadStep, known));
+    if (!x.head.append(arena_, {p, step})) {
+        refuse(c, Reason::kNoMemory, x.parser.head().method);
+        return end;
+    }
+    if (!x.parser.begun()) x.started_ms = now_ms_;
+    const ParseResult result = x.parser.parse(x.head.data, x.head.size, settings_.limits,
+                                              settings_.strictness, *settings_.kernel);
+    if (result.verdict == Verdict::kNeedMore) return p + step;
+    if (result.verdict == Verdict::kRejected) {
+        refuse(c, result.reason, x.parser.head().method, result.offset);
+        return end;
+    }
+    CHECK(result.offset > known);
+    x.head.size = result.offset;
+    return head_done(c, x.parser.head(), x.head.data, result.offset, p + (result.offset - known),
+                     end);
+}
+
+// What the protocol says of the head.
+Reason Connections::judge(const Connection& c, const RequestHead& head, const char* data,
+                          std::uint32_t head_size) const {
+    const Choices& choices = settings_.choices;
+    const Reason reason =
+        judge_head(head, settings_.limits, settings_.strictness, c.has(Connection::kTls), choices);
+    if (choices.refuse_repeated_fields && comes_behind_repeated_fields(reason) &&
+        repeats_a_singleton({data + head.fields_begin, head_size - head.fields_begin}))
+        [[unlikely]] {
+        return Reason::kFieldRepeated;
+    }
+    return reason;
+}
+
+const char* Connections::head_done(Connection& c, const RequestHead& head, const char* data,
+                                   std::uint32_t head_size, const char* p, const char* end) {
+    ++c.requests;
+    Counters::add(counters_.requests);
+    if (answer_hello(head, head.target.in(data))) [[likely]] {
+        if (c.exchange != nullptr) release_exchange(c);
+        return p;
+    }
+    return route_head(c, head, data, head_size, p, end);
+}
+
+// Apart, so that the way above saves no registers for what stands here.
+[[gnu::noinline]] const char* Connections::route_head(Connection& c, const RequestHead& head,
+                                                      const char* data, std::uint32_t head_size,
+                                                      const char* p, const char* end) {
+    Reason reason = judge(c, head, data, head_size);
+    if (reason != Reason::kNone && !error_row(reason).connection_lives) {
+        refuse(c, reason, head.method);
+        return end;
+    }
+    const Framing framing = framing_of(head);
+    const Request request{head, data, head_size, split_target(head.target.in(data), head.form),
+                          {},   {},   c.requests};
+    const Route& route = head.method == Method::kTrace
+                             ? trace_route()
+                             : find_route(request.target.path, settings_.routes);
+    // Of chunked content the length is not known yet; without content it is 0.
+    const bool total = head_size + framing.length > settings_.limits.request_max;
+    if (total || framing.length > route.body_max) {
+        refuse(c, total ? Reason::kRequestTooLarge : Reason::kContentTooLarge, head.method);
+        return end;
+    }
+    if (reason == Reason::kNone) reason = judge_route(route, request, framing);
+    const bool here =
+        framing.kind == BodyKind::kNone || (framing.kind == BodyKind::kLength &&
+                                            static_cast<std::uint64_t>(end - p) >= framing.length);
+    const bool expects = head.has(kExpectContinue) && head.is_http_1_1() &&
+                         framing.kind != BodyKind::kNone && p == end;
+    const bool early = reason != Reason::kNone || route.early;
+    // Made only where it is needed, which is not on the common way.
+    const auto arrival = [&] {
+        return Arrival{request, route, framing, reason, here, expects, early};
+    };
+    if (early) {
+        answer_early(c, arrival());
+    } else if (here && route.handler != Handler::kSlow) {
+        Request whole = request;
+        whole.content = {p, static_cast<std::size_t>(framing.length)};
+        respond(c, route, whole);
+    }
+    if ((early || route.handler != Handler::kSlow) && here) {
+        if (c.exchange != nullptr) release_exchange(c);
+        return p + framing.length;
+    }
+    if (c.has(Connection::kClosing)) {
+        if (c.exchange != nullptr) release_exchange(c);
+        return end;
+    }
+    return await_rest(c, arrival()) ? p : end;
+}
+
+void Connections::answer_early(Connection& c, const Arrival& arrival) {
+    // RFC 9110 10.1.1: a client that was promised no 100 may or may not send the content, so only a
+    // close leaves no doubt about what comes next. The same holds for content that is too long to
+    // be read for nothing.
+    if (arrival.expects ||
+        (!arrival.here && arrival.framing.length > settings_.limits.early_drain_max)) {
+        c.set(Connection::kClosing);
+    }
+    if (arrival.reason != Reason::kNone) {
+        write_error(c, arrival.reason, arrival.request, arrival.route.allow, ErrorEvent::kNoOffset);
+    } else {
+        respond(c, arrival.route, arrival.request);
+    }
+}
+
+// For content that is to come, and for an answer that is due later. False when the request has been
+// refused for want of memory.
+bool Connections::await_rest(Connection& c, const Arrival& arrival) {
+    const Limits& limits = settings_.limits;
+    const Request& request = arrival.request;
+    const bool was_here = c.exchange != nullptr;
+    Exchange* const x = ensure_exchange(c);
+    if (x == nullptr) {
+        refuse(c, Reason::kNoMemory, request.head.method);
+        return false;
+    }
+    if (!was_here) {
+        x->parser = parser_;
+        const bool keeps_head = arrival.route.wants_head || observer_ != nullptr;
+        if (keeps_head && !x->head.append(arena_, {request.data, request.head_size})) {
+            refuse(c, Reason::kNoMemory, request.head.method);
+            return false;
+        }
+    }
+    x->stage = Exchange::Stage::kBody;
+    x->answered = arrival.early;
+    x->route = &arrival.route;
+    x->head_size = request.head_size;
+    x->framing = arrival.framing;
+    x->body_left = arrival.framing.length;
+    x->chunked.set_octets_max(limits.request_max -
+                              std::min<std::uint64_t>(request.head_size, limits.request_max));
+    x->chunked.set_content_max(arrival.route.body_max);
+    if (settings_.choices.refuse_framing_trailers) x->chunked.refuse_framing_trailers();
+    x->started_ms = now_ms_;
+    if (arrival.framing.kind == BodyKind::kNone) {
+        respond_later(c);
+    } else if (arrival.expects) {
+        // RFC 9110 10.1.1: all checks have passed, content is announced and none has come.
+        constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+        std::memcpy(scratch_at_, kContinue.data(), kContinue.size());
+        scratch_at_ += kContinue.size();
+    }
+    return true;
+}
+
+bool Connections::gather(Connection& c, std::string_view piece) {
+    Exchange& x = *c.exchange;
+    x.body_taken += piece.size();
+    if (x.answered) {
+        if (x.body_taken <= settings_.limits.early_drain_max) return true;
+        c.set(Connection::kClosing);
+        release_exchange(c);
+        return false;
+    }
+    if (!x.route->wants_content) return true;
+    if (x.content.capacity == 0 && x.framing.kind == BodyKind::kLength &&
+        !x.content.reserve(arena_, static_cast<std::size_t>(std::min<std::uint64_t>(
+                                       x.framing.length, kReceiveBufferSize)))) {
+        refuse(c, Reason::kNoMemory, x.parser.head().method);
+        return false;
+    }
+    if (x.content.append(arena_, piece)) return true;
+    refuse(c, Reason::kNoMemory, x.parser.head().method);
+    return false;
+}
+
+const char* Connections::more_body(Connection& c, const char* p, const char* end) {
+    Exchange& x = *c.exchange;
+    const Limits& limits = settings_.limits;
+    if (x.framing.kind == BodyKind::kLength) {
+        const std::size_t size = static_cast<std::size_t>(
+            std::min<std::uint64_t>(x.body_left, static_cast<std::uint64_t>(end - p)));
+        if (!gather(c, {p, size})) return end;
+        x.body_left -= size;
+        p += size;
+        if (x.body_left == 0) body_done(c);
+        return p;
+    }
+    std::string_view input(p, static_cast<std::size_t>(end - p));
+    while (true) {
+        std::string_view piece;
+        switch (x.chunked.decode(input, limits, piece)) {
+            case ChunkedDecoder::Status::kNeedMore:
+                return end;
+            case ChunkedDecoder::Status::kContent:
+                if (!gather(c, piece)) return end;
+                break;
+            case ChunkedDecoder::Status::kTrailer:
+                if (!x.answered && x.route->wants_content && !x.trailers.append(arena_, piece)) {
+                    refuse(c, Reason::kNoMemory, x.parser.head().method);
+                    return end;
+                }
+                break;
+            case ChunkedDecoder::Status::kRejected:
+                if (x.answered) {
+                    c.set(Connection::kClosing);
+                    release_exchange(c);
+                } else {
+                    refuse(c, x.chunked.reason(), x.parser.head().method,
+                           x.head_size + x.chunked.offset());
+                }
+                return end;
+            case ChunkedDecoder::Status::kDone:
+                body_done(c);
+                return input.data();
+        }
+    }
+}
+
+void Connections::body_done(Connection& c) {
+    Exchange& x = *c.exchange;
+    if (x.answered) {
+        release_exchange(c);
+        return;
+    }
+    if (x.route->handler == Handler::kSlow) {
+        respond_later(c);
+        return;
+    }
+    const RequestHead& head = x.parser.head();
+    Request request{head,      x.head.data, x.head_size, {}, x.content.view(), x.trailers.view(),
+                    c.requests};
+    if (x.head.data != nullptr) {
+        request.target = split_target(head.target.in(x.head.data), head.form);
+    }
+    respond(c, *x.route, request);
+    if (c.exchange != nullptr) release_exchange(c);
+}
+
+Exchange* Connections::ensure_exchange(Connection& c) {
+    if (c.exchange != nullptr) return c.exchange;
+    std::size_t capacity = 0;
+    char* const block = arena_.allocate(sizeof(Exchange), capacity);
+    if (block == nullptr) return nullptr;
+    c.exchange = new (block) Exchange();
+    c.exchange->block_capacity = capacity;
+    c.exchange->started_ms = now_ms_;
+    return c.exchange;
+}
+
+void Connections::release_exchange(Connection& c) {
+    Exchange* const x = c.exchange;
+    if (x == nullptr) return;
+    x->head.release(arena_);
+    x->content.release(arena_);
+    x->trailers.release(arena_);
+    x->parked.release(arena_);
+    const std::size_t capacity = x->block_capacity;
+    x->~Exchange();
+    arena_.release(reinterpret_cast<char*>(x), capacity);
+    c.exchange = nullptr;
+}
+
+// Octets that cannot be looked at before the output has moved or an answer is due.
+void Connections::park(Connection& c, const char* p, const char* end) {
+    const auto size = static_cast<std::size_t>(end - p);
+    const bool fresh = c.exchange == nullptr;
+    Exchange* const x = ensure_exchange(c);
+    if (x == nullptr) {
+        c.set(Connection::kBroken);
+        return;
+    }
+    if (fresh) x->stage = Exchange::Stage::kParked;
+    if (x->parked.size + size > kParkedMax || !x->parked.append(arena_, {p, size})) {
+        c.set(Connection::kBroken);
+    }
+}
+
+}  // namespace httpmark

@@ -195,6 +195,9 @@ class HeadParser {
     static std::int64_t last_block(const Limits& limits, std::uint32_t base, const Cursor& cursor);
     bool request_line(const Context& context, const BlockMasks& masks, unsigned n, unsigned& at,
                       ParseResult& result);
+    bool target_origin(const Context& context, const BlockMasks& masks, unsigned n, unsigned& at,
+                       ParseResult& result);
+    bool version(const Context& context, unsigned n, unsigned& at, ParseResult& result);
     bool target_octet(const Context& context, std::uint32_t offset, ParseResult& result);
     bool end_request_line(const Context& context, std::uint32_t offset, ParseResult& result);
     Reason judge_absolute_form(const char* data);
@@ -214,6 +217,7 @@ class HeadParser {
     }
     void take_content_length(std::string_view value);
     void take_transfer_encoding(std::string_view value);
+    void take_coding(std::string_view coding, bool parameters);
     void take_connection(std::string_view value);
     void take_expect(std::string_view value);
 

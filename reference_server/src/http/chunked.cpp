@@ -132,6 +132,25 @@ Reason ChunkedDecoder::trailer_name_octet(char c) {
     return Reason::kNone;
 }
 
+// As far as the trailer section reaches; `taken` counts the octets before one that is refused.
+Reason ChunkedDecoder::take_trailers(std::string_view input, const Limits& limits,
+                                     std::size_t& taken) {
+    const FieldWalker::Bounds bounds{limits.field_name_max, limits.field_value_max,
+                                     limits.trailer_lines_max, true};
+    while (taken < input.size() && trailers_.phase != FieldWalker::Phase::kDone) {
+        Reason reason = trailers_.step(octet(input[taken]), bounds);
+        if (refuse_framing_trailers_ && reason == Reason::kNone) {
+            reason = trailer_name_octet(input[taken]);
+        }
+        if (reason != Reason::kNone) return reason;
+        if (offset_ + taken >= octets_max_) return Reason::kRequestTooLarge;
+        if (trailers_size_ >= limits.trailers_max) return Reason::kTrailersTooLong;
+        ++trailers_size_;
+        ++taken;
+    }
+    return Reason::kNone;
+}
+
 ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Limits& limits,
                                               std::string_view& piece) {
     const auto refuse = [&](Reason reason) {
@@ -141,8 +160,6 @@ ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Lim
     };
     if (phase_ == Phase::kRejected) return Status::kRejected;
     if (phase_ == Phase::kDone) return Status::kDone;
-    const FieldWalker::Bounds bounds{limits.field_name_max, limits.field_value_max,
-                                     limits.trailer_lines_max, true};
     while (!input.empty()) {
         const unsigned char c = octet(input.front());
         switch (phase_) {
@@ -168,29 +185,11 @@ ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Lim
                 break;
             case Phase::kTrailers: {
                 std::size_t taken = 0;
-                while (taken < input.size() && trailers_.phase != FieldWalker::Phase::kDone) {
-                    Reason reason = trailers_.step(octet(input[taken]), bounds);
-                    if (refuse_framing_trailers_ && reason == Reason::kNone) {
-                        reason = trailer_name_octet(input[taken]);
-                    }
-                    if (reason != Reason::kNone) {
-                        offset_ += taken;
-                        return refuse(reason);
-                    }
-                    if (offset_ + taken >= octets_max_) {
-                        offset_ += taken;
-                        return refuse(Reason::kRequestTooLarge);
-                    }
-                    if (trailers_size_ >= limits.trailers_max) {
-                        offset_ += taken;
-                        return refuse(Reason::kTrailersTooLong);
-                    }
-                    ++trailers_size_;
-                    ++taken;
-                }
+                const Reason reason = take_trailers(input, limits, taken);
+                offset_ += taken;
+                if (reason != Reason::kNone) return refuse(reason);
                 piece = input.substr(0, taken);
                 input.remove_prefix(taken);
-                offset_ += taken;
                 if (trailers_.phase == FieldWalker::Phase::kDone) phase_ = Phase::kDone;
                 return Status::kTrailer;
             }

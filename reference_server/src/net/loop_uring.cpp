@@ -4,7 +4,6 @@
 #include <liburing.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +16,8 @@
 
 #include "check.hpp"
 #include "net/loop.hpp"
+#include "net/uring_buffers.hpp"
+#include "net/uring_peers.hpp"
 
 namespace httpmark {
 
@@ -24,19 +25,9 @@ namespace {
 
 constexpr unsigned kQueueSize = 1024;
 constexpr unsigned kCompletionsSize = 8192;
-// A power of two, and more than one wait hands out as a rule: a receive that finds none has to be
-// armed anew. All of them can hold octets of one client that pipelines and does not read, which
-// have to be kept: so no more, and no larger, than pays.
-constexpr unsigned kReceiveBuffers = 32;
-constexpr std::size_t kReceiveSize = 12 * 1024;
-constexpr unsigned kSendBuffers = 32;
-constexpr std::size_t kSendSize = 64 * 1024;
-constexpr std::size_t kPeersChunk = 1024;
-constexpr int kBufferGroup = 0;
 constexpr int kLastSendSeconds = 30;
 constexpr std::uint64_t kLookAgainMs = 500;
 constexpr unsigned kLooksMax = 2000;  // at a time: each is two completions
-constexpr std::uint16_t kNoBuffer = 0xFFFF;
 
 // What a completion is about, in the top octet of its user data; then 24 bits of generation and
 // 32 of handle, so that a completion for a descriptor's former owner is told apart.
@@ -52,33 +43,21 @@ enum class Operation : std::uint8_t {
     kIgnored,
 };
 
-char* map(std::size_t size, int more_flags = 0) {
-    void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | more_flags, -1, 0);
-    return block == MAP_FAILED ? nullptr : static_cast<char*>(block);
-}
-
 class UringLoop final : public Loop {
   public:
     explicit UringLoop(const LoopSettings& settings) : settings_(settings) {
-        CHECK(kReceiveSize <= settings.receive_size);
+        CHECK(ReceiveBuffers::kSize <= settings.receive_size);
     }
 
     ~UringLoop() override {
         if (ready_) io_uring_queue_exit(&ring_);
         // Deferred closes whose send never completed.
-        for (std::size_t handle = 0; handle < peers_.size() * kPeersChunk; ++handle) {
-            if (peer_of(static_cast<std::int32_t>(handle)).closing &&
-                !settings_.direct_descriptors) {
-                ::close(static_cast<int>(handle));
-            }
+        for (std::int32_t handle = 0; handle < peers_.size(); ++handle) {
+            if (peers_[handle].closing && !settings_.direct_descriptors) ::close(handle);
         }
         for (const int fd : {wake_, reserve_}) {
             if (fd >= 0) ::close(fd);
         }
-        if (receive_ != nullptr) munmap(receive_, kReceiveBuffers * kReceiveSize);
-        if (send_ != nullptr) munmap(send_, kSendBuffers * kSendSize);
-        if (buffer_ring_ != nullptr) munmap(buffer_ring_, kReceiveBuffers * sizeof(io_uring_buf));
     }
 
     bool start(LoopEvents& events, std::string& error) override {
@@ -97,20 +76,11 @@ class UringLoop final : public Loop {
             return false;
         }
         ready_ = true;
-        // Used in turn, so all of it is touched soon, whoever comes: paid for at the start.
-        receive_ = map(kReceiveBuffers * kReceiveSize, MAP_POPULATE);
-        send_ = map(kSendBuffers * kSendSize);
-        buffer_ring_ =
-            reinterpret_cast<io_uring_buf_ring*>(map(kReceiveBuffers * sizeof(io_uring_buf)));
-        if (receive_ == nullptr || send_ == nullptr || buffer_ring_ == nullptr) {
+        if (!receive_.map() || !send_.map()) {
             error = std::string("io_uring buffers: ") + std::strerror(errno);
             return false;
         }
-        io_uring_buf_reg registration{};
-        registration.ring_addr = reinterpret_cast<std::uint64_t>(buffer_ring_);
-        registration.ring_entries = kReceiveBuffers;
-        registration.bgid = kBufferGroup;
-        fault = io_uring_register_buf_ring(&ring_, &registration, 0);
+        fault = receive_.register_at(ring_);
         if (fault == 0 && settings_.direct_descriptors) {
             fault = io_uring_register_files_sparse(&ring_, settings_.direct_descriptors_max);
         }
@@ -118,12 +88,7 @@ class UringLoop final : public Loop {
             error = std::string("io_uring registration: ") + std::strerror(-fault);
             return false;
         }
-        io_uring_buf_ring_init(buffer_ring_);
-        for (unsigned i = 0; i < kReceiveBuffers; ++i) give_back(static_cast<std::uint16_t>(i));
-        free_send_.reserve(kSendBuffers);
-        for (unsigned i = kSendBuffers; i-- > 0;) {
-            free_send_.push_back(static_cast<std::uint16_t>(i));
-        }
+        receive_.give_all();
         arm_wake();
         return true;
     }
@@ -160,21 +125,20 @@ class UringLoop final : public Loop {
 
     std::ptrdiff_t send(std::int32_t handle, LoopToken, const char* data,
                         std::size_t size) override {
-        Peer& peer = peer_of(handle);
-        if (peer.send_buffer != kNoBuffer) return 0;
+        UringPeer& peer = peers_[handle];
+        if (peer.send_buffer != SendBuffers::kNone) return 0;
         // Slow readers hold the whole pool: the others are not to wait for them.
-        if (free_send_.empty()) return send_at_once(handle, data, size);
-        peer.send_buffer = free_send_.back();
-        free_send_.pop_back();
+        if (send_.empty()) return send_at_once(handle, data, size);
+        peer.send_buffer = send_.take();
         peer.send_begin = 0;
-        peer.send_end = static_cast<std::uint32_t>(std::min(size, kSendSize));
-        std::memcpy(send_ + peer.send_buffer * kSendSize, data, peer.send_end);
+        peer.send_end = static_cast<std::uint32_t>(std::min(size, SendBuffers::kSize));
+        std::memcpy(send_.at(peer.send_buffer), data, peer.send_end);
         arm_send(handle, peer);
         return static_cast<std::ptrdiff_t>(peer.send_end);
     }
 
     void set_interest(std::int32_t handle, LoopToken, bool octets, bool room) override {
-        Peer& peer = peer_of(handle);
+        UringPeer& peer = peers_[handle];
         peer.wants_octets = octets;
         peer.wants_room = room;
         if (octets && !peer.receiving) arm_receive(handle, peer);
@@ -182,12 +146,12 @@ class UringLoop final : public Loop {
             peer.receive_cancelled = true;
             cancel(pack(Operation::kReceive, peer.generation, handle));
         }
-        if (room && peer.send_buffer == kNoBuffer && !peer.polling) arm_room(handle, peer);
+        if (room && peer.send_buffer == SendBuffers::kNone && !peer.polling) arm_room(handle, peer);
     }
 
     void shutdown_write(std::int32_t handle, LoopToken) override {
-        Peer& peer = peer_of(handle);
-        if (peer.send_buffer != kNoBuffer) {
+        UringPeer& peer = peers_[handle];
+        if (peer.send_buffer != SendBuffers::kNone) {
             peer.shutdown_due = true;
             return;
         }
@@ -195,7 +159,7 @@ class UringLoop final : public Loop {
     }
 
     void close(std::int32_t handle, LoopToken) override {
-        Peer& peer = peer_of(handle);
+        UringPeer& peer = peers_[handle];
         if (peer.receiving && !peer.receive_cancelled) {
             peer.receive_cancelled = true;
             cancel(pack(Operation::kReceive, peer.generation, handle));
@@ -206,7 +170,7 @@ class UringLoop final : public Loop {
         peer.token = LoopEvents::kRefused;
         peer.closing = true;
         if (peer.shutting) return;
-        if (peer.send_buffer == kNoBuffer) {
+        if (peer.send_buffer == SendBuffers::kNone) {
             finish_close(handle, peer);
             return;
         }
@@ -254,25 +218,6 @@ class UringLoop final : public Loop {
     }
 
   private:
-    struct Peer {
-        LoopToken token = LoopEvents::kRefused;
-        std::uint32_t generation = 0;
-        std::uint32_t send_begin = 0;
-        std::uint32_t send_end = 0;
-        std::uint16_t send_buffer = kNoBuffer;
-        bool wants_octets : 1 = false;
-        bool wants_room : 1 = false;
-        bool receiving : 1 = false;
-        bool receive_cancelled : 1 = false;
-        bool polling : 1 = false;
-        bool shutdown_due : 1 = false;
-        bool shutting : 1 = false;
-        bool closing : 1 = false;
-        bool broken : 1 = false;
-        bool listed : 1 = false;   // in receivers_
-        bool stirred : 1 = false;  // octets have come since the last look
-    };
-
     static std::uint64_t pack(Operation operation, std::uint32_t generation, std::int64_t handle) {
         return static_cast<std::uint64_t>(operation) << 56 |
                (std::uint64_t{generation} & 0xFFFFFF) << 32 |
@@ -288,15 +233,6 @@ class UringLoop final : public Loop {
             CHECK(sqe != nullptr);
         }
         return sqe;
-    }
-
-    // In chunks, which neither move nor leave holes in the address space when they get more.
-    Peer& peer_of(std::int32_t handle) {
-        const auto index = static_cast<std::size_t>(handle);
-        while (peers_.size() <= index / kPeersChunk) {
-            peers_.push_back(std::make_unique<Peer[]>(kPeersChunk));
-        }
-        return peers_[index / kPeersChunk][index % kPeersChunk];
     }
 
     void mark_direct(io_uring_sqe* sqe) const {
@@ -322,11 +258,11 @@ class UringLoop final : public Loop {
         accept_armed_[listener] = true;
     }
 
-    void arm_receive(std::int32_t handle, Peer& peer) {
+    void arm_receive(std::int32_t handle, UringPeer& peer) {
         io_uring_sqe* const sqe = next_entry();
         io_uring_prep_recv_multishot(sqe, handle, nullptr, 0, 0);
         sqe->flags |= IOSQE_BUFFER_SELECT;
-        sqe->buf_group = kBufferGroup;
+        sqe->buf_group = ReceiveBuffers::kGroup;
         mark_direct(sqe);
         io_uring_sqe_set_data64(sqe, pack(Operation::kReceive, peer.generation, handle));
         peer.receiving = true;
@@ -337,7 +273,7 @@ class UringLoop final : public Loop {
     // octets: both wake-ups meet one run of a multishot receive, which takes the octets and sleeps
     // again for ever. So a connection that falls silent after octets is looked at once more, by a
     // receive armed afresh: that one sees the end if it is there. Costs nothing while octets come.
-    void note_octets(std::int32_t handle, Peer& peer) {
+    void note_octets(std::int32_t handle, UringPeer& peer) {
         peer.stirred = true;
         if (peer.listed) return;
         peer.listed = true;
@@ -354,7 +290,7 @@ class UringLoop final : public Loop {
         std::size_t kept = 0;
         unsigned looks = 0;
         for (const std::int32_t handle : receivers_) {
-            Peer& peer = peer_of(handle);
+            UringPeer& peer = peers_[handle];
             if (looks == kLooksMax || (peer.stirred && !peer.closing)) {
                 peer.stirred = false;
                 receivers_[kept++] = handle;
@@ -370,9 +306,9 @@ class UringLoop final : public Loop {
         receivers_.resize(kept);
     }
 
-    void arm_send(std::int32_t handle, const Peer& peer) {
+    void arm_send(std::int32_t handle, const UringPeer& peer) {
         io_uring_sqe* const sqe = next_entry();
-        io_uring_prep_send(sqe, handle, send_ + peer.send_buffer * kSendSize + peer.send_begin,
+        io_uring_prep_send(sqe, handle, send_.at(peer.send_buffer) + peer.send_begin,
                            peer.send_end - peer.send_begin, MSG_NOSIGNAL | MSG_WAITALL);
         mark_direct(sqe);
         io_uring_sqe_set_data64(sqe, pack(Operation::kSend, peer.generation, handle));
@@ -421,7 +357,7 @@ class UringLoop final : public Loop {
         return -EPIPE;  // what went out is not known
     }
 
-    void arm_room(std::int32_t handle, Peer& peer) {
+    void arm_room(std::int32_t handle, UringPeer& peer) {
         io_uring_sqe* const sqe = next_entry();
         io_uring_prep_poll_add(sqe, handle, POLLOUT);
         mark_direct(sqe);
@@ -438,7 +374,7 @@ class UringLoop final : public Loop {
     // The ring hands a shutdown to a thread of its own, which looks the descriptor up when it gets
     // to it: by then it may be another connection's. So an ordinary descriptor is shut at once, and
     // one of the ring's table is not given back before the shutdown has completed.
-    void start_shutdown(std::int32_t handle, Peer& peer) {
+    void start_shutdown(std::int32_t handle, UringPeer& peer) {
         if (!settings_.direct_descriptors) {
             shutdown(handle, SHUT_WR);
             return;
@@ -450,17 +386,8 @@ class UringLoop final : public Loop {
         peer.shutting = true;
     }
 
-    // As new, for the next owner of the handle; a place in receivers_ stays with the handle.
-    static void forget(Peer& peer) {
-        const std::uint32_t generation = peer.generation;
-        const bool listed = peer.listed;
-        peer = Peer();
-        peer.generation = generation + 1;
-        peer.listed = listed;
-    }
-
-    void finish_close(std::int32_t handle, Peer& peer) {
-        forget(peer);
+    void finish_close(std::int32_t handle, UringPeer& peer) {
+        peer.forget();
         io_uring_sqe* const sqe = next_entry();
         if (settings_.direct_descriptors) {
             io_uring_prep_close_direct(sqe, static_cast<unsigned>(handle));
@@ -468,12 +395,6 @@ class UringLoop final : public Loop {
             io_uring_prep_close(sqe, handle);
         }
         io_uring_sqe_set_data64(sqe, pack(Operation::kIgnored, 0, 0));
-    }
-
-    void give_back(std::uint16_t buffer) {
-        io_uring_buf_ring_add(buffer_ring_, receive_ + buffer * kReceiveSize, kReceiveSize, buffer,
-                              io_uring_buf_ring_mask(kReceiveBuffers), 0);
-        io_uring_buf_ring_advance(buffer_ring_, 1);
     }
 
     void complete(std::uint64_t data, int result, unsigned flags) {
@@ -497,7 +418,7 @@ class UringLoop final : public Loop {
             default:
                 break;
         }
-        Peer& peer = peer_of(handle);
+        UringPeer& peer = peers_[handle];
         const bool current = (peer.generation & 0xFFFFFF) == ((data >> 32) & 0xFFFFFF);
         switch (operation) {
             case Operation::kReceive:
@@ -511,9 +432,10 @@ class UringLoop final : public Loop {
                 peer.polling = false;
                 if (peer.wants_room && result >= 0) {
                     events_->on_sendable(peer.token);
-                    Peer& after = peer_of(handle);
+                    UringPeer& after = peers_[handle];
                     if ((after.generation & 0xFFFFFF) == ((data >> 32) & 0xFFFFFF) &&
-                        after.wants_room && after.send_buffer == kNoBuffer && !after.polling) {
+                        after.wants_room && after.send_buffer == SendBuffers::kNone &&
+                        !after.polling) {
                         arm_room(handle, after);
                     }
                 }
@@ -540,12 +462,12 @@ class UringLoop final : public Loop {
             return;
         }
         if (result >= 0) {
-            Peer& peer = peer_of(result);
-            forget(peer);
+            UringPeer& peer = peers_[result];
+            peer.forget();
             const std::uint32_t ours = peer.generation;
             peer.wants_octets = true;
             const LoopToken token = events_->on_accept(result, listener);
-            Peer& after = peer_of(result);
+            UringPeer& after = peers_[result];
             if (token == LoopEvents::kRefused) {
                 if (after.generation == ours) finish_close(result, after);
             } else if (after.generation == ours) {
@@ -570,12 +492,12 @@ class UringLoop final : public Loop {
         reserve_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
     }
 
-    void received(std::int32_t handle, Peer& peer, bool current, int result, unsigned flags) {
+    void received(std::int32_t handle, UringPeer& peer, bool current, int result, unsigned flags) {
         const bool has_buffer = (flags & IORING_CQE_F_BUFFER) != 0;
         const auto buffer = static_cast<std::uint16_t>(flags >> IORING_CQE_BUFFER_SHIFT);
         const bool more = (flags & IORING_CQE_F_MORE) != 0;
         if (!current || peer.closing) {
-            if (has_buffer) give_back(buffer);
+            if (has_buffer) receive_.give_back(buffer);
             if (current && !more) peer.receiving = false;
             return;
         }
@@ -584,23 +506,22 @@ class UringLoop final : public Loop {
         const std::uint32_t generation = peer.generation;
         if (result > 0) {
             note_octets(handle, peer);
-            events_->on_data(token, receive_ + buffer * kReceiveSize,
-                             static_cast<std::size_t>(result));
+            events_->on_data(token, receive_.at(buffer), static_cast<std::size_t>(result));
         } else if (result == 0) {
             events_->on_end(token);
         } else if (result != -ENOBUFS && result != -ECANCELED && result != -EINTR &&
                    result != -EAGAIN) {
             events_->on_broken(token);
         }
-        if (has_buffer) give_back(buffer);
-        Peer& after = peer_of(handle);
+        if (has_buffer) receive_.give_back(buffer);
+        UringPeer& after = peers_[handle];
         if (result != 0 && after.generation == generation && !after.closing && after.wants_octets &&
             !after.receiving) {
             arm_receive(handle, after);
         }
     }
 
-    void sent(std::int32_t handle, Peer& peer, int result) {
+    void sent(std::int32_t handle, UringPeer& peer, int result) {
         if (result > 0) {
             peer.send_begin += static_cast<std::uint32_t>(result);
             if (peer.send_begin < peer.send_end && !peer.broken) {
@@ -612,8 +533,8 @@ class UringLoop final : public Loop {
             return;
         }
         const bool complete = peer.send_begin == peer.send_end;
-        free_send_.push_back(peer.send_buffer);
-        peer.send_buffer = kNoBuffer;
+        send_.give_back(peer.send_buffer);
+        peer.send_buffer = SendBuffers::kNone;
         if (peer.closing) {
             cancel(pack(Operation::kGiveUp, peer.generation, handle));
             finish_close(handle, peer);
@@ -630,9 +551,9 @@ class UringLoop final : public Loop {
         if (peer.wants_room) {
             const std::uint32_t generation = peer.generation;
             events_->on_sendable(peer.token);
-            Peer& after = peer_of(handle);
+            UringPeer& after = peers_[handle];
             if (after.generation == generation && !after.closing && after.wants_room &&
-                after.send_buffer == kNoBuffer && !after.polling) {
+                after.send_buffer == SendBuffers::kNone && !after.polling) {
                 arm_room(handle, after);
             }
         }
@@ -645,14 +566,12 @@ class UringLoop final : public Loop {
     bool enabled_ = false;
     int wake_ = -1;
     int reserve_ = -1;
-    char* receive_ = nullptr;
-    char* send_ = nullptr;
-    io_uring_buf_ring* buffer_ring_ = nullptr;
-    std::vector<std::uint16_t> free_send_;
+    ReceiveBuffers receive_;
+    SendBuffers send_;
     std::vector<int> listeners_;
     std::vector<bool> accept_armed_;
     bool accepting_paused_ = false;
-    std::vector<std::unique_ptr<Peer[]>> peers_;
+    UringPeers peers_;
     std::vector<std::int32_t> receivers_;
     std::uint64_t look_again_ms_ = 0;
     std::uint32_t sends_at_once_ = 0;

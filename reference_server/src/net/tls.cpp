@@ -89,18 +89,14 @@ std::shared_ptr<const TlsContext> TlsContext::load(const TlsSettings& settings,
     return context;
 }
 
-bool TlsContext::add(const TlsSettings& settings, const TlsSettings::Pair& pair,
-                     std::string& error) {
-    SSL_CTX* const context = SSL_CTX_new(TLS_server_method());
-    if (context == nullptr) {
-        error = "TLS: " + openssl_reason();
-        return false;
-    }
-    contexts_.push_back(context);
-    const auto fail = [&](const std::string& what) {
-        error = what + ": " + openssl_reason();
-        return false;
-    };
+namespace {
+
+bool fail(std::string& error, const std::string& what) {
+    error = what + ": " + openssl_reason();
+    return false;
+}
+
+bool set_protocol(SSL_CTX* context, const TlsSettings& settings, std::string& error) {
     SSL_CTX_set_options(
         context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -109,28 +105,33 @@ bool TlsContext::add(const TlsSettings& settings, const TlsSettings::Pair& pair,
     SSL_CTX_set_num_tickets(context, settings.tickets);
     if (SSL_CTX_set_min_proto_version(context, settings.version_min) != 1 ||
         SSL_CTX_set_max_proto_version(context, settings.version_max) != 1) {
-        return fail("TLS versions");
+        return fail(error, "TLS versions");
     }
     if (!settings.ciphers.empty() &&
         SSL_CTX_set_cipher_list(context, settings.ciphers.c_str()) != 1) {
-        return fail("--tls-ciphers");
+        return fail(error, "--tls-ciphers");
     }
     if (!settings.ciphersuites.empty() &&
         SSL_CTX_set_ciphersuites(context, settings.ciphersuites.c_str()) != 1) {
-        return fail("--tls-ciphersuites");
+        return fail(error, "--tls-ciphersuites");
     }
     if (SSL_CTX_set1_groups_list(context, settings.groups.c_str()) != 1) {
-        return fail("--tls-groups");
+        return fail(error, "--tls-groups");
     }
+    return true;
+}
+
+bool load_pair(SSL_CTX* context, const TlsSettings& settings, const TlsSettings::Pair& pair,
+               std::string& error) {
     KeyPassword password{settings.key_password_file};
     SSL_CTX_set_default_passwd_cb(context, read_password);
     SSL_CTX_set_default_passwd_cb_userdata(context, &password);
     if (SSL_CTX_use_certificate_chain_file(context, pair.certificate.c_str()) != 1) {
-        return fail("certificate " + pair.certificate);
+        return fail(error, "certificate " + pair.certificate);
     }
     if (SSL_CTX_use_PrivateKey_file(context, pair.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(context) != 1) {
-        if (!password.was_asked_for) return fail("key " + pair.key);
+        if (!password.was_asked_for) return fail(error, "key " + pair.key);
         ERR_clear_error();
         error = "key " + pair.key + " is encrypted, and " +
                 (password.file.empty() ? "no --tls-key-password-file is given"
@@ -139,18 +140,33 @@ bool TlsContext::add(const TlsSettings& settings, const TlsSettings::Pair& pair,
     }
     SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
     SSL_CTX_set_default_passwd_cb(context, nullptr);
-    if (settings.client_verify != ClientVerify::kOff) {
-        if (SSL_CTX_load_verify_file(context, settings.client_ca.c_str()) != 1) {
-            return fail("client certificate authority " + settings.client_ca);
-        }
-        SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(settings.client_ca.c_str()));
-        SSL_CTX_set_verify(context,
-                           SSL_VERIFY_PEER | (settings.client_verify == ClientVerify::kRequired
-                                                  ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT
-                                                  : 0),
-                           nullptr);
-        constexpr unsigned char kSession[] = "httpmark";
-        SSL_CTX_set_session_id_context(context, kSession, sizeof kSession);
+    return true;
+}
+
+bool set_client_verify(SSL_CTX* context, const TlsSettings& settings, std::string& error) {
+    if (settings.client_verify == ClientVerify::kOff) return true;
+    if (SSL_CTX_load_verify_file(context, settings.client_ca.c_str()) != 1) {
+        return fail(error, "client certificate authority " + settings.client_ca);
+    }
+    SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(settings.client_ca.c_str()));
+    const bool required = settings.client_verify == ClientVerify::kRequired;
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+                       nullptr);
+    constexpr unsigned char kSession[] = "httpmark";
+    SSL_CTX_set_session_id_context(context, kSession, sizeof kSession);
+    return true;
+}
+
+}  // namespace
+
+bool TlsContext::add(const TlsSettings& settings, const TlsSettings::Pair& pair,
+                     std::string& error) {
+    SSL_CTX* const context = SSL_CTX_new(TLS_server_method());
+    if (context == nullptr) return fail(error, "TLS");
+    contexts_.push_back(context);
+    if (!set_protocol(context, settings, error) || !load_pair(context, settings, pair, error) ||
+        !set_client_verify(context, settings, error)) {
+        return false;
     }
     SSL_CTX_set_alpn_select_cb(context, choose_protocol, nullptr);
     SSL_CTX_set_tlsext_servername_callback(context, choose_context);

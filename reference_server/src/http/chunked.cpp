@@ -132,6 +132,18 @@ Reason ChunkedDecoder::trailer_name_octet(char c) {
     return Reason::kNone;
 }
 
+// As much of the chunk's data as is here and may be.
+std::string_view ChunkedDecoder::take_data(std::string_view& input) {
+    const std::size_t size = static_cast<std::size_t>(
+        std::min<std::uint64_t>({input.size(), chunk_left_, octets_max_ - offset_}));
+    const std::string_view piece = input.substr(0, size);
+    input.remove_prefix(size);
+    chunk_left_ -= size;
+    offset_ += size;
+    if (chunk_left_ == 0) phase_ = Phase::kDataCr;
+    return piece;
+}
+
 // As far as the trailer section reaches; `taken` counts the octets before one that is refused.
 Reason ChunkedDecoder::take_trailers(std::string_view input, const Limits& limits,
                                      std::size_t& taken) {
@@ -163,18 +175,10 @@ ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Lim
     while (!input.empty()) {
         const unsigned char c = octet(input.front());
         switch (phase_) {
-            case Phase::kData: {
-                const std::uint64_t room = octets_max_ - offset_;
-                if (room == 0) return refuse(Reason::kRequestTooLarge);
-                const std::size_t size = static_cast<std::size_t>(
-                    std::min<std::uint64_t>({input.size(), chunk_left_, room}));
-                piece = input.substr(0, size);
-                input.remove_prefix(size);
-                chunk_left_ -= size;
-                offset_ += size;
-                if (chunk_left_ == 0) phase_ = Phase::kDataCr;
+            case Phase::kData:
+                if (offset_ == octets_max_) return refuse(Reason::kRequestTooLarge);
+                piece = take_data(input);
                 return Status::kContent;
-            }
             case Phase::kDataCr:
                 if (c != '\r') return refuse(Reason::kChunkDataEnd);
                 phase_ = Phase::kDataLf;

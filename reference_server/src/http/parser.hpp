@@ -195,6 +195,8 @@ class HeadParser {
     static std::int64_t last_block(const Limits& limits, std::uint32_t base, const Cursor& cursor);
     bool request_line(const Context& context, const BlockMasks& masks, unsigned n, unsigned& at,
                       ParseResult& result);
+    bool method(const Context& context, const BlockMasks& masks, unsigned n, unsigned& at,
+                ParseResult& result);
     bool target_origin(const Context& context, const BlockMasks& masks, unsigned n, unsigned& at,
                        ParseResult& result);
     bool version(const Context& context, unsigned n, unsigned& at, ParseResult& result);

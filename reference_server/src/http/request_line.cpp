@@ -86,24 +86,9 @@ bool HeadParser::request_line(const Context& context, const BlockMasks& masks, u
                 ++at;
                 phase_ = Phase::kStart;
                 break;
-            case Phase::kMethod: {
-                const std::uint64_t stop = ~masks.token & low_bits(n) & high_bits_from(at);
-                const unsigned end = stop == 0 ? n : lowest(stop);
-                const std::uint32_t length = scan_ + end - mark_;
-                if (length > context.limits.method_max) {
-                    return reject(result, Reason::kMethodTooLong,
-                                  mark_ + context.limits.method_max);
-                }
-                at = end;
-                if (stop == 0) break;
-                if (block[end] != ' ') return reject(result, Reason::kMethodOctet, scan_ + end);
-                if (length == 0) return reject(result, Reason::kMethodEmpty, scan_ + end);
-                head_.method_name = {mark_, length};
-                head_.method = method_of(head_.method_name.in(context.data));
-                phase_ = Phase::kTargetStart;
-                ++at;
+            case Phase::kMethod:
+                if (!method(context, masks, n, at, result)) return false;
                 break;
-            }
             case Phase::kTargetStart: {
                 const unsigned char c = octet(block[at]);
                 mark_ = scan_ + at;
@@ -130,6 +115,27 @@ bool HeadParser::request_line(const Context& context, const BlockMasks& masks, u
                 return true;
         }
     }
+    return true;
+}
+
+bool HeadParser::method(const Context& context, const BlockMasks& masks, unsigned n, unsigned& at,
+                        ParseResult& result) {
+    const std::uint64_t stop = ~masks.token & low_bits(n) & high_bits_from(at);
+    const unsigned end = stop == 0 ? n : lowest(stop);
+    const std::uint32_t length = scan_ + end - mark_;
+    if (length > context.limits.method_max) {
+        return reject(result, Reason::kMethodTooLong, mark_ + context.limits.method_max);
+    }
+    at = end;
+    if (stop == 0) return true;
+    if (context.data[scan_ + end] != ' ') {
+        return reject(result, Reason::kMethodOctet, scan_ + end);
+    }
+    if (length == 0) return reject(result, Reason::kMethodEmpty, scan_ + end);
+    head_.method_name = {mark_, length};
+    head_.method = method_of(head_.method_name.in(context.data));
+    phase_ = Phase::kTargetStart;
+    ++at;
     return true;
 }
 

@@ -169,49 +169,39 @@ TEST(Flags, values_reach_their_options) {
                                   "--access-log",
                                   "/log",
                                   "--server-name=a=b",
-                                  "--route",
-                                  "/x,type=A/B,length,body-max=5",
-                                  "--tls-port",
-                                  "0",
-                                  "--tls-cert",
-                                  "c1",
-                                  "--tls-cert",
-                                  "c2",
-                                  "--tls-key",
-                                  "k1",
-                                  "--tls-key",
-                                  "k2",
-                                  "--tls-max",
-                                  "1.2",
-                                  "--tls-client-verify",
-                                  "required",
-                                  "--tls-client-ca",
-                                  "ca",
-                                  "--tls-tickets",
-                                  "16",
                                   "--request-timeout-s",
                                   "5",
                                   "--head-timeout-ms",
                                   "7"})
                                 .options;
+    const ServerSettings& settings = options.settings;
     LAW((options.addresses == std::vector<std::string>{"::1", "127.0.0.1"}));
     LAW(options.unix_paths == std::vector<std::string>{"/a"});
-    LAW(options.port == 7 && options.workers == 3 && options.tls_port == 0);
-    LAW(options.settings.strictness == Strictness::kBrowser);
-    LAW(options.settings.choices.refuse_empty_codings &&
-        !options.settings.choices.refuse_repeated_fields);
-    LAW(options.settings.wait_over_connections);
+    LAW(options.port == 7 && options.workers == 3);
+    LAW(settings.strictness == Strictness::kBrowser && settings.wait_over_connections);
+    LAW(settings.choices.refuse_empty_codings && !settings.choices.refuse_repeated_fields);
     LAW(options.access_log == "/log" && options.server_name == "a=b");
-    LAW(options.settings.routes.size() == 1 && options.settings.routes[0].path == "/x" &&
-        options.settings.routes[0].media_type == "a/b" && options.settings.routes[0].wants_length &&
-        options.settings.routes[0].body_max == 5);
-    LAW(options.tls.pairs.size() == 2 && options.tls.pairs[0].key == "k1" &&
-        options.tls.pairs[1].certificate == "c2" && options.tls.pairs[1].key == "k2");
-    LAW(options.tls.version_min == 0x0303 && options.tls.version_max == 0x0303);
-    LAW(options.tls.client_verify == ClientVerify::kRequired && options.tls.client_ca == "ca");
-    LAW(options.tls.tickets == 16);
-    LAW(options.settings.limits.head_timeout_ms == 7 &&
-        options.settings.limits.body_timeout_ms == 5000);
+    LAW(settings.limits.head_timeout_ms == 7 && settings.limits.body_timeout_ms == 5000);
+}
+
+TEST(Flags, a_route_says_what_its_content_must_be_like) {
+    const Options options = take({"--route", "/x,type=A/B,length,body-max=5"}).options;
+    LAW(options.settings.routes.size() == 1);
+    const Route& route = options.settings.routes.front();
+    LAW(route.path == "/x" && route.media_type == "a/b" && route.wants_length &&
+        route.body_max == 5);
+}
+
+TEST(Flags, values_of_tls_reach_their_options) {
+    const TlsSettings tls =
+        take({"--tls-port", "0", "--tls-cert", "c1", "--tls-cert", "c2", "--tls-key", "k1",
+              "--tls-key", "k2", "--tls-max", "1.2", "--tls-client-verify", "required",
+              "--tls-client-ca", "ca", "--tls-tickets", "16"})
+            .options.tls;
+    LAW(tls.pairs.size() == 2 && tls.pairs[0].key == "k1");
+    LAW(tls.pairs[1].certificate == "c2" && tls.pairs[1].key == "k2");
+    LAW(tls.version_min == 0x0303 && tls.version_max == 0x0303);
+    LAW(tls.client_verify == ClientVerify::kRequired && tls.client_ca == "ca" && tls.tickets == 16);
 }
 
 TEST(Flags, only_tls_flags_need_a_tls_port) {

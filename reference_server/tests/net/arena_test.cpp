@@ -76,7 +76,8 @@ TEST(Arena, no_more_memory_than_the_ceiling_whatever_sizes_come_in_turn) {
     blocks.reserve(kCeiling / 256);
     Arena arena(kCeiling);
     const std::uint64_t before = resident();
-    for (const std::size_t size : {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 300000}) {
+    for (const std::size_t size :
+         {256U, 512U, 1024U, 2048U, 4096U, 8192U, 16384U, 32768U, 65536U, 300000U}) {
         std::size_t capacity = 0;
         std::uint64_t total = 0;
         while (char* const block = arena.allocate(size, capacity)) {

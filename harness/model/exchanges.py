@@ -41,7 +41,7 @@ class End(enum.StrEnum):
 
 
 class ExchangeFlag(enum.IntFlag):
-    """What else the probe says of a case it played (``native/probe_frames.hpp``); stored."""
+    """What else the probe says of a case it played (``native/probe/frames.hpp``); stored."""
 
     UNSENT = 1  # not everything was sent, because the connection ended
     DEADLINE = 2  # the case's deadline expired before its steps were done

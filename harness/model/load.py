@@ -9,7 +9,7 @@ import msgspec
 
 
 class LoadMode(enum.StrEnum):
-    """How a load is made (native/load_plan.hpp)."""
+    """How a load is made (native/load/plan.hpp)."""
 
     CLOSED = "closed"  # connections x depth requests are always in flight
     OPEN = "open"  # requests are sent when they are due, answered or not
@@ -111,7 +111,7 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     service_us: dict[str, float] | None = None  # open: from the send, not from when it was due
     lag_us: dict[str, float] | None = None  # open: how late the generator turned to what was due
     # Open: the rate was not served: requests that were due were not sent or not answered, or more
-    # and more of them were in flight (native/load_report).
+    # and more of them were in flight (native/load/report.hpp).
     saturated: bool | None = None
     # In flight when the drain was over, on connections that still answered: slow, not wrong. They
     # are in no other figure but the server's CPU time. None: the engine does not count them.

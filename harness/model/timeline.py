@@ -12,7 +12,7 @@ EVENT_RECORD = struct.Struct("<BII")
 
 
 class EventKind(enum.IntEnum):
-    """What a record tells; the numbers are those of ``native/probe_frames.hpp`` and are stored."""
+    """What a record tells; the numbers are those of ``native/probe/frames.hpp`` and are stored."""
 
     SENT = 1  # a write of ours, or the part of it that the kernel took
     RECEIVED = 2

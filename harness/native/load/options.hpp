@@ -13,12 +13,12 @@
 namespace httpmark {
 
 struct LoadOptions {
-  LoadPlan plan;  // without `tls`
-  std::string url;
-  std::vector<int> server_pids;
-  std::optional<TlsContext> tls;
-  std::size_t procs = 1;
-  bool is_json = false;
+    LoadPlan plan;  // without `tls`
+    std::string url;
+    std::vector<int> server_pids;
+    std::optional<TlsContext> tls;
+    std::size_t procs = 1;
+    bool is_json = false;
 };
 
 // Ends the program where a word is wrong, or where only help was wanted.

@@ -16,26 +16,26 @@ int wait_for_events(int epoll_fd, epoll_event* events, int count, std::uint64_t 
                     bool* has_ns);
 
 class Poller {
- public:
-  Poller();
-  ~Poller();
-  Poller(const Poller&) = delete;
-  Poller& operator=(const Poller&) = delete;
+  public:
+    Poller();
+    ~Poller();
+    Poller(const Poller&) = delete;
+    Poller& operator=(const Poller&) = delete;
 
-  bool add(int fd, std::uint32_t index);  // for reading
-  void set(int fd, std::uint32_t index, std::uint32_t events);
-  void remove(int fd);
+    bool add(int fd, std::uint32_t index);  // for reading
+    void set(int fd, std::uint32_t index, std::uint32_t events);
+    void remove(int fd);
 
-  // What has happened, until the next wait; nothing once the time is over.
-  std::span<const epoll_event> wait_ns(std::uint64_t ns);
-  std::span<const epoll_event> wait_ms(std::uint64_t ms);
+    // What has happened, until the next wait; nothing once the time is over.
+    std::span<const epoll_event> wait_ns(std::uint64_t ns);
+    std::span<const epoll_event> wait_ms(std::uint64_t ms);
 
- private:
-  std::span<const epoll_event> ready(int count) const;
+  private:
+    std::span<const epoll_event> ready(int count) const;
 
-  int fd_;
-  bool has_ns_wait_ = true;
-  std::array<epoll_event, 512> events_;
+    int fd_;
+    bool has_ns_wait_ = true;
+    std::array<epoll_event, 512> events_;
 };
 
 }  // namespace httpmark

@@ -14,18 +14,18 @@
 namespace httpmark {
 
 struct TaskCost {
-  std::uint64_t on_cpu_ns = 0;
-  std::uint64_t run_delay_ns = 0;
-  std::uint64_t context_switches = 0;
+    std::uint64_t on_cpu_ns = 0;
+    std::uint64_t run_delay_ns = 0;
+    std::uint64_t context_switches = 0;
 };
 
 struct ProcessCost {
-  std::uint64_t started = 0;  // ticks since boot: tells a process from a later one of its number
-  int parent = 0;
-  bool ignores_children = false;    // SIGCHLD: nobody is told what its ended children used
-  std::uint64_t cpu_ns = 0;         // threads that have ended included
-  std::uint64_t children_ns = 0;    // of the children it has waited for, to the tick
-  std::map<int, TaskCost> threads;  // that live; none: it has ended, and was not yet waited for
+    std::uint64_t started = 0;  // ticks since boot: tells a process from a later one of its number
+    int parent = 0;
+    bool ignores_children = false;    // SIGCHLD: nobody is told what its ended children used
+    std::uint64_t cpu_ns = 0;         // threads that have ended included
+    std::uint64_t children_ns = 0;    // of the children it has waited for, to the tick
+    std::map<int, TaskCost> threads;  // that live; none: it has ended, and was not yet waited for
 };
 using Books = std::map<int, ProcessCost>;
 
@@ -38,9 +38,9 @@ Books read_books(const std::vector<int>& pids);
 Books read_books_again(const std::vector<int>& roots, const Books& before);
 
 struct TreeCost {
-  std::uint64_t cpu_ns = 0;       // threads and processes that ended meanwhile included
-  std::uint64_t ended_ns = 0;     // the part of those
-  std::vector<TaskCost> threads;  // that live at the end
+    std::uint64_t cpu_ns = 0;       // threads and processes that ended meanwhile included
+    std::uint64_t ended_ns = 0;     // the part of those
+    std::vector<TaskCost> threads;  // that live at the end
 };
 
 // What a process tree used between two looks. A process that is not in `before` has begun
@@ -57,25 +57,25 @@ TaskCost cost_of_this_thread();
 // A hardware or software counter over threads, as perf_event_open(2) offers it. Most virtual
 // machines have no hardware counters: then there is no count, which is not the count 0.
 class EventCounter {
- public:
-  EventCounter() = default;
-  EventCounter(EventCounter&& other) noexcept : fds_(std::exchange(other.fds_, {})) {}
-  EventCounter& operator=(EventCounter&& other) noexcept;
-  ~EventCounter();
+  public:
+    EventCounter() = default;
+    EventCounter(EventCounter&& other) noexcept : fds_(std::exchange(other.fds_, {})) {}
+    EventCounter& operator=(EventCounter&& other) noexcept;
+    ~EventCounter();
 
-  // All threads of these processes as they are now, and whatever they start from now on.
-  static std::optional<EventCounter> of_processes(std::uint32_t type, std::uint64_t config,
-                                                  const std::vector<int>& pids);
-  // The calling thread, and whatever it starts from now on.
-  static std::optional<EventCounter> of_self(std::uint32_t type, std::uint64_t config);
-  static std::optional<EventCounter> instructions_of_processes(const std::vector<int>& pids);
-  static std::optional<EventCounter> instructions_of_self();
+    // All threads of these processes as they are now, and whatever they start from now on.
+    static std::optional<EventCounter> of_processes(std::uint32_t type, std::uint64_t config,
+                                                    const std::vector<int>& pids);
+    // The calling thread, and whatever it starts from now on.
+    static std::optional<EventCounter> of_self(std::uint32_t type, std::uint64_t config);
+    static std::optional<EventCounter> instructions_of_processes(const std::vector<int>& pids);
+    static std::optional<EventCounter> instructions_of_self();
 
-  // What was counted so far; nothing when it cannot be read.
-  std::optional<std::uint64_t> read() const;
+    // What was counted so far; nothing when it cannot be read.
+    std::optional<std::uint64_t> read() const;
 
- private:
-  std::vector<int> fds_;
+  private:
+    std::vector<int> fds_;
 };
 
 }  // namespace httpmark

@@ -12,17 +12,17 @@
 namespace httpmark {
 
 struct ProcessResult {
-  LoadCounts counts;
-  std::uint64_t established = 0;
-  // Of the workers, from the end of the warm-up to the end of the drain; what the harness does
-  // meanwhile is no cost of the load.
-  std::uint64_t cpu_ns = 0;
-  std::uint64_t context_switches = 0;  // likewise
-  double seconds = 0;                  // of the window
-  double drain_seconds = 0;
-  std::vector<TaskCost> threads;
+    LoadCounts counts;
+    std::uint64_t established = 0;
+    // Of the workers, from the end of the warm-up to the end of the drain; what the harness does
+    // meanwhile is no cost of the load.
+    std::uint64_t cpu_ns = 0;
+    std::uint64_t context_switches = 0;  // likewise
+    double seconds = 0;                  // of the window
+    double drain_seconds = 0;
+    std::vector<TaskCost> threads;
 
-  void add(const ProcessResult& other);
+    void add(const ProcessResult& other);
 };
 
 // A result as bytes, for the way from a child to its parent.

@@ -14,10 +14,11 @@ namespace httpmark {
 
 // What is called at the turns of a run, in the process that was asked for it.
 struct Hooks {
-  std::function<void(std::size_t)> connected = [](std::size_t) {};  // how many connections are open
-  std::function<void()> before_window = [] {};  // shortly: time for what would disturb the window
-  std::function<void()> window = [] {};         // the warm-up is over
-  std::function<void()> drained = [] {};        // all is over, and the connections are still open
+    std::function<void(std::size_t)> connected = [](std::size_t) {
+    };                                            // how many connections are open
+    std::function<void()> before_window = [] {};  // shortly: time for what would disturb the window
+    std::function<void()> window = [] {};         // the warm-up is over
+    std::function<void()> drained = [] {};        // all is over, and the connections are still open
 };
 
 // Runs the plan in `procs` processes: this one, or, when there are more, children of it, each with

@@ -16,12 +16,12 @@ namespace httpmark {
 // there are: beyond the half the kernel walks through the taken ones for each connect, milliseconds
 // at a time.
 struct SourceRange {
-  Endpoint first;           // port 0
-  std::uint32_t count = 0;  // 0 = the kernel chooses
-  std::uint32_t begin = 0;  // where in the range to begin: not where others left TIME_WAIT behind
+    Endpoint first;           // port 0
+    std::uint32_t count = 0;  // 0 = the kernel chooses
+    std::uint32_t begin = 0;  // where in the range to begin: not where others left TIME_WAIT behind
 
-  // The source of the connection with this number.
-  Endpoint at(std::size_t number) const;
+    // The source of the connection with this number.
+    Endpoint at(std::size_t number) const;
 };
 inline constexpr std::size_t kConnectionsPerSource = 10'000;
 // So many addresses of a range are used; an IPv6 range has more than anybody has connections.

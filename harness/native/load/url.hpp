@@ -10,11 +10,11 @@
 namespace httpmark {
 
 struct LoadUrl {
-  bool is_tls = false;
-  std::string host;  // without brackets
-  std::uint16_t port = 80;
-  std::string authority;  // for the Host field: as written
-  std::string target;     // path and query
+    bool is_tls = false;
+    std::string host;  // without brackets
+    std::uint16_t port = 80;
+    std::string authority;  // for the Host field: as written
+    std::string target;     // path and query
 };
 
 std::optional<LoadUrl> parse_load_url(std::string_view text);

@@ -25,62 +25,62 @@ inline constexpr int kNullAcceptsPerWake = 64;
 
 // "HTTP/1.1 200 OK" with the Date of now, kNullReplyCopies times.
 class NullReplies {
- public:
-  NullReplies();
+  public:
+    NullReplies();
 
-  // Rewrites the dates when the second has changed.
-  void refresh(std::int64_t now_seconds);
-  const char* data() const { return octets_.data(); }
-  static std::size_t size();
+    // Rewrites the dates when the second has changed.
+    void refresh(std::int64_t now_seconds);
+    const char* data() const { return octets_.data(); }
+    static std::size_t size();
 
- private:
-  std::vector<char> octets_;
-  std::int64_t date_seconds_ = -1;
+  private:
+    std::vector<char> octets_;
+    std::int64_t date_seconds_ = -1;
 };
 
 class NullWorker {
- public:
-  // Takes over `listener`; ends when `stop_fd` becomes readable. `tls`: absent for plain.
-  NullWorker(int listener, int stop_fd, const TlsContext* tls);
-  ~NullWorker();
-  NullWorker(const NullWorker&) = delete;
-  NullWorker& operator=(const NullWorker&) = delete;
+  public:
+    // Takes over `listener`; ends when `stop_fd` becomes readable. `tls`: absent for plain.
+    NullWorker(int listener, int stop_fd, const TlsContext* tls);
+    ~NullWorker();
+    NullWorker(const NullWorker&) = delete;
+    NullWorker& operator=(const NullWorker&) = delete;
 
-  void run();
+    void run();
 
- private:
-  // Nothing here grows with what a client sends or does not read: replies still to be sent are a
-  // number, since they are all the same; only the reply that went out by halves keeps its bytes.
-  struct Connection {
-    int fd = -1;
-    TlsStream tls;
-    // TLS only: what a blocked send has to be tried again with.
-    std::string retry;
-    HeadState head = 0;
-    bool blocked = false;
-    std::uint8_t rest_size = 0;
-    std::uint64_t owed = 0;
-    char rest[128];
-  };
+  private:
+    // Nothing here grows with what a client sends or does not read: replies still to be sent are a
+    // number, since they are all the same; only the reply that went out by halves keeps its bytes.
+    struct Connection {
+        int fd = -1;
+        TlsStream tls;
+        // TLS only: what a blocked send has to be tried again with.
+        std::string retry;
+        HeadState head = 0;
+        bool blocked = false;
+        std::uint8_t rest_size = 0;
+        std::uint64_t owed = 0;
+        char rest[128];
+    };
 
-  void accept_some();
-  void read_some(Connection* connection);
-  // One read: false when there is nothing more to read now, or no connection any more.
-  bool read_once(Connection* connection);
-  static ssize_t transmit(Connection* connection, const char* data, std::size_t size);
-  // False when the connection is gone.
-  bool flush(Connection* connection);
-  void close_connection(Connection* connection);
-  void watch(Connection* connection, std::uint32_t events);
+    void accept_some();
+    void read_some(Connection* connection);
+    // One read: false when there is nothing more to read now, or no connection any more.
+    bool read_once(Connection* connection);
+    static ssize_t transmit(Connection* connection, const char* data, std::size_t size);
+    // False when the connection is gone.
+    bool flush(Connection* connection);
+    void close_connection(Connection* connection);
+    void watch(Connection* connection, std::uint32_t events);
 
-  int listener_;
-  int stop_fd_;
-  const TlsContext* tls_;
-  int epoll_fd_;
-  int reserve_fd_;
-  NullReplies replies_;
-  std::vector<char> receive_;
-  std::vector<std::unique_ptr<Connection>> connections_;  // by descriptor
+    int listener_;
+    int stop_fd_;
+    const TlsContext* tls_;
+    int epoll_fd_;
+    int reserve_fd_;
+    NullReplies replies_;
+    std::vector<char> receive_;
+    std::vector<std::unique_ptr<Connection>> connections_;  // by descriptor
 };
 
 }  // namespace httpmark

@@ -29,94 +29,94 @@ struct epoll_event;
 namespace httpmark {
 
 struct ProbeOptions {
-  Endpoint server;
-  std::size_t in_flight = 64;
-  std::size_t in_flight_max = 4000;
-  std::uint32_t fresh_ms = 50;
-  std::optional<TlsContext> tls;  // every case in a session of its own
-  int input_fd = 0;
-  int output_fd = 1;
+    Endpoint server;
+    std::size_t in_flight = 64;
+    std::size_t in_flight_max = 4000;
+    std::uint32_t fresh_ms = 50;
+    std::optional<TlsContext> tls;  // every case in a session of its own
+    int input_fd = 0;
+    int output_fd = 1;
 };
 
 class ProbeEngine {
- public:
-  explicit ProbeEngine(const ProbeOptions& options);
-  ~ProbeEngine();
-  ProbeEngine(const ProbeEngine&) = delete;
-  ProbeEngine& operator=(const ProbeEngine&) = delete;
+  public:
+    explicit ProbeEngine(const ProbeOptions& options);
+    ~ProbeEngine();
+    ProbeEngine(const ProbeEngine&) = delete;
+    ProbeEngine& operator=(const ProbeEngine&) = delete;
 
-  // Until the input has ended and every exchange is written. The exit code; anything but 0 has been
-  // explained on standard error.
-  int run();
+    // Until the input has ended and every exchange is written. The exit code; anything but 0 has
+    // been explained on standard error.
+    int run();
 
- private:
-  using Phase = Talk::Phase;
+  private:
+    using Phase = Talk::Phase;
 
-  // The loop (engine.cpp).
-  bool has_failed() const;
-  int code_of_input() const;
-  void handle(const epoll_event& event);
-  int wait_ms() const;
+    // The loop (engine.cpp).
+    bool has_failed() const;
+    int code_of_input() const;
+    void handle(const epoll_event& event);
+    int wait_ms() const;
 
-  // The life of a talk (engine.cpp).
-  void start_cases();
-  Talk* acquire();
-  void on_event(Talk* talk, std::uint32_t events);
-  void on_timer(Talk* talk);
-  void finish(Talk* talk);
-  void release(Talk* talk);
+    // The life of a talk (engine.cpp).
+    void start_cases();
+    Talk* acquire();
+    void on_event(Talk* talk, std::uint32_t events);
+    void on_timer(Talk* talk);
+    void finish(Talk* talk);
+    void release(Talk* talk);
 
-  // Its connection (engine_connect.cpp).
-  enum class Begin { kStarted, kTryLater };
-  Begin begin(Talk* talk);
-  bool send_first(Talk* talk);
-  bool connected(Talk* talk);
-  bool is_connected_late(Talk* talk);
-  void refuse(Talk* talk);
-  static std::uint32_t interest(const Talk& talk);
-  void watch_writable(Talk* talk, bool on);
-  void set_interest(Talk* talk);
+    // Its connection (engine_connect.cpp).
+    enum class Begin { kStarted, kTryLater };
+    Begin begin(Talk* talk);
+    bool send_first(Talk* talk);
+    bool connected(Talk* talk);
+    bool is_connected_late(Talk* talk);
+    void refuse(Talk* talk);
+    static std::uint32_t interest(const Talk& talk);
+    void watch_writable(Talk* talk, bool on);
+    void set_interest(Talk* talk);
 
-  // Its steps (engine_steps.cpp).
-  enum class Progress { kDone, kWaits, kEnded };
-  // Plays steps until one has to wait. May end the talk.
-  void advance(Talk* talk);
-  bool enter(Talk* talk, const ProbeStep& step);
-  Progress play(Talk* talk, const ProbeStep& step);
-  bool play_send(Talk* talk, const ProbeStep& step);
-  bool play_await(Talk* talk, const ProbeStep& step, bool is_over);
-  void play_fin(Talk* talk);
-  static bool take_response(Talk* talk, AwaitKind kind);
-  void settle(Talk* talk);
+    // Its steps (engine_steps.cpp).
+    enum class Progress { kDone, kWaits, kEnded };
+    // Plays steps until one has to wait. May end the talk.
+    void advance(Talk* talk);
+    bool enter(Talk* talk, const ProbeStep& step);
+    Progress play(Talk* talk, const ProbeStep& step);
+    bool play_send(Talk* talk, const ProbeStep& step);
+    bool play_await(Talk* talk, const ProbeStep& step, bool is_over);
+    void play_fin(Talk* talk);
+    static bool take_response(Talk* talk, AwaitKind kind);
+    void settle(Talk* talk);
 
-  // What comes from the server (engine_receive.cpp).
-  ssize_t receive_bytes(Talk* talk, char* data, std::size_t size);
-  void read_available(Talk* talk);
-  void keep(Talk* talk, std::string_view octets);
-  static void digest(Talk* talk, std::string_view octets);
-  void see_fin(Talk* talk);
-  void see_reset(Talk* talk);
-  void see_broken_send(Talk* talk, int error);
-  void note(Talk* talk, EventKind kind, std::size_t bytes);
+    // What comes from the server (engine_receive.cpp).
+    ssize_t receive_bytes(Talk* talk, char* data, std::size_t size);
+    void read_available(Talk* talk);
+    void keep(Talk* talk, std::string_view octets);
+    static void digest(Talk* talk, std::string_view octets);
+    void see_fin(Talk* talk);
+    void see_reset(Talk* talk);
+    void see_broken_send(Talk* talk, int error);
+    void note(Talk* talk, EventKind kind, std::size_t bytes);
 
-  ProbeOptions options_;
-  int epoll_fd_ = -1;
-  std::uint64_t now_us_ = 0;
-  CaseInput input_;
-  ExchangeOutput output_;
-  Timers timers_;
-  FreshTalks fresh_;
+    ProbeOptions options_;
+    int epoll_fd_ = -1;
+    std::uint64_t now_us_ = 0;
+    CaseInput input_;
+    ExchangeOutput output_;
+    Timers timers_;
+    FreshTalks fresh_;
 
-  std::vector<std::unique_ptr<Talk>> talks_;
-  std::vector<Talk*> idle_;
-  Talk* waiting_ = nullptr;  // a case that could not start for want of a port or a descriptor
-  std::uint64_t retry_us_ = 0;
-  std::uint64_t trouble_since_us_ = 0;
-  int trouble_errno_ = 0;
-  std::size_t in_flight_ = 0;
-  std::size_t held_bytes_ = 0;
-  std::vector<char> receive_;
-  bool send_reset_ = false;  // an end of the stream stands for a reset
+    std::vector<std::unique_ptr<Talk>> talks_;
+    std::vector<Talk*> idle_;
+    Talk* waiting_ = nullptr;  // a case that could not start for want of a port or a descriptor
+    std::uint64_t retry_us_ = 0;
+    std::uint64_t trouble_since_us_ = 0;
+    int trouble_errno_ = 0;
+    std::size_t in_flight_ = 0;
+    std::size_t held_bytes_ = 0;
+    std::vector<char> receive_;
+    bool send_reset_ = false;  // an end of the stream stands for a reset
 };
 
 }  // namespace httpmark

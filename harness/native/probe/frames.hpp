@@ -35,192 +35,192 @@ inline constexpr std::uint32_t kNever = 0xffffffff;  // of first_us: no byte cam
 // compiler warns (-Wswitch) about one that is left out.
 
 enum class StepOp : std::uint8_t {
-  kSend = 1,   // the n bytes that follow; one write where the kernel takes it whole
-  kPause = 2,  // n ms; what arrives meanwhile is read
-  kAwait = 3,  // for at most n ms; over when the server closes, too. Running out of n is no error
-  kFin = 4,    // shutdown of the sending side
-  kReset = 5,  // close with SO_LINGER 0; ends the case
-  kWatch = 6,  // read for n ms or until FIN or RST
-  kCloseWait = 7,  // read until FIN or RST, at most n ms
+    kSend = 1,   // the n bytes that follow; one write where the kernel takes it whole
+    kPause = 2,  // n ms; what arrives meanwhile is read
+    kAwait = 3,  // for at most n ms; over when the server closes, too. Running out of n is no error
+    kFin = 4,    // shutdown of the sending side
+    kReset = 5,  // close with SO_LINGER 0; ends the case
+    kWatch = 6,  // read for n ms or until FIN or RST
+    kCloseWait = 7,  // read until FIN or RST, at most n ms
 };
 constexpr const char* name_of(StepOp op) {
-  switch (op) {
-    case StepOp::kSend:
-      return "send";
-    case StepOp::kPause:
-      return "pause";
-    case StepOp::kAwait:
-      return "await";
-    case StepOp::kFin:
-      return "fin";
-    case StepOp::kReset:
-      return "reset";
-    case StepOp::kWatch:
-      return "watch";
-    case StepOp::kCloseWait:
-      return "close_wait";
-  }
-  return nullptr;
+    switch (op) {
+        case StepOp::kSend:
+            return "send";
+        case StepOp::kPause:
+            return "pause";
+        case StepOp::kAwait:
+            return "await";
+        case StepOp::kFin:
+            return "fin";
+        case StepOp::kReset:
+            return "reset";
+        case StepOp::kWatch:
+            return "watch";
+        case StepOp::kCloseWait:
+            return "close_wait";
+    }
+    return nullptr;
 }
 
 // Bits of a step's op. A step that is skipped counts as done.
 enum StepFlag : std::uint8_t {
-  // Skipped unless the connection is open both ways and no answer so far announced close.
-  kStepIfOpen = 0x80,
-  kStepIfUnanswered = 0x40,  // skipped once a final response has come
+    // Skipped unless the connection is open both ways and no answer so far announced close.
+    kStepIfOpen = 0x80,
+    kStepIfUnanswered = 0x40,  // skipped once a final response has come
 };
 inline constexpr std::uint32_t kStepOpMask = 0xffU & ~(0U | kStepIfOpen | kStepIfUnanswered);
 constexpr const char* name_of(StepFlag flag) {
-  switch (flag) {
-    case kStepIfOpen:
-      return "if_open";
-    case kStepIfUnanswered:
-      return "if_unanswered";
-  }
-  return nullptr;
+    switch (flag) {
+        case kStepIfOpen:
+            return "if_open";
+        case kStepIfUnanswered:
+            return "if_unanswered";
+    }
+    return nullptr;
 }
 
 // What an AWAIT waits for. 101 is final: what follows it is no HTTP/1.1.
 enum class AwaitKind : std::uint8_t {
-  kFinal = 0,      // one more final response
-  kHead = 1,       // likewise, and the request was HEAD
-  kConnect = 2,    // likewise, and the request was CONNECT
-  kAny = 3,        // one more response, interim ones too
-  kLookFinal = 4,  // a final response, which is left to a later AWAIT
-  kLookAny = 5,    // any response, which is left to a later AWAIT
+    kFinal = 0,      // one more final response
+    kHead = 1,       // likewise, and the request was HEAD
+    kConnect = 2,    // likewise, and the request was CONNECT
+    kAny = 3,        // one more response, interim ones too
+    kLookFinal = 4,  // a final response, which is left to a later AWAIT
+    kLookAny = 5,    // any response, which is left to a later AWAIT
 };
 constexpr const char* name_of(AwaitKind kind) {
-  switch (kind) {
-    case AwaitKind::kFinal:
-      return "final";
-    case AwaitKind::kHead:
-      return "head";
-    case AwaitKind::kConnect:
-      return "connect";
-    case AwaitKind::kAny:
-      return "any";
-    case AwaitKind::kLookFinal:
-      return "look_final";
-    case AwaitKind::kLookAny:
-      return "look_any";
-  }
-  return nullptr;
+    switch (kind) {
+        case AwaitKind::kFinal:
+            return "final";
+        case AwaitKind::kHead:
+            return "head";
+        case AwaitKind::kConnect:
+            return "connect";
+        case AwaitKind::kAny:
+            return "any";
+        case AwaitKind::kLookFinal:
+            return "look_final";
+        case AwaitKind::kLookAny:
+            return "look_any";
+    }
+    return nullptr;
 }
 
 enum CaseFlag : std::uint8_t {
-  kCaseHeadOnly = 1,  // the end of a header section is enough for an AWAIT, without the body
-  kCaseTimeline = 2,  // record events
+    kCaseHeadOnly = 1,  // the end of a header section is enough for an AWAIT, without the body
+    kCaseTimeline = 2,  // record events
 };
 constexpr const char* name_of(CaseFlag flag) {
-  switch (flag) {
-    case kCaseHeadOnly:
-      return "head_only";
-    case kCaseTimeline:
-      return "timeline";
-  }
-  return nullptr;
+    switch (flag) {
+        case kCaseHeadOnly:
+            return "head_only";
+        case kCaseTimeline:
+            return "timeline";
+    }
+    return nullptr;
 }
 
 enum class Outcome : std::uint8_t {
-  kAnswered = 0,  // at least one byte came
-  kClosed = 1,    // FIN without a byte
-  kReset = 2,     // RST without a byte
-  kHung = 3,      // nothing by the end
-  // No connection. With kExchangeDeadline: the connect never came to an end.
-  kRefused = 4,
+    kAnswered = 0,  // at least one byte came
+    kClosed = 1,    // FIN without a byte
+    kReset = 2,     // RST without a byte
+    kHung = 3,      // nothing by the end
+    // No connection. With kExchangeDeadline: the connect never came to an end.
+    kRefused = 4,
 };
 constexpr const char* name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kAnswered:
-      return "answered";
-    case Outcome::kClosed:
-      return "closed";
-    case Outcome::kReset:
-      return "reset";
-    case Outcome::kHung:
-      return "hung";
-    case Outcome::kRefused:
-      return "refused";
-  }
-  return nullptr;
+    switch (outcome) {
+        case Outcome::kAnswered:
+            return "answered";
+        case Outcome::kClosed:
+            return "closed";
+        case Outcome::kReset:
+            return "reset";
+        case Outcome::kHung:
+            return "hung";
+        case Outcome::kRefused:
+            return "refused";
+    }
+    return nullptr;
 }
 
 enum class End : std::uint8_t {
-  kOpen = 0,    // still open when the probe closed it
-  kClosed = 1,  // the server's FIN
-  kReset = 2,   // the server's RST
+    kOpen = 0,    // still open when the probe closed it
+    kClosed = 1,  // the server's FIN
+    kReset = 2,   // the server's RST
 };
 constexpr const char* name_of(End end) {
-  switch (end) {
-    case End::kOpen:
-      return "open";
-    case End::kClosed:
-      return "closed";
-    case End::kReset:
-      return "reset";
-  }
-  return nullptr;
+    switch (end) {
+        case End::kOpen:
+            return "open";
+        case End::kClosed:
+            return "closed";
+        case End::kReset:
+            return "reset";
+    }
+    return nullptr;
 }
 
 enum ExchangeFlag : std::uint8_t {
-  kExchangeUnsent = 1,          // not everything was sent, because the connection ended
-  kExchangeDeadline = 2,        // the deadline came before the steps were done
-  kExchangeAwaitRanOut = 4,     // the time of an AWAIT ran out
-  kExchangeAnnouncedClose = 8,  // an answer announced close
-  kExchangeCut = 16,            // more was received than is kept (kReceivedBytesMax)
+    kExchangeUnsent = 1,          // not everything was sent, because the connection ended
+    kExchangeDeadline = 2,        // the deadline came before the steps were done
+    kExchangeAwaitRanOut = 4,     // the time of an AWAIT ran out
+    kExchangeAnnouncedClose = 8,  // an answer announced close
+    kExchangeCut = 16,            // more was received than is kept (kReceivedBytesMax)
 };
 constexpr const char* name_of(ExchangeFlag flag) {
-  switch (flag) {
-    case kExchangeUnsent:
-      return "unsent";
-    case kExchangeDeadline:
-      return "deadline";
-    case kExchangeAwaitRanOut:
-      return "await_ran_out";
-    case kExchangeAnnouncedClose:
-      return "announced_close";
-    case kExchangeCut:
-      return "cut";
-  }
-  return nullptr;
+    switch (flag) {
+        case kExchangeUnsent:
+            return "unsent";
+        case kExchangeDeadline:
+            return "deadline";
+        case kExchangeAwaitRanOut:
+            return "await_ran_out";
+        case kExchangeAnnouncedClose:
+            return "announced_close";
+        case kExchangeCut:
+            return "cut";
+    }
+    return nullptr;
 }
 
 enum class EventKind : std::uint8_t {
-  kSent = 1,
-  kReceived = 2,
-  kFin = 3,
-  kRst = 4,
-  kOwnFin = 5,
-  kCloseNotify = 6,  // of TLS
+    kSent = 1,
+    kReceived = 2,
+    kFin = 3,
+    kRst = 4,
+    kOwnFin = 5,
+    kCloseNotify = 6,  // of TLS
 };
 constexpr const char* name_of(EventKind kind) {
-  switch (kind) {
-    case EventKind::kSent:
-      return "sent";
-    case EventKind::kReceived:
-      return "received";
-    case EventKind::kFin:
-      return "fin";
-    case EventKind::kRst:
-      return "rst";
-    case EventKind::kOwnFin:
-      return "own_fin";
-    case EventKind::kCloseNotify:
-      return "close_notify";
-  }
-  return nullptr;
+    switch (kind) {
+        case EventKind::kSent:
+            return "sent";
+        case EventKind::kReceived:
+            return "received";
+        case EventKind::kFin:
+            return "fin";
+        case EventKind::kRst:
+            return "rst";
+        case EventKind::kOwnFin:
+            return "own_fin";
+        case EventKind::kCloseNotify:
+            return "close_notify";
+    }
+    return nullptr;
 }
 
 template <typename Word>
 constexpr bool is_known(Word word) {
-  return name_of(word) != nullptr;
+    return name_of(word) != nullptr;
 }
 
 // --- fields, in the order of the wire
 
 struct FrameField {
-  std::string_view name;
-  std::size_t bytes;
+    std::string_view name;
+    std::size_t bytes;
 };
 
 inline constexpr auto kCaseFields = std::to_array<FrameField>({
@@ -269,9 +269,9 @@ inline constexpr auto kEventFields = std::to_array<FrameField>({
 
 template <std::size_t count>
 constexpr std::size_t bytes_of(const std::array<FrameField, count>& fields) {
-  std::size_t bytes = 0;
-  for (const FrameField& field : fields) bytes += field.bytes;
-  return bytes;
+    std::size_t bytes = 0;
+    for (const FrameField& field : fields) bytes += field.bytes;
+    return bytes;
 }
 
 inline constexpr std::size_t kLengthBytes = kCaseFields[0].bytes;
@@ -281,43 +281,43 @@ static_assert(kCaseFields[0].name == "length" && kExchangeFields[0].name == "len
 // --- frames, unpacked
 
 struct ProbeStep {
-  StepOp op = StepOp::kSend;
-  bool if_open = false;
-  bool if_unanswered = false;
-  AwaitKind kind = AwaitKind::kFinal;
-  std::uint32_t n = 0;     // bytes of a SEND, else milliseconds
-  std::size_t offset = 0;  // of a SEND's bytes in ProbeCase::octets
+    StepOp op = StepOp::kSend;
+    bool if_open = false;
+    bool if_unanswered = false;
+    AwaitKind kind = AwaitKind::kFinal;
+    std::uint32_t n = 0;     // bytes of a SEND, else milliseconds
+    std::size_t offset = 0;  // of a SEND's bytes in ProbeCase::octets
 };
 
 struct ProbeCase {
-  std::uint32_t number = 0;
-  std::uint32_t deadline_ms = 0;
-  std::uint32_t settle_ms = 0;
-  std::uint32_t close_ms = 0;
-  std::uint8_t flags = 0;
-  std::vector<ProbeStep> steps;
-  std::string octets;  // of all SENDs, one after the other
+    std::uint32_t number = 0;
+    std::uint32_t deadline_ms = 0;
+    std::uint32_t settle_ms = 0;
+    std::uint32_t close_ms = 0;
+    std::uint8_t flags = 0;
+    std::vector<ProbeStep> steps;
+    std::string octets;  // of all SENDs, one after the other
 };
 
 struct ProbeEvent {
-  EventKind kind = EventKind::kSent;
-  std::uint32_t at_us = 0;
-  std::uint32_t octets = 0;
+    EventKind kind = EventKind::kSent;
+    std::uint32_t at_us = 0;
+    std::uint32_t octets = 0;
 };
 
 struct ProbeExchange {
-  std::uint32_t number = 0;
-  Outcome outcome = Outcome::kHung;
-  End end = End::kOpen;
-  std::uint8_t flags = 0;
-  std::uint8_t steps_done = 0;
-  std::uint32_t connect_us = 0;
-  std::uint32_t first_us = kNever;
-  std::uint32_t end_us = 0;
-  std::uint32_t sent = 0;
-  std::uint16_t final_responses = 0;
-  std::string_view received;
-  const std::vector<ProbeEvent>* events = nullptr;
+    std::uint32_t number = 0;
+    Outcome outcome = Outcome::kHung;
+    End end = End::kOpen;
+    std::uint8_t flags = 0;
+    std::uint8_t steps_done = 0;
+    std::uint32_t connect_us = 0;
+    std::uint32_t first_us = kNever;
+    std::uint32_t end_us = 0;
+    std::uint32_t sent = 0;
+    std::uint16_t final_responses = 0;
+    std::string_view received;
+    const std::vector<ProbeEvent>* events = nullptr;
 };
 
 enum class FrameResult { kCase, kNeedMore, kMalformed };

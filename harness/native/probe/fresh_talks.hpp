@@ -11,24 +11,24 @@
 namespace httpmark {
 
 class FreshTalks {
- public:
-  explicit FreshTalks(std::uint64_t fresh_us) : fresh_us_(fresh_us) {}
+  public:
+    explicit FreshTalks(std::uint64_t fresh_us) : fresh_us_(fresh_us) {}
 
-  std::size_t count() const { return count_; }
-  void append(Talk* talk);
-  void remove(Talk* talk);
-  // Something went or came.
-  void touch(Talk* talk, std::uint64_t now_us);
-  // Takes out those that have been silent too long.
-  void age(std::uint64_t now_us);
-  // When the first one will have been; there has to be one.
-  std::uint64_t next_us() const { return first_->active_us + fresh_us_; }
+    std::size_t count() const { return count_; }
+    void append(Talk* talk);
+    void remove(Talk* talk);
+    // Something went or came.
+    void touch(Talk* talk, std::uint64_t now_us);
+    // Takes out those that have been silent too long.
+    void age(std::uint64_t now_us);
+    // When the first one will have been; there has to be one.
+    std::uint64_t next_us() const { return first_->active_us + fresh_us_; }
 
- private:
-  std::uint64_t fresh_us_;
-  std::size_t count_ = 0;
-  Talk* first_ = nullptr;
-  Talk* last_ = nullptr;
+  private:
+    std::uint64_t fresh_us_;
+    std::size_t count_ = 0;
+    Talk* first_ = nullptr;
+    Talk* last_ = nullptr;
 };
 
 }  // namespace httpmark

@@ -18,71 +18,71 @@ namespace httpmark {
 inline constexpr std::uint64_t kUsPerMs = 1000;
 
 inline std::uint32_t clamp_u32(std::uint64_t value) {
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(value, std::numeric_limits<std::uint32_t>::max()));
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(value, std::numeric_limits<std::uint32_t>::max()));
 }
 
 struct Talk {
-  enum class Phase : std::uint8_t { kIdle, kConnecting, kSteps, kSettle };
+    enum class Phase : std::uint8_t { kIdle, kConnecting, kSteps, kSettle };
 
-  int fd = -1;
-  Phase phase = Phase::kIdle;
-  bool entered = false;  // the current step has begun
-  bool wants_writable = false;
-  bool is_fresh = false;  // counts against in_flight
-  bool peer_fin = false;
-  bool own_fin = false;
-  bool is_dead = false;  // nothing can come or go any more
-  bool is_refused = false;
-  bool head_only = false;
-  bool has_unsent = false;
-  bool has_session = false;  // the TLS handshake was over once
-  std::uint8_t flags = 0;
-  End end = End::kOpen;
-  std::size_t step = 0;
-  std::size_t step_sent = 0;  // bytes of the current SEND that are out
-  std::size_t responses_taken = 0;
-  std::uint64_t start_us = 0;
-  std::uint64_t deadline_us = 0;
-  std::uint64_t until_us = 0;  // of the current step or of settling
-  std::uint64_t first_send_us = 0;
-  std::uint64_t active_us = 0;
-  std::uint32_t connect_us = 0;
-  std::uint32_t first_us = kNever;
-  std::uint32_t sent = 0;
-  std::uint16_t final_responses = 0;
-  std::uint64_t armed_us = 0;  // its time in the heap, never after the time it has to wake at
-  std::size_t heap_at = 0;
-  Talk* fresh_before = nullptr;
-  Talk* fresh_after = nullptr;
-  TlsStream tls;
-  ResponseFraming framing;
-  std::vector<bool> responses;  // those seen, in order: true = final
-  std::string received;
-  std::vector<ProbeEvent> events;
-  ProbeCase play;
+    int fd = -1;
+    Phase phase = Phase::kIdle;
+    bool entered = false;  // the current step has begun
+    bool wants_writable = false;
+    bool is_fresh = false;  // counts against in_flight
+    bool peer_fin = false;
+    bool own_fin = false;
+    bool is_dead = false;  // nothing can come or go any more
+    bool is_refused = false;
+    bool head_only = false;
+    bool has_unsent = false;
+    bool has_session = false;  // the TLS handshake was over once
+    std::uint8_t flags = 0;
+    End end = End::kOpen;
+    std::size_t step = 0;
+    std::size_t step_sent = 0;  // bytes of the current SEND that are out
+    std::size_t responses_taken = 0;
+    std::uint64_t start_us = 0;
+    std::uint64_t deadline_us = 0;
+    std::uint64_t until_us = 0;  // of the current step or of settling
+    std::uint64_t first_send_us = 0;
+    std::uint64_t active_us = 0;
+    std::uint32_t connect_us = 0;
+    std::uint32_t first_us = kNever;
+    std::uint32_t sent = 0;
+    std::uint16_t final_responses = 0;
+    std::uint64_t armed_us = 0;  // its time in the heap, never after the time it has to wake at
+    std::size_t heap_at = 0;
+    Talk* fresh_before = nullptr;
+    Talk* fresh_after = nullptr;
+    TlsStream tls;
+    ResponseFraming framing;
+    std::vector<bool> responses;  // those seen, in order: true = final
+    std::string received;
+    std::vector<ProbeEvent> events;
+    ProbeCase play;
 
-  // Begins `play` on a new connection, for which connect() was called at `now_us`.
-  void begin(int new_fd, std::uint64_t now_us) {
-    fd = new_fd;
-    phase = Phase::kConnecting;
-    entered = wants_writable = false;
-    peer_fin = own_fin = is_dead = is_refused = has_unsent = has_session = false;
-    head_only = (play.flags & kCaseHeadOnly) != 0;
-    flags = 0;
-    end = End::kOpen;
-    step = step_sent = responses_taken = 0;
-    start_us = active_us = now_us;
-    deadline_us = until_us = now_us + play.deadline_ms * kUsPerMs;
-    first_send_us = 0;
-    connect_us = sent = 0;
-    first_us = kNever;
-    final_responses = 0;
-    framing.reset();
-    responses.clear();
-    received.clear();
-    events.clear();
-  }
+    // Begins `play` on a new connection, for which connect() was called at `now_us`.
+    void begin(int new_fd, std::uint64_t now_us) {
+        fd = new_fd;
+        phase = Phase::kConnecting;
+        entered = wants_writable = false;
+        peer_fin = own_fin = is_dead = is_refused = has_unsent = has_session = false;
+        head_only = (play.flags & kCaseHeadOnly) != 0;
+        flags = 0;
+        end = End::kOpen;
+        step = step_sent = responses_taken = 0;
+        start_us = active_us = now_us;
+        deadline_us = until_us = now_us + play.deadline_ms * kUsPerMs;
+        first_send_us = 0;
+        connect_us = sent = 0;
+        first_us = kNever;
+        final_responses = 0;
+        framing.reset();
+        responses.clear();
+        received.clear();
+        events.clear();
+    }
 };
 
 }  // namespace httpmark

@@ -11,15 +11,15 @@
 namespace httpmark {
 
 struct Endpoint {
-  sockaddr_storage address = {};
-  socklen_t length = 0;
+    sockaddr_storage address = {};
+    socklen_t length = 0;
 
-  int family() const { return address.ss_family; }
-  const sockaddr* sockaddr_ptr() const { return reinterpret_cast<const sockaddr*>(&address); }
-  std::uint16_t port() const;
-  void set_port(std::uint16_t port);
-  // "127.0.0.1:80", "[::1]:80" or "unix:/path".
-  std::string text() const;
+    int family() const { return address.ss_family; }
+    const sockaddr* sockaddr_ptr() const { return reinterpret_cast<const sockaddr*>(&address); }
+    std::uint16_t port() const;
+    void set_port(std::uint16_t port);
+    // "127.0.0.1:80", "[::1]:80" or "unix:/path".
+    std::string text() const;
 };
 
 // `host` is a literal; "localhost" means 127.0.0.1. Names are not resolved: the orchestrator does.

@@ -11,13 +11,13 @@ namespace httpmark {
 // Calls `play` with the pieces of each cut.
 template <typename Play>
 void each_split(std::string_view stream, Play play) {
-  play(std::vector<std::string_view>{stream});
-  std::vector<std::string_view> octets;
-  for (std::size_t i = 0; i < stream.size(); ++i) octets.push_back(stream.substr(i, 1));
-  play(octets);
-  for (std::size_t i = 1; i < stream.size(); ++i) {
-    play(std::vector<std::string_view>{stream.substr(0, i), stream.substr(i)});
-  }
+    play(std::vector<std::string_view>{stream});
+    std::vector<std::string_view> octets;
+    for (std::size_t i = 0; i < stream.size(); ++i) octets.push_back(stream.substr(i, 1));
+    play(octets);
+    for (std::size_t i = 1; i < stream.size(); ++i) {
+        play(std::vector<std::string_view>{stream.substr(0, i), stream.substr(i)});
+    }
 }
 
 }  // namespace httpmark

@@ -27,7 +27,7 @@ _CLAUSE = {
 _LEVEL = {Kind.REFUSED: Level.CTRL}
 
 
-class Requirement(msgspec.Struct, frozen=True):
+class Demand(msgspec.Struct, frozen=True):
     """What a server has to do with a find, as the scenario says it."""
 
     clause: str
@@ -37,11 +37,11 @@ class Requirement(msgspec.Struct, frozen=True):
     framing: bool = False
 
 
-def requirement(find: Find) -> Requirement:
+def demand(find: Find) -> Demand:
     """What the rule that the bytes break asks of a server, with the catalogue's tolerances."""
     [*_, request] = request_reader.read(find.octets).requests
     if request.broken is None:
-        return Requirement(
+        return Demand(
             _CLAUSE.get(find.kind, "RFC 9112 3"),
             _LEVEL.get(find.kind, Level.MUST),
             _passes(find, request),
@@ -50,12 +50,12 @@ def requirement(find: Find) -> Requirement:
     allowed = tolerances.tolerance(find.octets)
     if find.kind is Kind.MISREAD and allowed is not None and allowed.request is not None:
         understood = _understood(find.about, allowed.octets, allowed.request)
-        return Requirement(rule.clause, Level.MUST, ("REJ", understood), framing=rule.framing)
+        return Demand(rule.clause, Level.MUST, ("REJ", understood), framing=rule.framing)
     if find.kind is not Kind.ACCEPTED:
         passes = ("REJ", "ACC") if allowed is not None else _passes(find, request)
-        return Requirement(rule.clause, rule.level, passes, framing=rule.framing)
+        return Demand(rule.clause, rule.level, passes, framing=rule.framing)
     allows = () if allowed is None else allowed.allows
-    return Requirement(rule.clause, rule.level, (rule.word,), allows, rule.framing)
+    return Demand(rule.clause, rule.level, (rule.word,), allows, rule.framing)
 
 
 def _passes(find: Find, request: request_reader.Request) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def scenario(find: Find, *, host: str, command: str, again: Sequence[str] = ()) 
     # A quote would end the text, and a brace could begin a placeholder.
     text = "{h}".join(printable.escaped(piece, also=b"'{}") for piece in written)
     number = int(hashlib.sha256(find.slug.encode()).hexdigest()[:7], 16)
-    rule = requirement(find)
+    rule = demand(find)
     about = f" ({', '.join(sorted(find.about))})" if find.about else ""
     lines = [
         f"# Found by: {shell_lines.commented(command)}",

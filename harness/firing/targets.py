@@ -32,7 +32,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     limits: dict[str, int | None] = {}
     timeouts: dict[str, float | None] = {}
     answers_1_0_as_1_0: bool = False
-    values: dict[str, str] = {}  # names of planted files and the like
+    values: dict[str, str] = {}  # names of the files that it was given, and the like
     header: tuple[str, ...] = ()  # field lines that go after every Host line
     slowest_ms: int = 0  # the longest of a few plain requests, one after the other
     at_once: int | None = None  # how many plain requests it answers at once; None: not asked

@@ -4,12 +4,10 @@ alone gives the same result again."""
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
 import re
 import socket
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -23,21 +21,16 @@ from httpmark.harness.catalogue.family_rules import WAIT_MS
 from httpmark.harness.firing import (
     case_stream,
     conformance,
-    crowd_size,
-    first_questions,
     targets,
-    time_budget,
 )
 from httpmark.harness.firing.probe_frames import Play
-from httpmark.harness.gate import findings
 from httpmark.harness.judging import suite_results
 from httpmark.harness.judging.evidence import Evidence
-from httpmark.harness.judging.response_rules import close_rules
 from httpmark.harness.model.cases import Family, Level
 from httpmark.harness.model.errors import Unusable
-from httpmark.harness.model.exchanges import Attempt, Exchange
+from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.verdicts import SuiteResult, Word
-from httpmark.harness.tests.shared import made_findings, peers
+from httpmark.harness.tests.shared import peers
 
 KNOWN = loading.load()
 SMALL = ("path_byte", "query_byte", "field_name_byte", "field_value_byte")
@@ -153,38 +146,6 @@ def test_a_target_that_goes_away_is_said(tmp_path: Path) -> None:
         assert list(evidence.exchanges("peer")) != []
 
 
-def test_a_server_that_was_late_under_load_is_asked_again_and_believed(tmp_path: Path) -> None:
-    """The first time around nothing is answered in time; afterwards everything is, and at once."""
-    family = "field_value_octet_good"
-    late = set()
-
-    def at_first_late(connection: socket.socket) -> None:
-        asked = connection.recv(65536)
-        if b"X-A" in asked and asked not in late:
-            late.add(asked)
-            connection.recv(65536)  # the canary, sent when the time is over; then a close
-            return
-        while asked:
-            connection.sendall(peers.OK)
-            asked = connection.recv(65536)
-
-    with peers.peer(at_first_late) as peer:
-        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
-            conformance.fire(
-                KNOWN, "rfc", target, evidence, suite_results.Fired(),
-                progress=lambda _: None, selected=lambda one: one.id == family,
-            )  # fmt: skip
-            words = {
-                verdict.word
-                for verdict, _ in suite_results.judged(
-                    KNOWN, family, target.facts(), evidence, "peer"
-                )
-            }
-    assert len(late) == 224
-    assert words == {Word.PASS}
-
-
 @pytest.mark.parametrize(("answers", "fired"), [({b"/hello": peers.OK}, 0), ({b"/": peers.OK}, 80)])
 def test_paths_are_judged_only_where_any_path_is_served(
     tmp_path: Path, answers: dict[bytes, bytes], fired: int
@@ -269,172 +230,6 @@ def test_who_reads_the_content_first_is_not_asked_what_needs_an_early_answer(
     assert (word is Word.NOT_APPLICABLE) is not is_early
 
 
-@pytest.mark.parametrize("quick", [True, False])
-def test_a_quick_look_asks_again_once_and_only_what_decides(tmp_path: Path, quick: bool) -> None:
-    with peers.peer(peers.answering(peers.OK)) as peer:
-        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
-            conformance.fire(
-                KNOWN, "rfc", target, evidence, suite_results.Fired(), progress=lambda _: None,
-                selected=lambda one: one.group in ("BASE", "HN"), quick=quick,
-            )  # fmt: skip
-            facts = evidence.facts("peer")
-            assert facts is not None
-            levels: dict[Level, set[int]] = {}
-            for family in KNOWN.of_suite("rfc"):
-                if family.group != "HN":
-                    continue
-                for verdict, attempts in suite_results.judged(
-                    KNOWN, family.id, facts, evidence, "peer"
-                ):
-                    if verdict.word is Word.FAIL:
-                        levels.setdefault(verdict.level, set()).update(
-                            exchange.attempt for exchange in attempts
-                        )
-    again = {Attempt.DOUBTED} if quick else {Attempt.DOUBTED, Attempt.DOUBTED_AGAIN, Attempt.ALONE}
-    assert levels[Level.MUST] - {Attempt.FIRST, Attempt.REPEAT} == again
-    assert levels[Level.SHOULD] - {Attempt.FIRST, Attempt.REPEAT} == (set() if quick else again)
-
-
-def test_a_server_that_cannot_take_many_at_once_is_asked_fewer() -> None:
-    one_at_a_time = threading.Lock()
-
-    def handler(connection: socket.socket) -> None:
-        peers.head(connection)
-        with one_at_a_time:
-            time.sleep(0.02)
-        connection.sendall(peers.OK)
-
-    with peers.peer(handler) as peer:
-        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        assert crowd_size.found(target) == case_stream.AGAIN_IN_FLIGHT
-    with peers.peer(peers.answering(peers.OK)) as peer:
-        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        assert crowd_size.found(target) == case_stream.CASES_IN_FLIGHT
-
-
-def test_a_server_with_a_short_queue_is_asked_no_more_than_fit_into_it() -> None:
-    """What is dropped from a listen queue comes again a second later: that is no slow answer."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=5)
-
-    def serve() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                time.sleep(0.002)
-                with connection, contextlib.suppress(OSError):
-                    peers.closing(peers.OK)(connection)
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    port = listener.getsockname()[1]
-    target = targets.Target(name="peer", address="127.0.0.1", port=port, host="a")
-    try:
-        at_once = crowd_size.found(target)
-        probe = msgspec.structs.replace(target, at_once=at_once).probe(in_flight=256)
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join(5)
-    assert at_once == first_questions.FEW_IN_FLIGHT
-    assert probe.command[-1] == str(at_once), "whatever is asked of it"
-
-
-def in_a_hurry(begin_s: float, wait_s: float = 60, end_s: float = 90) -> time_budget.TimeBudget:
-    now = time.monotonic()
-    return time_budget.TimeBudget(begin=now + begin_s, wait=now + wait_s, end=now + end_s)
-
-
-def test_a_family_that_time_cuts_short_is_not_judged_by_a_part(tmp_path: Path) -> None:
-    def slow(connection: socket.socket) -> None:
-        time.sleep(0.02)
-        peers.naive(connection)
-
-    chosen = {"get-plain", "method_octet"}
-    with (
-        peers.peer(slow) as peer,
-        Evidence(tmp_path / "e.sqlite", create=True) as evidence,
-    ):
-        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a", jobs=1)
-        evidence.set_facts("peer", target.facts())
-        fired = suite_results.Fired()
-        conformance.fire(
-            KNOWN, "rfc", target, evidence, fired, progress=lambda _: None,
-            budget=in_a_hurry(1),
-            selected=lambda family: family.id in chosen,
-        )  # fmt: skip
-        assert 10 < fired.exchanges < KNOWN.families["method_octet"].count
-        for known in (fired, None):
-            said = suite_results.score_suite(KNOWN, "rfc", "peer", evidence, known)
-            tally = said.generated["method_octet"]
-            assert tally.words == {Level.SHOULD: {Word.VOID: 1}}
-            assert [one.actual for one in tally.failures] == [time_budget.NOT_ASKED]
-
-
-def without_host(answer_s: float) -> peers.Handler:
-    """Says nothing to a request without Host, and OK to others after a while."""
-
-    def handler(connection: socket.socket) -> None:
-        head = peers.head(connection)
-        time.sleep(answer_s)
-        if b"Host:" in head:
-            connection.sendall(peers.OK)
-        else:
-            time.sleep(10)
-
-    return handler
-
-
-def test_what_a_look_in_a_hurry_would_wait_for_is_void(tmp_path: Path) -> None:
-    chosen = {"get-plain", "host-missing", "host-empty"}
-    with (
-        peers.peer(without_host(0)) as peer,
-        Evidence(tmp_path / "e.sqlite", create=True) as evidence,
-    ):
-        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        began = time.monotonic()
-        conformance.fire(
-            KNOWN, "rfc", target, evidence, suite_results.Fired(), quick=True,
-            progress=lambda _: None,
-            budget=in_a_hurry(60, 0.5), selected=lambda family: family.id in chosen,
-        )  # fmt: skip
-        assert time.monotonic() < began + 2, "the case waits for longer than that"
-        said = suite_results.score_suite(KNOWN, "rfc", "peer", evidence).cases
-    assert said["host-missing"].word is Word.VOID
-    assert said["host-missing"].actual == time_budget.NOT_AWAITED
-    assert said["host-empty"].word is not Word.VOID
-
-
-@pytest.mark.parametrize(
-    ("answer_s", "end_s", "attempts", "word"),
-    [
-        (0.0, 90, [Attempt.FIRST], Word.FAIL),
-        (0.55, 90, [Attempt.FIRST, Attempt.DOUBTED], Word.FAIL),
-        (0.55, 0, [Attempt.FIRST], Word.VOID),
-    ],
-    ids=["prompt", "slow", "slow-and-no-time"],
-)
-def test_a_quick_look_believes_in_the_silence_of_a_prompt_target_only(
-    tmp_path: Path, answer_s: float, end_s: float, attempts: list[int], word: Word
-) -> None:
-    chosen = {"get-plain", "method_octet", "host-missing"}
-    with (
-        peers.peer(without_host(answer_s)) as peer,
-        Evidence(tmp_path / "e.sqlite", create=True) as evidence,
-    ):
-        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        evidence.set_facts("peer", target.facts())
-        conformance.fire(
-            KNOWN, "rfc", target, evidence, suite_results.Fired(), quick=True,
-            progress=lambda _: None,
-            budget=in_a_hurry(60, 60, end_s), selected=lambda family: family.id in chosen,
-        )  # fmt: skip
-        [made] = evidence.attempts("peer", family="host-missing")
-        said = suite_results.score_suite(KNOWN, "rfc", "peer", evidence).cases["host-missing"]
-    assert [one.attempt for one in made] == attempts
-    assert said.word is word
-
-
 def test_what_keeps_a_server_busy_goes_behind_the_other_designed_cases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -498,45 +293,6 @@ def test_suites_that_are_fired_in_one_go_say_what_they_say_apart(tmp_path: Path)
             )
     assert said[0] == said[1]
     assert all(said[0].values())
-
-
-@pytest.mark.parametrize("at_once", [16, 256])
-def test_a_look_in_a_hurry_says_what_it_had_no_time_for(tmp_path: Path, at_once: int) -> None:
-    """Bursts, which a short queue makes slow, are left out with that alone."""
-    chosen = {"get-plain", "method_octet", "reset-at-connect", "pipeline-split-everywhere"}
-    chosen.add("host-missing")
-    said: dict[bool, SuiteResult] = {}
-    for hurry in (True, False):
-        with (
-            peers.peer(peers.naive) as peer,
-            Evidence(tmp_path / f"{hurry}.sqlite", create=True) as evidence,
-        ):
-            target = targets.Target(
-                name="peer", address="127.0.0.1", port=peer.port, host=f"127.0.0.1:{peer.port}"
-            )
-            evidence.set_facts("peer", msgspec.structs.replace(target.facts(), at_once=at_once))
-            fired = suite_results.Fired()
-            conformance.fire(
-                KNOWN, "rfc", target, evidence, fired, progress=lambda _: None, quick=True,
-                budget=in_a_hurry(0) if hurry else None,
-                selected=lambda family: family.id in chosen,
-            )  # fmt: skip
-            said[hurry] = suite_results.score_suite(KNOWN, "rfc", "peer", evidence, fired)
-            again = suite_results.score_suite(KNOWN, "rfc", "peer", evidence)
-            assert again.generated == said[hurry].generated
-    hurried, whole = said[True], said[False]
-    assert hurried.cases["host-missing"].word is Word.FAIL, "designed cases are asked, all of them"
-    assert whole.cases["pipeline-split-everywhere"].word is not Word.NOT_APPLICABLE
-    left_out = {"method_octet", *(["reset-at-connect"] if at_once == 16 else [])}
-    run = made_findings.run_of("reference", hurried)
-    told = {one.id: one for one in findings.findings(run, families=KNOWN.families)}
-    for id in ("method_octet", "reset-at-connect", "pipeline-split-everywhere"):
-        not_asked = told[id].message == time_budget.NOT_ASKED
-        assert not_asked is (id in left_out)
-        assert not_asked is (told[id].status is findings.Status.UNDECIDED)
-    assert whole.cases["reset-at-connect"].word is not Word.VOID
-    words = whole.generated["method_octet"].words.values()
-    assert sum(sum(counts.values()) for counts in words) > 100
 
 
 def test_who_refuses_all_chunked_content_is_not_praised_for_refusing_the_bad(
@@ -685,49 +441,6 @@ def test_answers_are_checked_beside_the_cases(tmp_path: Path) -> None:
     assert "RESP-23" not in result.answers
 
 
-def test_a_server_that_chooses_otherwise_the_second_time_is_unstable(tmp_path: Path) -> None:
-    seen: list[bytes] = []
-
-    def fickle(connection: socket.socket) -> None:
-        while octets := peers.head(connection):
-            if b"Host:\r\n" in octets:
-                seen.append(octets)
-                if len(seen) % 2 == 0:
-                    connection.sendall(peers.BAD)
-                    return
-            connection.sendall(peers.OK)
-
-    with peers.peer(fickle) as peer:
-        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
-            conformance.fire(
-                KNOWN, "rfc", target, evidence, suite_results.Fired(),
-                progress=lambda _: None, selected=lambda family: family.id == "host-empty",
-            )  # fmt: skip
-            found = suite_results.score_suite(KNOWN, "rfc", "peer", evidence).cases["host-empty"]
-    assert found.word is Word.UNSTABLE
-    assert "200" in found.actual
-    assert "400" in found.actual
-
-
-def test_a_close_that_is_announced_and_never_comes_is_waited_for_and_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(close_rules, "CLOSE_LATE_US", 2_000_000)
-    promise = peers.OK.replace(b"Content-Type", b"Connection: close\r\nContent-Type")
-    with peers.peer(peers.answering(promise)) as peer:
-        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
-            fired = suite_results.Fired()
-            conformance.fire(
-                KNOWN, "rfc", target, evidence, fired,
-                progress=lambda _: None, selected=lambda family: family.id == "connection-close",
-            )  # fmt: skip
-            result = suite_results.score_suite(KNOWN, "rfc", "peer", evidence, fired)
-    assert result.answers["RESP-33"].words == {Level.MUST: {Word.FAIL: 1}}
-    assert result.cases["connection-close"].word is Word.FAIL
-
-
 def _switches(*, accept: bytes = b"", always: bool = False) -> peers.Handler:
     """A server of websockets at ``/websocket`` (RFC 6455 4.2), or one that makes mistakes.
 
@@ -811,20 +524,3 @@ def test_upgrades_are_judged_where_a_server_has_websockets(
     wrong = {id for id, verdict in cases.items() if verdict.word is Word.FAIL}
     assert wrong == failed
     assert cases["websocket-handshake"].word is not Word.NOT_APPLICABLE
-
-
-@pytest.mark.parametrize(
-    ("handler", "alive"),
-    [
-        (peers.answering(peers.OK), True),
-        (peers.answering(b"HTTP/1.1 103 Early Hints\r\n\r\n" + peers.OK), True),
-        (peers.answering(peers.BAD), False),
-        (peers.closing(b""), False),
-        (peers.mute, False),
-    ],
-)
-def test_a_mute_server_is_not_alive(handler: peers.Handler, alive: bool) -> None:
-    with peers.peer(handler) as peer:
-        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        assert targets.accepts(target, deadline_s=0.3) is alive
-    assert not targets.accepts(target, deadline_s=0.3)

@@ -238,8 +238,8 @@ def test_the_command_finds_in_a_folder_that_is_named(
 def test_a_find_asks_for_its_rule_and_tolerates_what_the_catalogue_does() -> None:
     head = b"POST /a HTTP/1.1\r\nHost: a:1\r\n"
 
-    def asked(octets: bytes) -> found_scenarios.Requirement:
-        return found_scenarios.requirement(fuzz.Find(fuzz.Kind.ACCEPTED, "", octets, "200"))
+    def asked(octets: bytes) -> found_scenarios.Demand:
+        return found_scenarios.demand(fuzz.Find(fuzz.Kind.ACCEPTED, "", octets, "200"))
 
     plus = asked(head + b"Content-Length: +0\r\n\r\n")
     assert (plus.clause, plus.passes, plus.allows) == ("RFC 9112 6.3", ("R400C",), ())

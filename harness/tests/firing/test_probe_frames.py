@@ -1,9 +1,76 @@
-"""The frames of the probe, packed and unpacked."""
+"""The layout of the frames: what Python packs and unpacks is what the probe was built with."""
 
 from __future__ import annotations
 
+import enum
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
 from httpmark.harness.firing import probe_frames
 from httpmark.harness.model.cases import Await, Case, Op, Step
+from httpmark.harness.model.exchanges import ExchangeFlag
+from httpmark.harness.model.timeline import EVENT_RECORD, EventKind
+from httpmark.harness.servers import binaries
+
+
+@pytest.fixture(scope="module")
+def layout() -> Any:
+    printed = subprocess.run(
+        [binaries.need("probe"), "--print-layout"], capture_output=True, check=True
+    ).stdout
+    return json.loads(printed)
+
+
+def words(kinds: type[enum.IntEnum] | type[enum.IntFlag]) -> dict[str, int]:
+    return {str(kind.name).lower(): int(kind) for kind in kinds}
+
+
+def test_both_halves_have_the_same_words(layout: Any) -> None:
+    ours = {
+        "steps": words(Op),
+        "awaits": words(Await),
+        "outcomes": {str(word): number for number, word in enumerate(probe_frames.OUTCOMES)},
+        "ends": {str(word): number for number, word in enumerate(probe_frames.ENDS)},
+        "events": words(EventKind),
+    }
+    flags = {
+        "step": words(probe_frames.StepFlag),
+        "case": words(probe_frames.CaseFlag),
+        "exchange": words(ExchangeFlag),
+    }
+    assert {name: layout[name] for name in ours} == ours
+    assert layout["flags"] == flags
+    assert layout["limits"]["never_us"] == probe_frames.NEVER_US
+
+
+def test_both_halves_have_the_same_records(layout: Any) -> None:
+    ours = {
+        "request_frame": probe_frames.CASE,
+        "step_record": probe_frames.STEP,
+        "await_record": probe_frames.AWAIT,
+        "exchange_frame": probe_frames.EXCHANGE,
+    }
+    shown = {
+        name: {"bytes": record.size, "fields": [list(field) for field in record.fields]}
+        for name, record in ours.items()
+    }
+    assert {name: layout[name] for name in ours} == shown
+    event = layout["event_record"]
+    assert event["fields"] == [["kind", "u8"], ["at_us", "u32"], ["bytes", "u32"]]
+    assert event["bytes"] == EVENT_RECORD.size
+    assert EVENT_RECORD.format == "<BII"
+
+
+def test_nothing_of_the_layout_is_left_out(layout: Any) -> None:
+    """What the probe gains has to be compared, too."""
+    assert set(layout) == {
+        "steps", "awaits", "outcomes", "ends", "events", "flags", "request_frame", "step_record",
+        "await_record", "exchange_frame", "event_record", "limits",
+    }  # fmt: skip
+    assert set(layout["flags"]) == {"step", "case", "exchange"}
 
 
 def test_a_case_is_packed_field_by_field() -> None:

@@ -55,7 +55,7 @@ class Alternative(msgspec.Struct, frozen=True):
     end: str = ""
 
 
-class Expectation(msgspec.Struct, frozen=True):
+class Expectation(msgspec.Struct, frozen=True, cache_hash=True):
     """All answers that a case may get, as alternatives, and the same as written."""
 
     passes: tuple[Alternative, ...]

@@ -17,7 +17,7 @@ from httpmark.harness.command import run_session, stored_runs
 from httpmark.harness.firing import conformance, discovery, shrinking, targets, time_budget
 from httpmark.harness.gate import findings
 from httpmark.harness.http import address, grammar
-from httpmark.harness.judging import suite_results
+from httpmark.harness.judging import quick_look, second_process, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.cases import Family
@@ -354,12 +354,12 @@ class Checker:
             running.stop()
 
     def _check(self, death: Callable[[], str | None]) -> Run:
-        with suite_results.Second() as second:
+        with second_process.SecondProcess() as second:
             # It gets ready while the target is asked what it can do, which is mostly waiting.
             second.start(self._size(self.suites))
             return self._fire(death, second)
 
-    def _fire(self, death: Callable[[], str | None], second: suite_results.Second) -> Run:
+    def _fire(self, death: Callable[[], str | None], second: second_process.SecondProcess) -> Run:
         target = _asked(self.options, self.address, self.manifest, death)
         advice = _advice(target)
         started = run_folder.now()
@@ -457,9 +457,7 @@ class Checker:
 
     def _size(self, suites: tuple[str, ...]) -> int:
         """How many cases of these suites go out."""
-        return suite_results.size(
-            self.catalogue, suites, self._is_selected, quick=self.options.quick
-        )
+        return quick_look.size(self.catalogue, suites, self._is_selected, quick=self.options.quick)
 
     def _groups(self) -> list[tuple[str, ...]]:
         """The suites, those together that are fired in one go: where somebody waits, all share the

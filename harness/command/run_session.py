@@ -21,7 +21,7 @@ from httpmark.harness.catalogue import delivery_modes, loading
 from httpmark.harness.command.stored_runs import draw, ranked
 from httpmark.harness.firing import conformance, shrinking
 from httpmark.harness.firing import targets as firing_targets
-from httpmark.harness.judging import suite_results
+from httpmark.harness.judging import quick_look, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.load import contestants, memory_ladder, paired_ratios, placing, races, scaling
 from httpmark.harness.load.engines import by_name, launch
@@ -324,9 +324,7 @@ class Runner:
         name = entry.server.name
         task = f"{suite}: {name}"
         fired, cutting = suite_results.Fired(), Cutting(self.events, task)
-        total = suite_results.size(
-            self.catalogue, (suite,), lambda _: True, quick=self.options.quick
-        )
+        total = quick_look.size(self.catalogue, (suite,), lambda _: True, quick=self.options.quick)
         self.events.task(task, total)
         cpu: int | None = None
         result: SuiteResult | None = None

@@ -11,8 +11,9 @@ from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.firing.probe import IN_FLIGHT
 from httpmark.harness.firing.probe_frames import Play
 from httpmark.harness.firing.targets import Target, hello
-from httpmark.harness.judging import suite_results
+from httpmark.harness.judging import quick_look, suite_results
 from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.judging.family_results import StoredServer
 from httpmark.harness.model.cases import Case, Facts, Family, Op
 from httpmark.harness.model.errors import ServerDied
 from httpmark.harness.model.exchanges import SILENT, Attempt, Exchange, Outcome
@@ -42,7 +43,7 @@ def no_progress(_: int) -> None:
 class CaseStream:
     """Sends cases to one target through the probe, and keeps what comes back.
 
-    :param quick: thins the largest families (``suite_results.step_of``).
+    :param quick: thins the largest families (``quick_look.step_of``).
     """
 
     def __init__(
@@ -70,6 +71,11 @@ class CaseStream:
         """What is known of the target."""
         return self.target.facts()
 
+    @property
+    def stored(self) -> StoredServer:
+        """What came back so far, for the judge."""
+        return StoredServer(self.catalogue, self.facts, self.evidence, self.target.name)
+
     def cases(self, families: Iterable[str]) -> Iterator[Case]:
         """The cases of families, as far as they are asked."""
         facts = self.facts
@@ -91,7 +97,7 @@ class CaseStream:
         )
 
     def _step(self, family: str) -> int:
-        return suite_results.step_of(self.catalogue.families[family], quick=self.quick)
+        return quick_look.step_of(self.catalogue.families[family], quick=self.quick)
 
     def fire_confirmed(self, families: list[str]) -> None:
         """Fire whole families; silence is tried again before it counts."""

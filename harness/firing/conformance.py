@@ -23,7 +23,7 @@ from httpmark.harness.firing import (
 from httpmark.harness.firing.case_stream import CASES_IN_FLIGHT, CaseStream, Progress, no_progress
 from httpmark.harness.firing.targets import Target
 from httpmark.harness.firing.time_budget import TimeBudget
-from httpmark.harness.judging import scoring, suite_results
+from httpmark.harness.judging import positive_controls, quick_look, second_process, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.cases import Family, Level
 
@@ -40,7 +40,7 @@ def fire(
     along: tuple[str, ...] = (),
     quick: bool = False,
     budget: TimeBudget | None = None,
-    second: suite_results.Second | None = None,
+    second: second_process.SecondProcess | None = None,
     deliveries: Iterable[str] = (),
     cutting: Callable[[int], Progress] = lambda total: no_progress,
 ) -> None:
@@ -64,9 +64,9 @@ def fire(
             _fire_seed(stream, selected)
             return
         suites = (suite, *along)
-        own = suite_results.Second() if second is None else contextlib.nullcontext(second)
+        own = second_process.SecondProcess() if second is None else contextlib.nullcontext(second)
         with own as helper:
-            helper.start(suite_results.size(catalogue, suites, selected, quick=quick))
+            helper.start(quick_look.size(catalogue, suites, selected, quick=quick))
             chosen = [f for name in suites for f in catalogue.of_suite(name) if selected(f)]
             known = _asked_first(catalogue, chosen, target, evidence)
             stream = CaseStream(catalogue, known, evidence, fired, progress=progress, quick=quick)
@@ -102,7 +102,7 @@ def _fire_families(
     chosen: list[Family],
     *,
     budget: TimeBudget | None,
-    second: suite_results.Second,
+    second: second_process.SecondProcess,
 ) -> bool:
     """Fire cases, ask again what is doubtful, and play programs.
 
@@ -134,10 +134,10 @@ def _fire_seed(stream: CaseStream, selected: Callable[[Family], bool]) -> None:
     others = [family for family in controls if "*" not in family.gates]
     for batch in (first, others):
         stream.fire_confirmed([family.id for family in batch])
-        if "*" in suite_results.failed_gates(catalogue, batch, evidence, server):
+        if "*" in positive_controls.failed_gates(catalogue, batch, evidence, server):
             return
-    blocked = scoring.gated(
-        families, suite_results.failed_controls(catalogue, controls, evidence, server)
+    blocked = positive_controls.gated(
+        families, positive_controls.failed_controls(catalogue, controls, evidence, server)
     )
     rest = [f.id for f in families if f.level is not Level.CTRL and f.id not in blocked]
     stream.fire_confirmed(rest)

@@ -18,7 +18,7 @@ from httpmark.harness.firing.case_stream import (
     patient,
 )
 from httpmark.harness.firing.time_budget import NOT_AWAITED, TimeBudget
-from httpmark.harness.judging import suite_results
+from httpmark.harness.judging import second_process
 from httpmark.harness.judging.response_rules import close_rules
 from httpmark.harness.model.cases import Case
 from httpmark.harness.model.exchanges import RAN_OUT, SILENT, Attempt
@@ -42,7 +42,7 @@ def ask_again(
     stream: CaseStream,
     families: list[str],
     *,
-    second: suite_results.Second,
+    second: second_process.SecondProcess,
     budget: TimeBudget | None,
 ) -> None:
     """Ask again what is doubtful in families that were asked whole."""
@@ -101,16 +101,15 @@ def _ask_once_more(
         stream.void(stream.catalogue.families[family], NOT_AWAITED)
 
 
-def _doubts(stream: CaseStream, families: list[str], second: suite_results.Second) -> Doubts:
+def _doubts(
+    stream: CaseStream, families: list[str], second: second_process.SecondProcess
+) -> Doubts:
     """Judge what came, and say what of it is to be asked again.
 
     What families say in which nothing is doubtful goes into ``fired.folded``.
     """
     found = Doubts(set(), set(), [])
-    judged = suite_results.judged_twofold(
-        stream.catalogue, families, stream.facts, stream.evidence, stream.target.name,
-        quick=stream.quick, second=second,
-    )  # fmt: skip
+    judged = second_process.judged_with(second, stream.stored, families, quick=stream.quick)
     for family in families:
         folded, doubted = judged[family]
         open_still = folded.answers.lingering

@@ -8,7 +8,7 @@ from httpmark.harness.catalogue.lookup import has_octets
 from httpmark.harness.firing.case_stream import CASES_IN_FLIGHT, CaseStream, exhaust, patient
 from httpmark.harness.firing.probe_frames import Play
 from httpmark.harness.firing.time_budget import NOT_ASKED, NOT_AWAITED, TimeBudget
-from httpmark.harness.judging import suite_results
+from httpmark.harness.judging import family_results, suite_results
 from httpmark.harness.model.cases import Case, Family
 from httpmark.harness.model.exchanges import Attempt
 from httpmark.harness.model.verdicts import Verdict, Word
@@ -44,9 +44,7 @@ def refuses_the_plain_request(stream: CaseStream) -> bool:
         verdict.word not in (Word.PASS, Word.WARN)
         for family in stream.catalogue.families.values()
         if suite_results.PLAIN in family.refs and family.suite != "seed"
-        for verdict, _ in suite_results.judged(
-            stream.catalogue, family.id, stream.facts, stream.evidence, stream.target.name
-        )
+        for verdict, _ in family_results.judged(stream.stored, family.id)
     )
 
 

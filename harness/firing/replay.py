@@ -22,8 +22,9 @@ from httpmark.harness.http.printable import escaped_lines
 from httpmark.harness.judging import (
     answer_difference,
     delivery_comparison,
+    family_results,
     judge,
-    suite_results,
+    published_rule,
 )
 from httpmark.harness.judging.evidence import Mask
 from httpmark.harness.judging.response_rules.collector import Collector
@@ -53,10 +54,10 @@ def replay(name: str, target: targets.Target, *, hardened: bool = False) -> str:
         )
     exchange = _sent(planned.case, target)
     if planned.expectation is None:
-        verdict = judge.judge(family, exchange)
+        verdict = published_rule.verdict_by_word(family, exchange)
     else:
         verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
-    verdict = suite_results.strict(verdict, family) if hardened else verdict
+    verdict = family_results.strict(verdict, family) if hardened else verdict
     return "\n".join(
         (
             f"{planned.case.id} to {target.place}",
@@ -179,7 +180,7 @@ def minimised(name: str, target: targets.Target, *, hardened: bool = False) -> s
         raise HarnessError(f"{case.id}: only a case that begins with a write can be made smaller")
     exchange = _sent(case, target)
     verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
-    word = (suite_results.strict(verdict, family) if hardened else verdict).word
+    word = (family_results.strict(verdict, family) if hardened else verdict).word
     if word not in (Word.FAIL, Word.WARN):
         return f"{case.id}: {word}; there is nothing to make smaller"
     whole = len(delivery_modes.message(case))

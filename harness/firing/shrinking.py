@@ -23,8 +23,8 @@ from httpmark.harness.firing import delta_debugging, same_fault
 from httpmark.harness.firing.targets import Target
 from httpmark.harness.judging import failure_modes, judge, matching, observation
 from httpmark.harness.judging.evidence import Evidence, kept_as
+from httpmark.harness.judging.family_results import strict
 from httpmark.harness.judging.response_rules.collector import Collector
-from httpmark.harness.judging.suite_results import strict
 from httpmark.harness.model.cases import Case, Facts, Family, Op
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.exchanges import Exchange

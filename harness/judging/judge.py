@@ -2,49 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-
 from httpmark.harness.catalogue.catalogue import Planned
 from httpmark.harness.catalogue.expectation import Expectation
 from httpmark.harness.http import response_reader
-from httpmark.harness.judging import matching, observation, published_rule
+from httpmark.harness.judging import matching, observation
 from httpmark.harness.model import timeline
-from httpmark.harness.model.cases import Case, Family
+from httpmark.harness.model.cases import Case
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.verdicts import Verdict, Word
-
-
-@functools.lru_cache(maxsize=4096)
-def _judged(word: str, seen: published_rule.Seen) -> published_rule.Judgement:
-    """Equal sights have equal judgements; a suite of 124,000 exchanges has a few dozen of them."""
-    return published_rule.WORDS[word](seen)
-
-
-@functools.lru_cache(maxsize=4096)
-def _reading(seen: published_rule.Seen) -> tuple[bool, str]:
-    return published_rule.reading(seen)
-
-
-def _seen(exchange: Exchange) -> published_rule.Seen:
-    return published_rule.Seen(
-        exchange.outcome,
-        exchange.end,
-        exchange.received,
-        exchange.head_only,
-        exchange.machine_dropped,
-    )
-
-
-def judge(family: Family, exchange: Exchange) -> Verdict:
-    """The verdict on one exchange, by the word its family is judged by."""
-    found = _judged(family.judged_by, _seen(exchange))
-    return Verdict(exchange.case, found.word, found.expected, found.actual, found.span)
-
-
-def seed_reading(exchange: Exchange) -> tuple[bool, str]:
-    """Both readings of a ``seed`` exchange: detected, and our strict word (checks.reading)."""
-    return _reading(_seen(exchange))
-
 
 _Said = tuple[matching.Judgement, str, str]  # and what was expected, and what came, in words
 

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from httpmark.harness.catalogue import variations
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.http import printable, shell_lines
-from httpmark.harness.judging import judge
+from httpmark.harness.judging import published_rule
 from httpmark.harness.model.cases import Facts, Level
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.run import ServerResult
@@ -379,12 +379,12 @@ def look(server: ServerResult, evidence: Evidence, known: Sequence[Place]) -> Se
         place = place_of.get(exchange.family)
         if place is None:
             if exchange.case == exchange.family:
-                readings[exchange.case] = judge.seed_reading(_first_alone(exchange))[1]
+                readings[exchange.case] = published_rule.reading_of(_first_alone(exchange))[1]
             continue
         found = octets_of(exchange.case, exchange.family)
         if found is None or len(found) != 1 + place.pair:
             continue
-        detected, read = judge.seed_reading(exchange)
+        detected, read = published_rule.reading_of(exchange)
         own = cells.setdefault(place.key, bytearray(65536 if place.pair else 256))
         own[_cell(bytes(found))] = READINGS.index(read) + 1
         if exchange.family in published:

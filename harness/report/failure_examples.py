@@ -11,7 +11,7 @@ from httpmark.harness.catalogue import loading
 from httpmark.harness.gate.findings import Finding
 from httpmark.harness.http import printable, shell_lines
 from httpmark.harness.judging import evidence as judging_evidence
-from httpmark.harness.judging import judge
+from httpmark.harness.judging import published_rule
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.run import Run
@@ -88,7 +88,7 @@ def _witnesses(finding: Finding, evidence: Evidence) -> Iterator[Exchange]:
         return
     of_family = evidence.exchanges(finding.server, family=finding.family)
     for exchange, _ in zip(of_family, range(_LOOKED_AT_MAX), strict=False):
-        detected, word = judge.seed_reading(exchange)
+        detected, word = published_rule.reading_of(exchange)
         if (finding.outcome == "accepted" and not detected) or {
             "hung": "mute", "malformed": "malformed"
         }.get(finding.outcome) == word:  # fmt: skip

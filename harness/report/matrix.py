@@ -15,7 +15,7 @@ from markupsafe import escape
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.http.printable import page_bytes
 from httpmark.harness.http.shell_lines import by_hand, command, fewer
-from httpmark.harness.judging import scoring
+from httpmark.harness.judging import requirement_verdicts
 from httpmark.harness.judging.evidence import kept_as
 from httpmark.harness.model.cases import Family, Level, Requirement
 from httpmark.harness.model.run import Run, ServerResult
@@ -164,7 +164,7 @@ def matrix(run: Run, known: Catalogue) -> Matrix | None:
     return Matrix(
         tuple(server.name for server in servers),
         tuple(_must(suites(server)) for server in servers),
-        tuple(scoring.percent(_must(suites(server))) for server in servers),
+        tuple(requirement_verdicts.percent(_must(suites(server))) for server in servers),
         tuple((name, tuple(found)) for name, found in sections.items()),
     )
 
@@ -282,7 +282,7 @@ def _merged(found: list[SuiteResult]) -> SuiteResult:
     for suite in found:
         for id, word in suite.requirements.items():
             requirements[id] = (
-                scoring.worst((word, requirements[id])) if id in requirements else word
+                requirement_verdicts.worst((word, requirements[id])) if id in requirements else word
             )
     merge: dict[str, dict[str, object]] = {}
     for key in ("cases", "generated", "answers"):
@@ -320,7 +320,7 @@ def _ledger(known: Catalogue, found: Iterable[SuiteResult]) -> list[Requirement]
 
 
 def _of(requirement: Requirement, families: Iterable[Family]) -> list[Family]:
-    shows = scoring.showing(requirement)
+    shows = requirement_verdicts.showing(requirement)
     return [
         family
         for family in families
@@ -346,7 +346,7 @@ def _verdict(suite: SuiteResult, family: Family) -> tuple[Word, str, str, str] |
     for words in tally.words.values():
         for word, number in words.items():
             counts[word] = counts.get(word, 0) + number
-    word = scoring.worst(counts)
+    word = requirement_verdicts.worst(counts)
     shown: Verdict | None = tally.failures[0] if tally.failures else None
     text = ", ".join(f"{number:,} {name}" for name, number in counts.items())
     if shown is None:

@@ -8,12 +8,12 @@ import re
 import pytest
 
 from httpmark.harness.catalogue import delivery_modes, loading
-from httpmark.harness.judging import scoring
+from httpmark.harness.judging import requirement_verdicts
 from httpmark.harness.judging.response_rules.rule_table import RULES
 from httpmark.harness.model.cases import Family, Level, Requirement
 
 KNOWN = loading.load()
-SHOWS = {row.id: scoring.showing(row) for row in KNOWN.requirements}
+SHOWS = {row.id: requirement_verdicts.showing(row) for row in KNOWN.requirements}
 BINDING = {level for level in Level if level.is_binding}
 RANGE = re.compile(r"([A-Z]+)-([0-9]+)\.\.([0-9]+)")
 CLAUSE = re.compile(r"RFC [0-9]{4} [0-9A-Z.]+(, (RFC [0-9]{4} )?[0-9A-Z.]+)*")

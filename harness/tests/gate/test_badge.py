@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from httpmark.harness.gate.badge import badge
-from httpmark.harness.judging import scoring
+from httpmark.harness.judging import requirement_verdicts
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.run import Run
@@ -87,7 +87,7 @@ def test_every_suite_is_told_and_the_worst_gives_the_colour(
     )
 )
 def test_the_counts_are_those_of_the_score(must: dict[str, int]) -> None:
-    percent = scoring.percent(must)
+    percent = requirement_verdicts.percent(must)
     hypothesis.assume(percent is not None)
     run = run_of("reference", compliance=Compliance({"rfc": rfc(percent, **must)}))
     good, total = json.loads(badge(run, "reference"))["message"].split()[1].split("/")

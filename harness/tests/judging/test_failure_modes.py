@@ -6,7 +6,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from httpmark.harness.judging import failure_modes, scoring
+from httpmark.harness.judging import failure_modes, family_tally
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.verdicts import Verdict, Word
 
@@ -73,7 +73,7 @@ def test_a_family_counts_its_ways() -> None:
     actuals = ["200; closed (x)"] * 3 + ["silence until the deadline"]
     verdicts = [Verdict(f"c-{at}", Word.FAIL, "REJ", one) for at, one in enumerate(actuals)]
     verdicts.append(Verdict("c-9", Word.PASS, "REJ", "400; closed", None, Level.MUST))
-    found = scoring.tally(verdicts).failure_modes
+    found = family_tally.tally(verdicts).failure_modes
     assert found == {"200; closed": 3, "silence until the deadline": 1}
     assert failure_modes.as_outcome(found) == "200; closed | silence until the deadline"
     assert failure_modes.as_outcome({}) == "fail"

@@ -17,30 +17,6 @@ EXCHANGE = Exchange(
 )
 
 
-def test_the_family_decides_by_which_word_an_exchange_is_judged() -> None:
-    assert judge.judge(KNOWN.families["path_byte"], EXCHANGE).word is Word.FAIL
-    assert judge.judge(KNOWN.families["control_hello"], EXCHANGE).word is Word.PASS
-
-
-def test_only_what_came_back_counts() -> None:
-    first = judge.judge(KNOWN.families["path_byte"], EXCHANGE)
-    other = msgspec.structs.replace(EXCHANGE, sent=b"PUT", end_us=9, attempt=2)
-    assert judge.judge(KNOWN.families["path_byte"], other) == first
-
-
-def test_a_verdict_names_its_case_and_points_at_octets() -> None:
-    verdict = judge.judge(KNOWN.families["path_byte"], EXCHANGE)
-    assert verdict.case == "path_byte-80"
-    assert verdict.span is not None
-    assert EXCHANGE.received[slice(*verdict.span)] == b"HTTP/1.1 200 OK"
-
-
-def test_both_readings_of_a_seed_exchange() -> None:
-    assert judge.seed_reading(EXCHANGE) == (False, "accepted")
-    hung = msgspec.structs.replace(EXCHANGE, outcome=Outcome.HUNG, received=b"")
-    assert judge.seed_reading(hung) == (True, "mute")
-
-
 @pytest.mark.parametrize("flags", [2, 4, 6])
 def test_a_first_attempt_that_ran_out_of_time_does_not_count_beside_others(flags: int) -> None:
     late = msgspec.structs.replace(EXCHANGE, flags=flags)

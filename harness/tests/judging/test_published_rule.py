@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from httpmark.harness.catalogue import loading
 from httpmark.harness.judging import published_rule
-from httpmark.harness.model.exchanges import End, Outcome
+from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.verdicts import Word
 
+KNOWN = loading.load()
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+EXCHANGE = Exchange(
+    "path_byte-80", "path_byte", b"GET", ANSWER, Outcome.ANSWERED, End.OPEN, 10, 20, 3
+)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -84,3 +91,29 @@ def test_an_interim_answer_is_not_the_answer() -> None:
 def test_judging_twice_gives_the_same(word: str) -> None:
     for sight in (seen(OK), HUNG, CLOSED, seen(b"\xff")):
         assert published_rule.WORDS[word](sight) == published_rule.WORDS[word](sight)
+
+
+def test_the_family_decides_by_which_word_an_exchange_is_judged() -> None:
+    assert published_rule.verdict_by_word(KNOWN.families["path_byte"], EXCHANGE).word is Word.FAIL
+    assert (
+        published_rule.verdict_by_word(KNOWN.families["control_hello"], EXCHANGE).word is Word.PASS
+    )
+
+
+def test_only_what_came_back_counts() -> None:
+    first = published_rule.verdict_by_word(KNOWN.families["path_byte"], EXCHANGE)
+    other = msgspec.structs.replace(EXCHANGE, sent=b"PUT", end_us=9, attempt=2)
+    assert published_rule.verdict_by_word(KNOWN.families["path_byte"], other) == first
+
+
+def test_a_verdict_names_its_case_and_points_at_octets() -> None:
+    verdict = published_rule.verdict_by_word(KNOWN.families["path_byte"], EXCHANGE)
+    assert verdict.case == "path_byte-80"
+    assert verdict.span is not None
+    assert EXCHANGE.received[slice(*verdict.span)] == b"HTTP/1.1 200 OK"
+
+
+def test_both_readings_of_a_seed_exchange() -> None:
+    assert published_rule.reading_of(EXCHANGE) == (False, "accepted")
+    hung = msgspec.structs.replace(EXCHANGE, outcome=Outcome.HUNG, received=b"")
+    assert published_rule.reading_of(hung) == (True, "mute")

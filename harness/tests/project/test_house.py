@@ -56,8 +56,6 @@ FUNCTION_LINES_MAX = 60
 LONGER_FILES: dict[str, str] = {
     "harness/command/cli.py": "to be split",
     "harness/command/run_session.py": "to be split",
-    "harness/judging/matching.py": "to be split",
-    "harness/judging/response_rules.py": "to be split",
     "harness/native/load_worker.cpp": "to be split",
     "harness/native/probe_engine.cpp": "to be split",
     "reference_server/src/connection.cpp": "to be split",
@@ -70,7 +68,6 @@ LONGER_FUNCTIONS: dict[str, str] = {
     "command.cli.check_command": "to be split",
     "command.cli.fuzz_command": "to be split",
     "command.run_session._suite": "to be split",
-    "judging.suite_results._score_cases": "to be split",
 }
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager"}
 

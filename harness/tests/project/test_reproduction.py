@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.judging import scoring
+from httpmark.harness.judging import published_score
 from httpmark.harness.tests.shared.command_process import run
 
 PUBLISHED = json.loads((loading.FOLDER / "seed" / "published.json").read_text("utf-8"))
@@ -35,7 +35,7 @@ def test_the_record_has_the_published_counts(server: str) -> None:
     recorded = [tuple(PUBLISHED["counts"][server][family]) for family in FAMILIES]
     assert recorded == COUNTS[server]
     for family, requests in FAMILIES.items():
-        detected = scoring.expand(PUBLISHED["detections"][server][family])
+        detected = published_score.expand(PUBLISHED["detections"][server][family])
         assert len(detected) == requests
         assert (sum(detected), requests - sum(detected)) == tuple(
             PUBLISHED["counts"][server][family]

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.judging import scoring
+from httpmark.harness.judging import family_tally, requirement_verdicts
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.load import Bottleneck, Cost
 from httpmark.harness.model.memory import BytesPerConnection
@@ -341,11 +341,11 @@ def failing_suite(server: str, percent: int) -> SuiteResult:
         word = Word.FAIL if number % 100 < percent else Word.PASS
         actual = answers[number // 100 % 4] if word is Word.FAIL else "400; closed"
         verdicts[one.id] = Verdict(one.id, word, "R400C", actual, None, one.level)
-    tallies = {id: scoring.tally([verdict]) for id, verdict in verdicts.items()}
-    found = scoring.requirements(known.requirements, cases, tallies, {})
+    tallies = {id: family_tally.tally([verdict]) for id, verdict in verdicts.items()}
+    found = requirement_verdicts.requirements(known.requirements, cases, tallies, {})
     return SuiteResult(
         score_percent=50.0,
-        must=scoring.must(found),
+        must=requirement_verdicts.must(found),
         cases=verdicts,
         requirements={id: word for id, (_, word, _) in found.items()},
         controls=Controls(80, 0),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.judging import evidence, scoring
+from httpmark.harness.judging import evidence, family_tally, requirement_verdicts
 from httpmark.harness.model.cases import Facts, Level
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.run import Run, ServerResult
@@ -51,10 +51,10 @@ def server(name: str, word: Word) -> ServerResult:
         CASE.id: Verdict(CASE.id, word, "R400C", "200 OK", None, Level.MUST),
         OTHER.id: Verdict(OTHER.id, Word.PASS, "R400C", "400", None, Level.MUST),
     }
-    tallies = {id: scoring.tally([verdict]) for id, verdict in verdicts.items()}
-    rows = scoring.requirements(KNOWN.requirements, [CASE, OTHER], tallies, {})
+    tallies = {id: family_tally.tally([verdict]) for id, verdict in verdicts.items()}
+    rows = requirement_verdicts.requirements(KNOWN.requirements, [CASE, OTHER], tallies, {})
     suite = SuiteResult(
-        score_percent=0.0, must=scoring.must(rows), cases=verdicts,
+        score_percent=0.0, must=requirement_verdicts.must(rows), cases=verdicts,
         requirements={id: found for id, (_, found, _) in rows.items()},
     )  # fmt: skip
     return ServerResult(
@@ -206,11 +206,11 @@ class OfContested(Stored):
 
 def of_contested(name: str, word: Word) -> ServerResult:
     verdict = Verdict(CONTESTED.id, word, "ACC", f"as {name}", None, CONTESTED.level)
-    rows = scoring.requirements(
-        KNOWN.requirements, [CONTESTED], {CONTESTED.id: scoring.tally([verdict])}, {}
+    rows = requirement_verdicts.requirements(
+        KNOWN.requirements, [CONTESTED], {CONTESTED.id: family_tally.tally([verdict])}, {}
     )
     suite = SuiteResult(
-        score_percent=100.0, must=scoring.must(rows), cases={CONTESTED.id: verdict},
+        score_percent=100.0, must=requirement_verdicts.must(rows), cases={CONTESTED.id: verdict},
         requirements={id: found for id, (_, found, _) in rows.items()},
     )  # fmt: skip
     return msgspec.structs.replace(

@@ -12,7 +12,7 @@ from hdrh.histogram import HdrHistogram
 from httpmark.harness.catalogue import case_builder, loading
 from httpmark.harness.catalogue.family_rules import Rule
 from httpmark.harness.http import grammar
-from httpmark.harness.judging import scoring
+from httpmark.harness.judging import family_tally, published_score, requirement_verdicts
 from httpmark.harness.model.cases import Facts, Family, Level
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.load import (
@@ -172,7 +172,8 @@ class MadeEvidence:
 def seed_suite(evidence: MadeEvidence, server: str) -> SuiteResult:
     """The suite's result as the score module counts it."""
     families: dict[str, SeedFamily] = {
-        name: scoring.seed_family(evidence.exchanges(server, family=name)) for name in evidence.only
+        name: published_score.seed_family(evidence.exchanges(server, family=name))
+        for name in evidence.only
     }
     detected = sum(family.detected for family in families.values())
     requests = sum(family.requests for family in families.values())
@@ -445,15 +446,15 @@ def rfc_suite(server: str) -> SuiteResult:
         )
         for one in cases
     }  # fmt: skip
-    tallies = {id: scoring.tally([verdict]) for id, verdict in verdicts.items()}
-    rows = scoring.requirements(known.requirements, cases, tallies, {})
+    tallies = {id: family_tally.tally([verdict]) for id, verdict in verdicts.items()}
+    rows = requirement_verdicts.requirements(known.requirements, cases, tallies, {})
     divided = Disagreement(
         case=cases[0].id, level=Level.MUST, count=3, deliveries=("two@17", "two@18", "byte"),
         what="another answer",
     )  # fmt: skip
     return SuiteResult(
-        score_percent=scoring.percent(scoring.must(rows)),
-        must=scoring.must(rows),
+        score_percent=requirement_verdicts.percent(requirement_verdicts.must(rows)),
+        must=requirement_verdicts.must(rows),
         cases=verdicts,
         requirements={id: found for id, (_, found, _) in rows.items()},
         deliveries=Deliveries(

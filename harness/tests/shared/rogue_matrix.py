@@ -28,7 +28,7 @@ from httpmark.harness.catalogue import delivery_modes, loading, lookup, notation
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
 from httpmark.harness.firing.probe import Probe
 from httpmark.harness.firing.programs import reflections, stage
-from httpmark.harness.judging import delivery_comparison, judge, scoring
+from httpmark.harness.judging import delivery_comparison, judge, requirement_verdicts
 from httpmark.harness.judging.response_rules.exchange_view import Declared, ExchangeView
 from httpmark.harness.judging.response_rules.judge_answers import judge_answers
 from httpmark.harness.model.cases import (
@@ -284,7 +284,7 @@ def name(one: Planned | Exchange) -> str:
 def select(known: Catalogue, planned: list[Planned], selectors: Iterable[str]) -> list[Planned]:
     """The cases of these numbers, ranges and families."""
     row = Requirement(id="", clause="", level=Level.INFO, title="", cases=tuple(selectors))
-    shows = scoring.showing(row)
+    shows = requirement_verdicts.showing(row)
     found = []
     for one in planned:
         family = known.families[one.case.family]

@@ -1,31 +1,25 @@
-"""Sight against expectation: does what came back fit what may come back (cases.md, 1.1).
+"""Judges one exchange: does what came back fit what may come back (docs/catalogue.md)?
 
-Pure. Each word of the language is one small function; silence fits nothing but ``WAIT``, octets
-that are no HTTP response fit nothing, and a close without an octet is never an answer.
+Pure. An expectation is a choice of alternatives; each is answers in order and how the connection
+goes on. Silence fits nothing but ``WAIT``. Bytes that are no HTTP response fit nothing, and a close
+without a byte is never an answer.
 """
 
 from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable
-from urllib.parse import unquote_to_bytes
 
 import msgspec
 
 from httpmark.harness.catalogue.expectation import Alternative, Answer, Demand, Expectation
-from httpmark.harness.http import response_reader
-from httpmark.harness.judging import single_case_rules
-from httpmark.harness.judging.observation import Final, Mirror, Sight
+from httpmark.harness.judging import answer_demands, canary, single_case_rules
+from httpmark.harness.judging.answer_words import REJECTED, fits_word
+from httpmark.harness.judging.canary import Canary
+from httpmark.harness.judging.observation import Final, Mirror, Played, Sight
 from httpmark.harness.model.cases import Case
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.verdicts import Word
-
-REJECTED = frozenset((*range(400, 500), 501, 505))
-PARSED = frozenset(
-    (*range(200, 400), *range(401, 407), *range(409, 414), 415, 416, 417, 421, 422, 426, 428, 429,
-     451, 501)
-)  # fmt: skip
 
 _REQUEST_LINE = re.compile(rb"(?:\r\n)*([!-~]+) (\S+) HTTP/1\.([0-9])\r?\n")
 _ID = re.compile(rb"[?&]id=([0-9]+)")
@@ -33,9 +27,12 @@ _ID_LINE = re.compile(rb"(?:\A|\n)[!-~]+ [^ \r\n]*[?&]id=([0-9]+)[^ \r\n]* HTTP/
 _AT_MIRROR = re.compile(rb"(?i)(?:https?://[^/?#]*)?/mirror(?:[?#]|\Z)")
 _FRAMED = re.compile(rb"(?i)\n(?:content-length|transfer-encoding)[ \t]*:")
 _KEEP_ALIVE = re.compile(rb"(?i)\nconnection:[^\r\n]*keep-alive")
-
-
-_TAKEN_IN = 12  # so many octets of the canary show that it was taken for the message's own
+# So many bytes of the canary show that it was taken for a part of the message: fewer may be chance.
+_TAKEN_IN = 12
+_TAKEN_IN_AT_END = 4  # the same, where they are the last that the server understood
+_ANSWERS_TOLD = 4
+# Words that a close without an answer fits, too.
+_CLOSING = frozenset({"REJ", "REJ301", "EITHER", "NO101", "CLOSE"})
 
 
 class Fit(enum.IntEnum):
@@ -48,7 +45,7 @@ class Fit(enum.IntEnum):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What is said of one exchange, and the octets that decided."""
+    """What is said of one exchange, and the bytes that decided."""
 
     word: Word
     actual: str
@@ -56,17 +53,6 @@ class Judgement(msgspec.Struct, frozen=True):
     closed_unanswered: bool = False
     why: str = ""
     late: bool = False  # a failure that is only of time: an answer had not begun when it was due
-
-
-class Canary(enum.Enum):
-    """What became of the canary."""
-
-    ITSELF = "answered"
-    OTHERWISE = "answered as another request"
-    UNANSWERED = "unanswered"
-    CLOSED = "closed"
-    UNSENT = "not sent"
-    NONE = "none"
 
 
 def judge(
@@ -91,21 +77,23 @@ def judge(
     permitted = (*expectation.allows, *expectation.noteds)
     if hardened and expectation.hardened is not None:
         passes, permitted = expectation.hardened, ()
-    look = _Look(case, exchange, sight)
-    fits = [look.fit(alternative) for alternative in passes]
+    matcher = _Matcher(case, exchange, sight)
+    fits = [matcher.fit(alternative) for alternative in passes]
     if Fit.YES in fits:
         return Judgement(Word.PASS, actual, span)
-    others = [look.fit(alternative) for alternative in permitted]
+    others = [matcher.fit(alternative) for alternative in permitted]
     if Fit.YES in others or Fit.LENIENT in (*fits, *others):
         why = "" if Fit.YES in others else "the close was not announced (RFC 9112 9.5)"
         return Judgement(Word.WARN, actual, span, why=why)
     if Fit.UNPROVEN in (*fits, *others):
-        return Judgement(Word.NOT_APPLICABLE, actual, span, why=look.unproven)
-    if look.answered_unread():
+        return Judgement(Word.NOT_APPLICABLE, actual, span, why=matcher.unproven)
+    if matcher.answered_unread():
         why = "the place answers before it reads the content"
         return Judgement(Word.NOT_APPLICABLE, actual, span, why=why)
     bare = sight.outcome in (Outcome.CLOSED, Outcome.RESET)
-    return Judgement(Word.FAIL, actual, span, closed_unanswered=bare, why=look.why, late=look.late)
+    return Judgement(
+        Word.FAIL, actual, span, closed_unanswered=bare, why=matcher.why, late=matcher.late
+    )
 
 
 def describe(case: Case, sight: Sight) -> str:
@@ -113,22 +101,21 @@ def describe(case: Case, sight: Sight) -> str:
     if sight.outcome is not Outcome.ANSWERED:
         return sight.outcome.said
     finals = (*sight.answers, *sight.after)
-    said = [str(final.response.status) for final in finals[:4]]
-    if len(finals) > 4:
-        said.append(f"{len(finals) - 4} more")
+    said = [str(final.response.status) for final in finals[:_ANSWERS_TOLD]]
+    if len(finals) > _ANSWERS_TOLD:
+        said.append(f"{len(finals) - _ANSWERS_TOLD} more")
     if sight.fault is not None:
-        said.append(f"octets that are no HTTP response ({sight.fault})")
+        said.append(f"bytes that are no HTTP response ({sight.fault})")
     if sight.cut:
         said.append("an answer cut short" if sight.closed else "an answer not ended")
     text = ", ".join(said) or "interim answers only"
     own = max(len(sight.answers) - 1, 0) if case.joined else len(sight.answers)
-    canary = _canary(case, sight, own)
     ends = {End.OPEN: "left open", End.CLOSED: "closed", End.RESET: "reset"}[sight.end]
     told = {
         Canary.ITSELF: "the next request is answered",
         Canary.OTHERWISE: "the next request is answered wrongly",
         Canary.UNANSWERED: "the next request is not answered",
-    }.get(canary, ends)
+    }.get(canary.fate(case, sight, own), ends)
     return f"{text}; {told}"
 
 
@@ -138,52 +125,15 @@ def _span(sight: Sight) -> tuple[int, int] | None:
     return sight.answers[0].response.head if sight.answers else None
 
 
-def _canary(case: Case, sight: Sight, own: int | None) -> Canary:
-    """The canary's fate, once ``own`` answers are the case's own (None: not known)."""
-    if not case.canary:
-        return Canary.NONE
-    finals = sight.answers[own:] if case.joined and own is not None else sight.after
-    if case.joined and own is None:
-        finals = tuple(f for f in sight.answers if _names(f, case))
-    if finals:
-        return Canary.ITSELF if len(finals) == 1 and _names(finals[0], case) else Canary.OTHERWISE
-    if sight.fault is not None or (sight.cut and (case.joined or sight.cut_after_canary)):
-        return Canary.OTHERWISE
-    if sight.closed:
-        return Canary.CLOSED
-    return Canary.UNANSWERED if case.joined or sight.canary_sent else Canary.UNSENT
-
-
-def _names(final: Final, case: Case) -> bool:
-    """Whether an answer is the canary's own: the mirror names it, else a 2xx has to do."""
-    if not 200 <= final.response.status < 300:
-        return False
-    shown = final.mirror
-    if shown is None or shown.target is None:
-        return True
-    named = b"canary-" + case.id.encode("latin-1") in shown.target
-    # Octets of the case itself before its method make another request of it.
-    return named and shown.method in (None, b"GET") and not _leaked(shown, case)
-
-
-def _leaked(shown: Mirror, case: Case) -> bool:
-    """Whether the canary was understood with content, or with fields that only the case sent."""
-    if shown.content:
-        return True
-    sent, own = case.sent.lower(), case.canary.lower() + b"\nconnection:"
-    lines = (b"\n" + name.lower() + b":" for name, _ in shown.fields or ())
-    return any(line in sent and line not in own for line in lines)
-
-
-class _Look:
+class _Matcher:
     """One exchange, asked about alternative after alternative; remembers why none fits."""
 
     def __init__(self, case: Case, exchange: Exchange, sight: Sight) -> None:
         self.case = case
-        self.exchange = exchange
-        self.sent = exchange.sent
-        self.ids = _ID_LINE.findall(exchange.sent) if b"id=" in exchange.sent else []
         self.sight = sight
+        self.sent = exchange.sent
+        self.played = Played(case, exchange, sight)
+        self.ids = _ID_LINE.findall(exchange.sent) if b"id=" in exchange.sent else []
         self.why = ""
         self.late = False
         self.unproven = "needs the mirror to be proven"
@@ -234,38 +184,9 @@ class _Look:
             return self.no("the connection was not closed as announced")
         return min(self._answer(answers[i], finals, i) for i in range(len(finals)))
 
-    def prompt(self) -> bool | None:
-        """Before each write but the canary's, as many answers had begun as writes went before it.
-
-        A 100 counts: what has begun is not held back until more octets come. Another interim answer
-        makes the client go on, too, but asks for nothing: None where only that had come.
-        """
-        sight = self.sight
-        writes = sight.received_at_writes[: -1 if sight.canary_sent else None]
-
-        def is_prompt(counted: Callable[[response_reader.Response], bool]) -> bool:
-            starts = [
-                response.head[0]
-                for final in sight.answers
-                for response in (*final.interims, final.response)
-                if counted(response)
-            ]
-            return all(
-                sum(start < received for start in starts) >= number
-                for number, received in enumerate(writes)
-            )
-
-        if is_prompt(lambda response: not response.interim or response.status == 100):
-            return True
-        if is_prompt(lambda response: True):
-            self.unproven = "an interim answer that is no 100 came where one was waited for"
-            return None
-        return False
-
     def _own(self, word: str) -> Fit:
-        found, why = single_case_rules.TALKS[word.partition(".")[2]](
-            self.case, self.exchange, self.sight
-        )
+        rule = single_case_rules.RULES[word.partition(".")[2]]
+        found, why = rule(self.played)
         if found is None:
             self.unproven = why
             return Fit.UNPROVEN
@@ -274,13 +195,21 @@ class _Look:
     def _own_part(self, answers: tuple[Answer, ...]) -> tuple[Final, ...]:
         """Where the canary is joined: the answers before its own."""
         finals = self.sight.answers
-        if finals and _names(finals[-1], self.case) and self._is_canary(finals[-1]):
+        if (
+            finals
+            and canary.answered_as_itself(finals[-1], self.case)
+            and self._is_canary(finals[-1])
+        ):
             return finals[:-1]
         return finals[: len(answers)]
 
     def _is_canary(self, final: Final) -> bool:
         shown = final.mirror
-        return shown is not None and shown.target is not None and _names(final, self.case)
+        return (
+            shown is not None
+            and shown.target is not None
+            and canary.answered_as_itself(final, self.case)
+        )
 
     def _closed_bare(self) -> bool:
         """A close in the place of an answer; a streamed 2xx that was cut off counts as one."""
@@ -328,7 +257,7 @@ class _Look:
         return Fit.YES
 
     def _took_in(self, shown: Mirror | None) -> Fit:
-        """Whether an incomplete message that was answered was completed by the canary's octets: one
+        """Whether an incomplete message that was answered was completed by the canary's bytes. One
         that was not had its answer already, only late."""
         if shown is None or (shown.content is None and shown.fields is None):
             return Fit.UNPROVEN
@@ -339,7 +268,7 @@ class _Look:
             *(part for line in lines for part in line),
         )
         begins = self.case.canary[:_TAKEN_IN]
-        if any(begins in part or part.endswith(begins[:4]) for part in told):
+        if any(begins in part or part.endswith(begins[:_TAKEN_IN_AT_END]) for part in told):
             return Fit.YES
         return self.no("an answer to the incomplete message, late")
 
@@ -350,24 +279,21 @@ class _Look:
         final = finals[index]
         status = final.response.status
         word = answer.word
-        if word in _WORDS:
-            if not _WORDS[word](self, final):
-                return self.no(f"{status} is not {word}")
-        elif not _status_in(word, status):
+        if not fits_word(word, self.sent, final):
             return self.no(f"{status} is not {word}")
-        proof = Fit.YES
+        fit = Fit.YES
         if word in ("ACC", "EITHER") and 200 <= status < 300:
-            proof = self._understood(answer, final, index)
-            if proof is Fit.NO:
-                return proof
+            fit = self._understood(answer, final, index)
+            if fit is Fit.NO:
+                return fit
         for demand in answer.demands:
             found = self._demand(demand, final)
             if found is False:
                 self.late = self.late or (demand.kind == "prompt" and not self.why)
                 return self.no(f"{demand.kind} {demand.name}".strip() + " is otherwise")
             if found is None:
-                proof = min(proof, Fit.UNPROVEN)
-        return proof
+                fit = min(fit, Fit.UNPROVEN)
+        return fit
 
     def _understood(self, answer: Answer, final: Final, index: int) -> Fit:
         """With the mirror: method, target and content as sent, without being asked (ACC)."""
@@ -402,37 +328,39 @@ class _Look:
 
     def _demand(self, demand: Demand, final: Final) -> bool | None:
         """Whether a demand holds; None where it cannot be seen here."""
-        check = _DEMANDS[demand.kind]
-        return check(self, demand, final)
+        found = answer_demands.holds(self.played, demand, final)
+        if found is None:
+            self.unproven = answer_demands.why_unseen(demand) or self.unproven
+        return found
 
     def _ended(self, alternative: Alternative, last: Final, fit: Fit) -> Fit:
         """How the connection went on after the last answer."""
         case, sight = self.case, self.sight
         word = alternative.answers[-1].word
         end = alternative.end or ("close" if word == "R400C" else "")
-        canary = _canary(case, sight, len(alternative.answers))
+        became = canary.fate(case, sight, len(alternative.answers))
         announced = last.response.announces_close or self._is_1_0()
         if end == "loose" or last.response.status == 101 or self._tunnel(last):
             return fit
         if end in ("close", "fin"):
-            if not (sight.closed_in_time and canary in (Canary.CLOSED, Canary.NONE)):
+            if not (sight.closed_in_time and became in (Canary.CLOSED, Canary.NONE)):
                 return self.no("the connection was not closed")
             if end == "fin" and sight.end is not End.CLOSED:
                 return self.no("reset instead of FIN")
             return fit
         if end == "spoiled":
             refused = [final.response.status for final in sight.after] == [400]
-            spoiled = refused or canary is Canary.CLOSED
+            spoiled = refused or became is Canary.CLOSED
             return fit if spoiled else self.no("neither 400 nor a close for what is left over")
-        if canary is Canary.OTHERWISE:
+        if became is Canary.OTHERWISE:
             return self.no("out of sync: the next request is not answered as itself")
         if end == "open":
-            return fit if canary is Canary.ITSELF else self.no("the connection is not usable")
-        if canary is Canary.UNANSWERED:
+            return fit if became is Canary.ITSELF else self.no("the connection is not usable")
+        if became is Canary.UNANSWERED:
             if fit is Fit.YES and self.answered_unread():
                 return Fit.UNPROVEN
             return self.no("the next request is not answered")
-        if canary is Canary.CLOSED and not announced and end != "sync":
+        if became is Canary.CLOSED and not announced and end != "sync":
             is_success = word == "ACC" or (word == "EITHER" and last.response.status < 300)
             return min(fit, Fit.LENIENT) if is_success else fit
         return fit
@@ -457,164 +385,9 @@ class _Look:
             and not sight.after
         )
 
-    def content(self, final: Final) -> bytes | None:
-        """The content the server understood, where it shows it."""
-        if self.case.place == "mirror":
-            shown = final.mirror
-            return shown.content if shown is not None else None
-        if self.case.place == "body" and 200 <= final.response.status < 300:
-            return final.response.content
-        return None
-
-
-_CLOSING = frozenset({"REJ", "REJ301", "EITHER", "NO101", "CLOSE"})
-
-
-def _redirected(look: _Look, final: Final) -> bool:
-    """301 or 308 to the correctly encoded target (RFC 9112 3)."""
-    if final.response.status not in (301, 308):
-        return False
-    places = final.response.values(b"location")
-    line = re.match(rb"(?:\r\n)*[!-~]+[ \t]+(.*?)[ \t]+HTTP/", look.sent, re.DOTALL)
-    if len(places) != 1 or line is None:
-        return False
-    if re.search(rb"%(?![0-9A-Fa-f]{2})|[^!#-;=?-Z_a-z~%\[\]]", places[0]):
-        return False
-    path = re.sub(rb"^[a-z]+://[^/?#]*", b"", places[0])
-    return unquote_to_bytes(path) == unquote_to_bytes(line[1])
-
-
-_WORDS: dict[str, Callable[[_Look, Final], bool]] = {
-    "ACC": lambda look, final: 200 <= final.response.status < 300,
-    "PARSED": lambda look, final: final.response.status in PARSED,
-    "R400": lambda look, final: final.response.status == 400,
-    "R400C": lambda look, final: final.response.status == 400,
-    "REJ": lambda look, final: final.response.status in REJECTED,
-    "REJ301": lambda look, final: final.response.status in REJECTED or _redirected(look, final),
-    "EITHER": lambda look, final: (
-        200 <= final.response.status < 300 or final.response.status in REJECTED
-    ),
-    "CLOSE": lambda look, final: False,
-    "ONE": lambda look, final: True,
-    "NO101": lambda look, final: final.response.status != 101,
-}
-
-
-def _status_in(words: str, status: int) -> bool:
-    return any(
-        int(word[0]) == status // 100 if word.endswith("xx") else int(word) == status
-        for word in words.split(",")
-    )
-
 
 def _same_target(shown: Mirror, sent: bytes) -> bool:
     if shown.target is None or shown.target == sent:
         return True
     path = re.sub(rb"(?i)^https?://[^/?#]*", b"", sent) or b"/"
     return shown.target == path
-
-
-def _list(values: list[bytes]) -> bytes:
-    """Field lines as one comma list, whitespace around commas apart (RFC 9110 5.3)."""
-    return b",".join(piece.strip(b" \t") for value in values for piece in value.split(b","))
-
-
-def _values(pairs: tuple[tuple[bytes, bytes], ...], name: str) -> list[bytes]:
-    wanted = name.encode("latin-1")
-    return [value for key, value in pairs if key.lower() == wanted]
-
-
-def _held(demand: Demand, found: list[bytes]) -> bool:
-    if not found:
-        return False
-    if demand.how == "=":
-        return _list(found) == _list([demand.text])
-    if demand.how == "~":
-        return re.fullmatch(demand.text, b", ".join(found), re.DOTALL) is not None
-    return True
-
-
-def _mirrored(look: _Look, demand: Demand, final: Final) -> bool | None:
-    shown = final.mirror if look.case.place == "mirror" else None
-    pairs = None
-    if shown is not None:
-        pairs = shown.trailers if "trailer" in demand.kind else shown.fields
-    if pairs is None:
-        return True if demand.kind == "field?" else None
-    found = _values(pairs, demand.name)
-    if demand.kind.startswith("no "):
-        return not (_held(demand, found) if demand.how else found)
-    return _held(demand, found)
-
-
-def _shown(look: _Look, demand: Demand, final: Final) -> bool | None:
-    shown = final.mirror if look.case.place == "mirror" else None
-    name = demand.kind.removeprefix("no ").removesuffix("?")
-    value: bytes | None = getattr(shown, name) if shown is not None else None
-    if demand.kind.endswith("?") and value is None:
-        return True
-    if demand.kind.startswith("no "):
-        # What another place answered, or is not said, is not the value that may not be.
-        return value != demand.text
-    return None if value is None else value == demand.text
-
-
-def _content(look: _Look, demand: Demand, final: Final) -> bool | None:
-    found = look.content(final)
-    if found is not None:
-        return found == demand.text
-    # Framing is proven by the next request's answer, even where the content is not shown.
-    return True if _canary(look.case, look.sight, 1) is Canary.ITSELF else None
-
-
-def _continued(final: Final) -> int:
-    """How many 100 came before it: other interim answers may come at any time (RFC 9110 15.2)."""
-    return sum(interim.status == 100 for interim in final.interims)
-
-
-def _has(look: _Look, demand: Demand, final: Final) -> bool:
-    return _held(demand, final.response.values(demand.name.encode("latin-1")))
-
-
-_DEMANDS: dict[str, Callable[[_Look, Demand, Final], bool | None]] = {
-    "content": _content,
-    "content?": lambda look, demand, final: _content(look, demand, final) is not False,
-    "field": _mirrored,
-    "field?": _mirrored,
-    "no field": _mirrored,
-    "trailer": _mirrored,
-    "no trailer": _mirrored,
-    "method": _shown,
-    "target": _shown,
-    "authority": _shown,
-    "version": _shown,
-    "method?": _shown,
-    "target?": _shown,
-    "authority?": _shown,
-    "no content": _shown,
-    "no method": _shown,
-    "no target": _shown,
-    "no authority": _shown,
-    "no version": _shown,
-    "any target": lambda look, demand, final: True,
-    "any method": lambda look, demand, final: True,
-    "beyond": lambda look, demand, final: bool(demand.name),
-    "status": lambda look, demand, final: _status_in(demand.name, final.response.status),
-    "has": _has,
-    "lacks": lambda look, demand, final: not final.response.values(demand.name.encode("latin-1")),
-    "body": lambda look, demand, final: (
-        re.search(demand.text, final.response.content, re.DOTALL) is not None
-    ),
-    "body lacks": lambda look, demand, final: demand.text not in final.response.content,
-    "nobody": lambda look, demand, final: not final.response.content,
-    "says close": lambda look, demand, final: final.response.announces_close,
-    "keeps": lambda look, demand, final: not final.response.announces_close,
-    "with 100": lambda look, demand, final: _continued(final) > 0,
-    "with one 100": lambda look, demand, final: _continued(final) == 1,
-    "prompt": lambda look, demand, final: look.prompt(),
-    "before fin": lambda look, demand, final: (
-        look.sight.received_at_fin is not None
-        and final.response.head[1] <= look.sight.received_at_fin
-    ),
-    "no 100": lambda look, demand, final: _continued(final) == 0,
-}

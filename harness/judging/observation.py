@@ -77,6 +77,14 @@ class Sight(msgspec.Struct, frozen=True):
         return self.end is not End.OPEN
 
 
+class Played(msgspec.Struct, frozen=True):
+    """A case, its exchange, and what is seen in it."""
+
+    case: Case
+    exchange: Exchange
+    sight: Sight
+
+
 def sight(case: Case, exchange: Exchange) -> Sight:
     """Read an exchange by what its case says of methods and canary."""
     records = events(exchange.timeline)

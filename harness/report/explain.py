@@ -21,7 +21,7 @@ from httpmark.harness.http import shell_lines
 from httpmark.harness.http.shell_lines import curl
 from httpmark.harness.judging import (
     delivery_comparison,
-    scoring,
+    requirement_verdicts,
 )
 from httpmark.harness.judging.response_rules.rule_table import RULES, Rule
 from httpmark.harness.model.cases import (
@@ -117,7 +117,7 @@ def _listed(families: Sequence[Family]) -> list[str]:
 
 def _of_requirement(known: catalogue.Catalogue, row: Requirement) -> str:
     """A requirement, and the cases that show it."""
-    shows = scoring.showing(row)
+    shows = requirement_verdicts.showing(row)
     shown = [
         family
         for family in known.families.values()
@@ -139,7 +139,11 @@ def _of_requirement(known: catalogue.Catalogue, row: Requirement) -> str:
 
 def _of_check(known: catalogue.Catalogue, check: Rule) -> str:
     """A check on every answer: it sends nothing of its own."""
-    rows = [row.id for row in known.requirements if scoring.showing(row)((check.id,), check.id)]
+    rows = [
+        row.id
+        for row in known.requirements
+        if requirement_verdicts.showing(row)((check.id,), check.id)
+    ]
     return "\n".join(
         (
             f"{check.id} (a check on every answer of every case)",

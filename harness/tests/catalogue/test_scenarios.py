@@ -15,7 +15,7 @@ import pytest
 
 from httpmark.harness.catalogue import expectation, loading, scenario_keys, vocabulary
 from httpmark.harness.firing.programs import table
-from httpmark.harness.judging import judge, single_case_rules
+from httpmark.harness.judging import judge
 from httpmark.harness.model.cases import (
     STATIC_FILE_FACTS,
     Case,
@@ -395,7 +395,6 @@ def test_the_schema_names_every_key_word_and_program() -> None:
     assert [word for word in sorted({*keys, *words, *others}) if not is_named(word)] == []
 
 
-def test_programs_and_judgements_are_used_by_name_and_none_is_left_over() -> None:
+def test_programs_are_used_by_name_and_none_is_left_over() -> None:
     text = "".join(path.read_text("utf-8") for path in loading.FOLDER.rglob("*.toml"))
     assert set(re.findall(r'runner = "(\w+)"', text)) == table.PROGRAMS.keys()
-    assert set(re.findall(r"talk\.(\w+)", text)) == single_case_rules.TALKS.keys()

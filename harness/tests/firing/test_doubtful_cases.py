@@ -12,8 +12,9 @@ from httpmark.harness.firing import (
     conformance,
     targets,
 )
-from httpmark.harness.judging import suite_results
+from httpmark.harness.judging import family_results, suite_results
 from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.judging.family_results import StoredServer
 from httpmark.harness.judging.response_rules import close_rules
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.exchanges import Attempt
@@ -47,8 +48,8 @@ def test_a_server_that_was_late_under_load_is_asked_again_and_believed(tmp_path:
             )  # fmt: skip
             words = {
                 verdict.word
-                for verdict, _ in suite_results.judged(
-                    KNOWN, family, target.facts(), evidence, "peer"
+                for verdict, _ in family_results.judged(
+                    StoredServer(KNOWN, target.facts(), evidence, "peer"), family
                 )
             }
     assert len(late) == 224
@@ -70,8 +71,8 @@ def test_a_quick_look_asks_again_once_and_only_what_decides(tmp_path: Path, quic
             for family in KNOWN.of_suite("rfc"):
                 if family.group != "HN":
                     continue
-                for verdict, attempts in suite_results.judged(
-                    KNOWN, family.id, facts, evidence, "peer"
+                for verdict, attempts in family_results.judged(
+                    StoredServer(KNOWN, facts, evidence, "peer"), family.id
                 ):
                     if verdict.word is Word.FAIL:
                         levels.setdefault(verdict.level, set()).update(

@@ -1,11 +1,13 @@
-"""Judgements of single talks, each with one that is as asked, one that is not, and one unproven."""
+"""Rules for single cases, each with one that is as it should be, one that is not, one unproven."""
 
 from __future__ import annotations
+
+import re
 
 import msgspec
 import pytest
 
-from httpmark.harness.catalogue import case_builder, expectation, loading
+from httpmark.harness.catalogue import case_builder, expectation, loading, vocabulary
 from httpmark.harness.catalogue.family_rules import Rule
 from httpmark.harness.judging import judge, matching, observation, single_case_rules
 from httpmark.harness.model.cases import Case, Facts
@@ -71,7 +73,8 @@ def played(
 
 def said(name: str, made: tuple[Case, Exchange]) -> bool | None:
     case, exchange = made
-    return single_case_rules.TALKS[name](case, exchange, observation.sight(case, exchange))[0]
+    played = observation.Played(case, exchange, observation.sight(case, exchange))
+    return single_case_rules.RULES[name](played)[0]
 
 
 def judgement(passes: str, made: tuple[Case, Exchange]) -> matching.Judgement:
@@ -127,7 +130,7 @@ REFUSED = answer(414, close=True)
         ("unasked_close_announced", (50, OK), None),
     ],
 )
-def test_a_talk_is_as_asked_or_not_or_does_not_show_it(
+def test_a_rule_holds_or_not_or_cannot_be_seen(
     name: str, events: tuple[Event, ...], says: bool | None
 ) -> None:
     assert said(name, played(*events)) is says
@@ -327,3 +330,10 @@ def test_dates_in_three_formats(statuses: tuple[int, ...], says: bool | None) ->
     sends = tuple(GET % n for n in range(4))
     made = played(*events, send=sends, methods=("GET",) * 4)
     assert said("three_date_formats", made) is says
+
+
+def test_each_rule_is_told_to_people_and_used_by_a_scenario() -> None:
+    scenarios = "".join(path.read_text("utf-8") for path in loading.FOLDER.rglob("*.toml"))
+    used = set(re.findall(r"talk\.(\w+)", scenarios))
+    assert single_case_rules.RULES.keys() == vocabulary.SINGLE_CASE_RULES.keys() == used
+    assert all(rule.__name__ == name for name, rule in single_case_rules.RULES.items())

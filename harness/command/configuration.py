@@ -1,15 +1,15 @@
-"""The project's own words for the command: ``[tool.httpmark]`` of pyproject.toml, or httpmark.toml.
+"""The configuration file of a project: httpmark.toml, or ``[tool.httpmark]`` of pyproject.toml.
 
-A table per command, and in it the command's long options without their dashes::
+It has a table per command, with the command's long options without their dashes as keys::
 
     [tool.httpmark.check]
     suite = ["seed"]
     fail-under = 90
     baseline = "conformance-baseline.toml"
 
-The options themselves are the schema, so a new option can be configured from its first day. The
-command line beats the file; a path in the file is meant from the file's folder. The search goes
-from the working folder upwards and ends at the top of the repository.
+The keys are read from the commands' options, so every new option can be configured. The command
+line beats the file. A path in the file is relative to the file's folder. The file is searched from
+the working folder upwards, and the search ends at the top of the repository.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from httpmark.harness.model.errors import HarnessError
 NAME = "httpmark.toml"
 PYPROJECT = "pyproject.toml"
 
-# Said for one call, and never for all calls to come.
+# These options are for one call, and cannot be configured.
 _ONCE = {"config", "help", "update", "allow-growth"}
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A file's configuration: what it says for each command."""
+    """What a configuration file says for each command."""
 
     path: Path
     where: str  # the table's name, for messages
@@ -42,12 +42,12 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def find(folder: Path) -> Source | None:
-    """The configuration that governs a folder: the nearest above it, or None.
+    """The configuration file for a folder: the nearest in it or above it, or None.
 
-    In one folder ``httpmark.toml`` comes before ``pyproject.toml``; a pyproject without our table
-    is none.
+    In one folder ``httpmark.toml`` comes before ``pyproject.toml``. A pyproject.toml without our
+    table does not count.
 
-    :raises HarnessError: it is no TOML.
+    :raises HarnessError: it is not TOML.
     """
     for place in (folder, *folder.parents):
         for name in (NAME, PYPROJECT):
@@ -59,18 +59,18 @@ def find(folder: Path) -> Source | None:
 
 
 def read(path: Path) -> Source | None:
-    """The configuration in one file; None in a pyproject.toml that says nothing to us.
+    """The configuration in one file; None for a pyproject.toml without our table.
 
-    :raises HarnessError: it cannot be read, or is no TOML.
+    :raises HarnessError: it cannot be read, or is not TOML.
     """
     try:
         value = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise HarnessError(f"{path}: {error.strerror}: name a file that exists") from None
     except UnicodeDecodeError:
-        raise HarnessError(f"{path}: not UTF-8") from None
+        raise HarnessError(f"{path}: it is not UTF-8 text: save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise HarnessError(f"{path}: no TOML: {error}") from None
+        raise HarnessError(f"{path}: it is not TOML: {error}") from None
     if path.name != PYPROJECT:
         return Source(path, "", value)
     tool = value.get("tool", {})
@@ -78,14 +78,14 @@ def read(path: Path) -> Source | None:
         return None
     tables = tool["httpmark"]
     if not isinstance(tables, dict):
-        raise HarnessError(f"{path}: [tool.httpmark] must be a table")
+        raise HarnessError(f"{path}: [tool.httpmark] must be a table of tables, one per command")
     return Source(path, "tool.httpmark.", tables)
 
 
 def defaults(source: Source, command: str, commands: Mapping[str, click.Command]) -> dict[str, Any]:
     """What a file says for one command, as click's ``default_map``: by parameter name.
 
-    The whole file is looked at, so that a mistake beside the table that is used is told as well.
+    The whole file is checked, so that mistakes in the tables of other commands are reported, too.
 
     :raises HarnessError: an unknown table or key, or a value of another kind; names the nearest.
     """
@@ -97,7 +97,7 @@ def defaults(source: Source, command: str, commands: Mapping[str, click.Command]
                 continue
             raise HarnessError(f"{where}: {_nearest('table', name, commands)}")
         if not isinstance(table, dict):
-            raise HarnessError(f"{where} must be a table")
+            raise HarnessError(f"{where} must be a table of options")
         options = _options(commands[name])
         values = {}
         for key, value in table.items():
@@ -118,7 +118,7 @@ def schema(commands: Mapping[str, click.Command]) -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "properties": {
-            "schema": {"type": "string", "description": "Where this schema is, for editors."},
+            "schema": {"type": "string", "description": "The address of this schema, for editors."},
             **{
                 name: {
                     "type": "object",
@@ -187,7 +187,7 @@ _ARTICLES = {
     "boolean": "true or false",
     "integer": "a whole number",
     "number": "a number",
-    "string": "a text",
+    "string": "a string",
 }
 
 

@@ -1,4 +1,4 @@
-"""Where the trace of an error of the harness itself goes."""
+"""The file for the trace of an error in httpmark itself."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def internal_error(path: Path | None) -> str:
-    """Where the trace of an error of the harness itself went."""
+    """Write the trace of the current exception into a file; returns what to tell the user."""
     target = (path or Path(".")) / "httpmark-error.txt"
     try:
         target.write_text(traceback.format_exc(), "utf-8")
     except OSError:
-        return "no trace could be written"
-    return f"the trace is in {target}"
+        return f"its trace could not be written to {target}"
+    return f"its trace is in {target}"

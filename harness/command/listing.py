@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from httpmark.harness.catalogue import (
-    loading,
-)
+from httpmark.harness.catalogue import loading
 from httpmark.harness.servers import manifests, starting
 
 
 def listing(what: str) -> tuple[list[str], dict[str, Any]]:
-    """Rows for people and the value for ``--json``: servers, suites, cases or profiles."""
+    """The rows that are printed, and the value for ``--json``."""
     known = loading.load()
     if what == "servers":
         found = [starting.listed(server) for server in manifests.servers()]

@@ -1,4 +1,4 @@
-"""All that can be written of a run that was judged, by name: one place that knows every format."""
+"""The formats that a judged run can be written in, by name: one place that knows them all."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def gated(
     today: datetime.date,
     signal: int = 2,
 ) -> Gated:
-    """What a gate concludes of a run.
+    """What a gate concludes about a run.
 
     :param raw: its findings, before any baseline.
-    :param held: the baseline they are held against.
-    :param strict: what the baseline lists and passes is a failure.
+    :param held: the baseline that excuses some of them.
+    :param strict: what the baseline lists and has passed is a failure.
     :param signal: the one that ended an interrupted run.
     """
     found = tuple(raw) if held is None else hold(raw, held, today=today, strict=strict)
@@ -56,7 +56,7 @@ def gated(
 
 
 def stored(folder: Path, result: Run) -> Gated:
-    """What a gate with nothing special asked concludes of a stored run."""
+    """What a gate with default options concludes about a stored run."""
     gate = Gate()
     raw = findings(result, gate=gate, families=loading.load().families)
     found = failure_examples.of_run(raw, folder, result)
@@ -65,8 +65,8 @@ def stored(folder: Path, result: Run) -> Gated:
 
 
 def compared(found: comparison.Comparison, *, inconclusive: str) -> Gated:
-    """A comparison of speed for the same readers: a finding per metric, passed, failed or
-    undecided as its gate says; what is not gated does not apply."""
+    """A comparison of speed as findings, one per metric: passed, failed or undecided as its gate
+    says. A metric without a gate does not apply."""
     said = {
         paired_verdicts.Gate.PASS: Status.PASSED,
         paired_verdicts.Gate.FAIL: Status.FAILED,
@@ -112,7 +112,9 @@ def compared(found: comparison.Comparison, *, inconclusive: str) -> Gated:
 def _badge(gated: Gated) -> str:
     names = [server.name for server in gated.run.servers if not server.control]
     if len(names) != 1:
-        raise HarnessError(f"a badge is of one server, and this run has {len(names)}")
+        raise HarnessError(
+            f"a badge shows one server, and this run has {len(names)}: take a run of one server"
+        )
     return badge.badge(gated.run, names[0])
 
 
@@ -154,7 +156,7 @@ def render(name: str, gated: Gated) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all; what is no file, as /dev/stdout, is written to.
+    """Write a file whole or not at all. A device, as /dev/stdout, is written to directly.
 
     :raises HarnessError: it cannot be written.
     """
@@ -172,7 +174,7 @@ def write(path: Path, text: str) -> None:
 
 
 def write_all(gated: Gated, folder: Path) -> None:
-    """Every format into a folder, which is made where it is missing.
+    """Write every format into a folder, which is created if it is missing.
 
     :raises HarnessError: it cannot be written.
     """

@@ -1,16 +1,16 @@
-"""The catalogue as pytest items, and fixtures that start a server for a project's own tests.
+"""The pytest plugin: an item per case, and fixtures that start a server for a project's tests.
 
 ``pytest --httpmark=http://127.0.0.1:8080/`` adds an item per case; ``--httpmark-serve COMMAND``
-starts the server itself. A suite is fired once, in one batch, by the first of its items that runs,
-and only with the cases that are still selected (``-k``, node ids); with xdist, one worker fires it
-and the others read what it found. The rest is read from ``[check]`` of httpmark.toml or
+starts the server itself. A suite is sent once, in one batch, by the first of its items that runs,
+and only the cases that are still selected (``-k``, node ids). With xdist, one worker sends it and
+the others read the result. The rest is read from ``[check]`` of httpmark.toml or
 ``[tool.httpmark.check]`` of pyproject.toml: ``suite``, ``case``, ``exclude``, ``ruleset``,
 ``inconclusive``, ``baseline``, ``strict-baseline``, ``manifest``, ``path``, ``host``, ``header``,
 ``cacert``, ``jobs`` and ``allow-remote``.
 
-A failure shows what was wanted, what came, and how to send it again. A warning passes, with its
-text in the report; an expected failure of the baseline is an xfail; what is inconclusive or does
-not apply is skipped.
+A failure shows what was expected, what came, and how to send it again. A warning passes, with its
+text in the report. An expected failure of the baseline is an xfail. A case that is inconclusive or
+does not apply is skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-# pytest loads this in every environment that holds httpmark: what is heavy waits until it is used.
+# pytest loads this in every environment with httpmark: heavy modules are imported when used.
 if TYPE_CHECKING:
     from httpmark.harness.gate.findings import Finding
     from httpmark.harness.model.cases import Family
@@ -37,22 +37,32 @@ _PLAIN = "BASE-01"  # the plain request
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("httpmark", "HTTP/1.1 conformance")
-    group.addoption("--httpmark", metavar="URL", help="Judge the server that runs at URL.")
+    group.addoption(
+        "--httpmark", metavar="URL", help="Test the server that runs at URL: adds an item per case."
+    )
     group.addoption(
         "--httpmark-serve",
         metavar="COMMAND",
-        help="Start this server, with {port}: for --httpmark's items and the httpmark_server "
-        "fixture.",
+        help="Start this server, test it and stop it. COMMAND has {port} where its port goes. The "
+        "httpmark_server fixture uses it, too.",
     )
     group.addoption(
         "--httpmark-suite",
         metavar="NAME",
         action="append",
         default=[],
-        help="A suite of cases; repeatable; by default all.",
+        help="Use this suite of cases. Repeatable. Default: all suites.",
     )
-    group.addoption("--httpmark-baseline", metavar="FILE", help="Known failures, with reasons.")
-    group.addoption("--httpmark-full", action="store_true", help="Every request, not a sample.")
+    group.addoption(
+        "--httpmark-baseline",
+        metavar="FILE",
+        help="Do not fail on the failures that this file lists.",
+    )
+    group.addoption(
+        "--httpmark-full",
+        action="store_true",
+        help="Send every request, not a sample of the largest families.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -91,7 +101,7 @@ def _folder(config: pytest.Config) -> Path:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Let the session find our suites beside the project's own tests."""
+    """Add our suites to the project's own tests."""
     report = yield
     if isinstance(collector, pytest.Session) and report.passed and _asked(collector.config):
         from httpmark.harness.model.errors import HarnessError
@@ -186,7 +196,7 @@ class CaseFailed(Exception):
 
 
 def told(finding: Finding) -> str:
-    """A finding in full: rule, what was wanted and seen, reproducers, both sides of the wire."""
+    """A finding in full: the rule, what was expected and seen, reproducers, the wire."""
     number = f" ({finding.ref})" if finding.ref else ""
     lines = [
         f"{finding.id}{number}: {finding.title}",
@@ -205,12 +215,17 @@ def told(finding: Finding) -> str:
 
 
 class Plan:
-    """What is asked of whom, and what was found so far."""
+    """Which cases are sent to which server, and what was found so far."""
 
     def __init__(self, config: pytest.Config) -> None:
         """:raises HarnessError: an option or the configuration file is wrong."""
         from httpmark.harness.catalogue import loading
-        from httpmark.harness.command import check_session, cli, configuration
+        from httpmark.harness.command import (
+            check_options,
+            configuration,
+            known_commands,
+            named_target,
+        )
         from httpmark.harness.gate import baseline, findings
         from httpmark.harness.http import address
         from httpmark.harness.model.cases import Level
@@ -218,15 +233,15 @@ class Plan:
         said: dict[str, Any] = {}
         source = configuration.find(config.rootpath)
         if source is not None:
-            said = configuration.defaults(source, "check", cli.configurable())
+            said = configuration.defaults(source, "check", known_commands.configurable())
         option = config.getoption
         self.config = config
         self.target: str | None = option("--httpmark")
         self.command: str | None = None if self.target else option("--httpmark-serve")
         self.said = said
-        self.header = check_session.field_lines(said.get("header", ()))
-        # The address of the command line beats the file's path where it has one of its own.
-        own = self.target is not None and check_session.own_path(self.target)
+        self.header = check_options.field_lines(said.get("header", ()))
+        # An address on the command line that has a path beats the path of the file.
+        own = self.target is not None and named_target.has_own_path(self.target)
         self.path: str | None = None if own else said.get("path")
         self.quick = not option("--httpmark-full")
         self.gate = findings.Gate(
@@ -246,7 +261,7 @@ class Plan:
             self.suites[self.catalogue.suite(suite)] = [
                 family
                 for family in self.catalogue.of_suite(suite)
-                # The published suite tells its controls only together, in its reason.
+                # The published suite reports its controls together, in its reason.
                 if family.id in chosen and not (suite == "seed" and family.level is Level.CTRL)
             ]
         self._found: dict[str, dict[str, Finding]] = {}
@@ -258,7 +273,7 @@ class Plan:
         return [(name, check.level.value) for name, check in RULES.items() if suite != "seed"]
 
     def finding(self, item: CaseItem) -> Finding:
-        """The finding of one item; fires its suite where nobody has yet."""
+        """The finding of one item. The first item of a suite fires the suite."""
         from httpmark.harness.gate.findings import CUT, Status
 
         if item.suite not in self._found:
@@ -268,7 +283,7 @@ class Plan:
         if own is None:
             return _unjudged(item, found)
         cut = found.get(f"{item.name}{CUT}")
-        # A case that passes in one write and not in pieces does not pass.
+        # A case that passes in one write but not in pieces does not pass.
         return cut if cut is not None and own.status in (Status.PASSED, Status.WARNED) else own
 
     def _shared(self, suite: str, session: pytest.Session) -> dict[str, Finding]:
@@ -288,7 +303,7 @@ class Plan:
                     if isinstance(item, CaseItem) and item.suite == suite
                 ]
                 ids = [item.name for item in own if not item.check]
-                # A check alone wants every answer there is.
+                # A check looks at the answers of all cases.
                 ids = ids or [family.id for family in self.suites[suite]]
                 found = self._fire(suite, ids, folder / suite)
                 file.write_bytes(msgspec.json.encode(found))
@@ -296,7 +311,7 @@ class Plan:
         return {finding.id: finding for finding in read}
 
     def _fire(self, suite: str, ids: list[str], out: Path) -> list[Finding]:
-        from httpmark.harness.command import check_session
+        from httpmark.harness.command import check_options, check_session
         from httpmark.harness.gate import findings
         from httpmark.harness.gate.baseline import hold
         from httpmark.harness.model.cases import Level
@@ -304,13 +319,13 @@ class Plan:
         from httpmark.harness.report import failure_examples
 
         whole = len(ids) == len(self.suites[suite])
-        # A few cases still need to know that good requests are accepted.
+        # Also a few cases need the controls: good requests must be accepted.
         controls = [
             family.id
             for family in self.catalogue.of_suite(suite)
             if (family.level is Level.CTRL if suite == "seed" else _PLAIN in family.refs)
         ]
-        options = check_session.Options(
+        options = check_options.Options(
             target=self.target or self.command or "",
             serve=self.command,
             suites=(suite,),
@@ -334,7 +349,7 @@ class Plan:
         except HarnessError as error:
             trouble = str(error)
         if checker.last is None:
-            return [_trouble(suite, trouble or "nothing was found")]
+            return [_trouble(suite, trouble or "the check ended without a result")]
         found = findings.findings(checker.last, gate=self.gate, families=self.catalogue.families)
         found = failure_examples.of_run(found, checker.folder, checker.last)
         if self.baseline is not None:
@@ -360,7 +375,8 @@ def _trouble(suite: str, why: str) -> Finding:
 
 
 def _unjudged(item: CaseItem, found: dict[str, Finding]) -> Finding:
-    """The finding of what has no verdict: why nothing could be judged, or that it is so."""
+    """The finding of a case without a verdict: why nothing could be judged, or that it was not
+    sent."""
     import msgspec
 
     from httpmark.harness.gate.findings import Finding, Status
@@ -378,12 +394,14 @@ def _unjudged(item: CaseItem, found: dict[str, Finding]) -> Finding:
         level=Level.INFO,
         clause="",
         status=Status.NOT_APPLICABLE if item.check else Status.UNDECIDED,
-        message="no answer was of its kind" if item.check else "it was not fired",
+        message="no answer is of the kind that this check is for"
+        if item.check
+        else "it was not sent",
     )
 
 
 class _Silent:
-    """A run's words go nowhere: pytest has its own progress."""
+    """Progress that is not shown: pytest has its own."""
 
     def say(self, line: str) -> None: ...
 
@@ -401,13 +419,13 @@ Serve = Callable[[str], str]
 
 @contextlib.contextmanager
 def _serving(command: str) -> Iterator[str]:
-    """Start a command, with ``{port}``; the address it answers at. It ends with the block."""
+    """Start a command with ``{port}``, give its address, and stop it after the block."""
     import secrets
 
-    from httpmark.harness.command import check_session
+    from httpmark.harness.command import named_target
     from httpmark.harness.servers import sockets, starting
 
-    server = check_session.served(command, None)
+    server = named_target.served(command, None)
     port = sockets.free_port()
     running = starting.start(
         server, "process", address="127.0.0.1", port=port, workers=1, cpus=None,
@@ -423,7 +441,7 @@ def _serving(command: str) -> Iterator[str]:
 def httpmark_server(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of the project's server: that of ``--httpmark``, else one started for the
     session by ``--httpmark-serve`` or the ``serve`` of the configuration file."""
-    from httpmark.harness.command import cli, configuration
+    from httpmark.harness.command import configuration, known_commands
 
     config = request.config
     if config.getoption("--httpmark"):
@@ -432,7 +450,9 @@ def httpmark_server(request: pytest.FixtureRequest) -> Iterator[str]:
     command = config.getoption("--httpmark-serve")
     if command is None:
         source = configuration.find(config.rootpath)
-        said = configuration.defaults(source, "check", cli.configurable()) if source else {}
+        said = (
+            configuration.defaults(source, "check", known_commands.configurable()) if source else {}
+        )
         command = said.get("serve")
     if command is None:
         pytest.fail(

@@ -1,4 +1,4 @@
-"""What is done with a stored run: draw its report, judge it again, rank its costs."""
+"""What can be done with a stored run: draw its report, judge it again, rank its costs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def rejudge(path: Path) -> Run:
 def _rejudged(
     known: catalogue.Catalogue, suite: str, entry: ServerResult, evidence: Evidence
 ) -> SuiteResult:
-    """One suite again, by the ruleset it was judged by; who died in it still has no score."""
+    """One suite again, by its ruleset. A server that died in it still has no score."""
     before = entry.compliance.suites[suite]
     scored = msgspec.structs.replace(
         suite_results.score_suite(
@@ -76,7 +76,7 @@ def _rejudged(
 
 
 def ranked(run: Run) -> Run:
-    """Rank cost per profile: only servers that kept what is mandatory, by disjoint intervals."""
+    """Rank servers by cost per profile: only those without a failed MUST, by disjoint intervals."""
     excluded = {}
     for entry in run.servers:
         if entry.control:
@@ -86,8 +86,8 @@ def ranked(run: Run) -> Run:
             excluded[entry.name] = f"not ranked: {failed} MUSTs not kept"
         for suite, scored in suites.items():
             controls = scored.controls
-            # Of the published corpus nothing but its controls says that a server works; other
-            # suites may have none of their own.
+            # In the published corpus, only the controls show that a server works. Other suites may
+            # have no controls.
             wanted = scored.must is None
             if controls is None or controls.failed or (wanted and not controls.passed):
                 excluded[entry.name] = f"not ranked: positive controls of {suite} not passed"

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.command import check_session, cli
+from httpmark.harness.command import check_options, check_session, cli, rerun
 from httpmark.harness.gate import conclusion, findings
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.cases import Level
@@ -37,7 +37,7 @@ from httpmark.harness.tests.shared.silent_events import SilentEvents
 
 def test_a_selection_without_a_must_is_judged(tmp_path: Path) -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
-        options = check_session.Options(
+        options = check_options.Options(
             target=f"127.0.0.1:{peer.port}", suites=("resilience",), cases=("ROB-07",),
             out=tmp_path / "run",
         )  # fmt: skip
@@ -47,7 +47,7 @@ def test_a_selection_without_a_must_is_judged(tmp_path: Path) -> None:
 
 
 def test_only_what_a_ruleset_judges_goes_out(tmp_path: Path) -> None:
-    options = check_session.Options(
+    options = check_options.Options(
         target="127.0.0.1:9", suites=("rfc",), ruleset="realistic", out=tmp_path / "run"
     )
     checker = check_session.Checker(options, SilentEvents())
@@ -58,7 +58,7 @@ def test_only_what_a_ruleset_judges_goes_out(tmp_path: Path) -> None:
 
 def chosen(tmp_path: Path, handler: peers.Handler, *cases: str) -> Run:
     with peers.peer(handler) as peer:
-        options = check_session.Options(
+        options = check_options.Options(
             target=f"127.0.0.1:{peer.port}", suites=("seed",), cases=cases, exclude=("CTRL",),
             out=tmp_path / "run",
         )  # fmt: skip
@@ -85,7 +85,7 @@ def test_a_family_alone_is_not_scored_where_good_requests_are_refused(tmp_path: 
 @pytest.mark.parametrize("handler", [peers.naive, peers.answering(peers.BAD)])
 def test_controls_alone_are_judged(tmp_path: Path, handler: peers.Handler) -> None:
     with peers.peer(handler) as peer:
-        options = check_session.Options(
+        options = check_options.Options(
             target=f"127.0.0.1:{peer.port}", suites=("seed",), cases=("CTRL",),
             out=tmp_path / "run",
         )  # fmt: skip
@@ -108,7 +108,7 @@ def test_field_lines_go_with_every_request(
     tmp_path: Path, header: tuple[str, ...], code: int
 ) -> None:
     with peers.peer(keyed) as peer:
-        options = check_session.Options(
+        options = check_options.Options(
             target=f"127.0.0.1:{peer.port}", suites=("seed",), cases=("CTRL",), header=header,
             out=tmp_path / "run",
         )  # fmt: skip
@@ -119,17 +119,17 @@ def test_field_lines_go_with_every_request(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("X-Key", "no field line"),
-        (": 1", "no field line"),
-        ("X-Key: a\r\nX-B: 1", "no field line"),
-        ("X-Key: \u20ac", "no field line"),
-        ("Host: b", "what the cases are about"),
-        ("content-length: 1", "what the cases are about"),
+        ("X-Key", "not a field line"),
+        (": 1", "not a field line"),
+        ("X-Key: a\r\nX-B: 1", "not a field line"),
+        ("X-Key: \u20ac", "not a field line"),
+        ("Host: b", "the cases themselves set"),
+        ("content-length: 1", "the cases themselves set"),
     ],
 )
 def test_lines_that_would_spoil_the_cases_are_refused(line: str, said: str) -> None:
     with pytest.raises(HarnessError, match=said):
-        check_session.field_lines((line,))
+        check_options.field_lines((line,))
 
 
 @pytest.mark.parametrize(("jobs", "most"), [(1, 1), (None, 64)])
@@ -146,7 +146,7 @@ def test_no_more_connections_than_jobs(tmp_path: Path, jobs: int | None, most: i
             under_way.discard(connection.fileno())
 
     with peers.peer(counted) as peer:
-        options = check_session.Options(
+        options = check_options.Options(
             target=f"127.0.0.1:{peer.port}", suites=("rfc",), out=tmp_path / "run", jobs=jobs,
             cases=("MTH-1*",),
         )  # fmt: skip
@@ -210,15 +210,15 @@ def test_a_target_may_be_a_name_and_shows_the_certificate_of_it(
                 found[1] for line in lines if (found := re.search(r":([0-9]+) \(tls\)", line))
             ]
 
-            def options(name: str) -> check_session.Options:
-                return check_session.Options(
+            def options(name: str) -> check_options.Options:
+                return check_options.Options(
                     target=f"https://{name}:{port}/hello", suites=("rfc",), cases=("BASE-01",),
                     cacert=Path(authority.certificate), allow_remote=True, out=tmp_path / name,
                 )  # fmt: skip
 
             result = check_session.Checker(options("server.example"), SilentEvents()).check()
             assert result.servers[0].compliance.suites["rfc"].score_percent == 100
-            with pytest.raises(Unusable, match=r"no address is known of nobody\.example"):
+            with pytest.raises(Unusable, match=r"the name nobody\.example has no address"):
                 check_session.Checker(options("nobody.example"), SilentEvents()).check()
             known["other.example"] = "127.0.0.1"
             with pytest.raises(Unusable, match="nothing answers"):
@@ -232,7 +232,7 @@ SaidOf = dict[str, Word]
 
 def said_over(places: dict[str, str], transport: str, folder: Path) -> SaidOf:
     """What a good part of two suites says over a transport, by case."""
-    options = check_session.Options(
+    options = check_options.Options(
         target=places[transport], suites=("rfc", "smuggling"), out=folder / transport,
         cases=("realistic", "smuggling", "CONN-2*", "EOF", "absolute-form"),
         cacert=Path(places["cacert"]) if transport == "tls" else None,
@@ -279,7 +279,7 @@ def test_who_has_no_such_path_is_told_what_to_add(
     tmp_path: Path, handler: peers.Handler, advice: str
 ) -> None:
     with peers.peer(handler) as peer:
-        options = check_session.Options(
+        options = check_options.Options(
             target=f"127.0.0.1:{peer.port}", suites=("rfc", "resilience"), quick=True,
             cases=("BASE-01", "PIPE-11", "reset-anywhere"), out=tmp_path / "run",
         )  # fmt: skip
@@ -302,7 +302,7 @@ def test_who_is_accepted_is_told_nothing_more(tmp_path: Path) -> None:
             def done(self, name: str, result: str) -> None:
                 said.append(result)
 
-        options = check_session.Options(
+        options = check_options.Options(
             target=f"127.0.0.1:{peer.port}", suites=("rfc",), cases=("BASE-01", "CL-01"),
             out=tmp_path / "run",
         )  # fmt: skip
@@ -311,7 +311,7 @@ def test_who_is_accepted_is_told_nothing_more(tmp_path: Path) -> None:
         gate = conclusion.conclusion(result, findings.findings(result), 0)
         checker.conclude(gate)
     assert len(said) == 1
-    assert re.fullmatch(r"[\d.]+ % of \d+ MUSTs and controls; \d+ more not applicable", said[0])
+    assert re.fullmatch(r"[\d.]+ % of \d+ MUSTs and controls; \d+ more do not apply", said[0])
     assert gate.headline in (tmp_path / "run" / "report.html").read_text()
     assert "memory_reason" in (tmp_path / "run" / "result.json").read_text()
     assert check_session.for_terminal(result).servers[0].memory_reason is None
@@ -329,19 +329,22 @@ def test_who_is_accepted_is_told_nothing_more(tmp_path: Path) -> None:
 def test_a_path_that_is_none_is_said_before_anything_is_asked(
     tmp_path: Path, target: str, path: str | None
 ) -> None:
-    options = check_session.Options(target=target, suites=("rfc",), path=path, out=tmp_path / "run")
-    with pytest.raises(HarnessError, match="is no path: write /health"):
+    options = check_options.Options(target=target, suites=("rfc",), path=path, out=tmp_path / "run")
+    with pytest.raises(HarnessError, match="is not a path: begin it with /"):
         check_session.Checker(options, SilentEvents())
 
 
 def test_a_score_is_said_as_the_table_says_it() -> None:
     must = {"passed": 11, "failed": 1, "not_applicable": 3}
     suite = SuiteResult(score_percent=1100 / 12, must=must)
-    assert check_session._score(suite) == "91.6 % of 12 MUSTs and controls; 3 more not applicable"
-    assert check_session._score(msgspec.structs.replace(suite, must=None)) == "91.6 %"
+    assert (
+        check_session.score_in_words(suite)
+        == "91.6 % of 12 MUSTs and controls; 3 more do not apply"
+    )
+    assert check_session.score_in_words(msgspec.structs.replace(suite, must=None)) == "91.6 %"
     idle = SuiteResult(score_percent=None, must={"passed": 0, "not_applicable": 10})
-    assert check_session._score(idle) == "none of 10 MUSTs and controls applicable"
-    assert check_session._score(SuiteResult(score_percent=None)) == "no MUST was asked for"
+    assert check_session.score_in_words(idle) == "none of 10 MUSTs and controls applies"
+    assert check_session.score_in_words(SuiteResult(score_percent=None)) == "no MUST was asked for"
 
 
 def earlier(folder: Path, suite: SuiteResult) -> Path:
@@ -387,19 +390,19 @@ def test_what_gates_a_run_is_what_a_rerun_takes(
     folder = earlier(tmp_path / "run", SuiteResult(score_percent=None, **more))
     known = loading.load()
     if wanted:
-        assert check_session.failures(folder, known) == wanted
+        assert rerun.failures(folder, known) == wanted
     else:
-        with pytest.raises(NothingSelected, match="nothing failed there"):
-            check_session.failures(folder, known)
+        with pytest.raises(NothingSelected, match="nothing failed in this run"):
+            rerun.failures(folder, known)
 
 
 @pytest.mark.parametrize("words", [["--quick"], [], ["--full"]])
 def test_only_a_quick_check_is_in_a_hurry(
     monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    asked: list[check_session.Options] = []
+    asked: list[check_options.Options] = []
 
-    def made(options: check_session.Options, events: object) -> check_session.Checker:
+    def made(options: check_options.Options, events: object) -> check_session.Checker:
         asked.append(options)
         raise HarnessError("enough")
 

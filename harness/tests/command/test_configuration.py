@@ -14,13 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.command import cli, configuration
+from httpmark.harness.command import cli, configuration, known_commands
 from httpmark.harness.gate import baseline, findings
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.tests.shared import peers
 from httpmark.harness.tests.shared.repository import ROOT
 
-COMMANDS = cli.configurable()
+COMMANDS = known_commands.configurable()
 
 
 def defaults(
@@ -82,10 +82,10 @@ def test_the_options_are_the_keys(tmp_path: Path) -> None:
         ("[check]\nruleset = 'strict'", "'strict' is not one of"),
         ("[check]\nquick = 'yes'", "must be true or false"),
         ("[run]\nport = 1.5", "[run] port: must be a whole number"),
-        ("[check]\nsuite = [1]", "must be a text"),
-        ("[check]\nbaseline = 3", "must be a text"),
+        ("[check]\nsuite = [1]", "must be a string"),
+        ("[check]\nbaseline = 3", "must be a string"),
         ("check = 3", "must be a table"),
-        ("[check", "no TOML"),
+        ("[check", "not TOML"),
     ],
 )
 def test_every_mistake_says_where_and_what_is_meant(tmp_path: Path, text: str, said: str) -> None:
@@ -227,7 +227,7 @@ def test_a_served_command_drops_the_files_target(tmp_path: Path) -> None:
     done = CliRunner().invoke(
         cli.httpmark, ["check", "--config", str(config), "--serve", "no-port"]
     )
-    assert "--serve: 'no-port' names no {port}" in str(done.exception)
+    assert "--serve: 'no-port' has no {port}" in str(done.exception)
 
 
 def test_both_in_one_place_are_a_mistake(tmp_path: Path) -> None:

@@ -10,7 +10,13 @@ import jsonschema
 import msgspec
 import pytest
 
-from httpmark.harness.command import check_session, run_session, stored_runs
+from httpmark.harness.command import (
+    check_options,
+    check_session,
+    cut_progress,
+    run_result,
+    stored_runs,
+)
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.load import Bottleneck
@@ -141,7 +147,7 @@ def test_judging_again_changes_nothing(finished: Path) -> None:
 @pytest.mark.parametrize("ruleset", ["rfc", "hardened", "realistic"])
 def test_judging_again_keeps_the_ruleset(tmp_path: Path, ruleset: str) -> None:
     with peers.peer(peers.naive) as peer:
-        options = check_session.Options(
+        options = check_options.Options(
             target=f"127.0.0.1:{peer.port}", suites=("rfc", "smuggling"), ruleset=ruleset,
             cases=("TE", "CLTE"), out=tmp_path / "run",
         )  # fmt: skip
@@ -160,7 +166,7 @@ def test_judging_again_gives_no_score_to_who_died(tmp_path: Path) -> None:
             connection.sendall(peers.OK)
 
     with peers.peer(dying) as peer:
-        options = check_session.Options(
+        options = check_options.Options(
             target=f"127.0.0.1:{peer.port}", suites=("rfc",), cases=("CL",), out=tmp_path / "run"
         )
         with pytest.raises(Unusable):
@@ -216,10 +222,10 @@ def test_memory_is_that_of_the_highest_ladder_with_the_peak_under_load_beside_it
     low, high = made_run.held(44), made_run.held(55)
     high = msgspec.structs.replace(high, connections_held=19000, vmhwm_kb=9000)
     load = Memory(vmpeak_kb=90_000, vmhwm_kb=80_000, pss_kb=70_000, connections_held=512)
-    found = run_session._memory([high, load, low])
+    found = run_result.memory_of([high, load, low])
     assert found == msgspec.structs.replace(high, busy_vmhwm_kb=80_000)
-    assert run_session._memory([load]) == msgspec.structs.replace(load, busy_vmhwm_kb=80_000)
-    assert run_session._memory([]) is None
+    assert run_result.memory_of([load]) == msgspec.structs.replace(load, busy_vmhwm_kb=80_000)
+    assert run_result.memory_of([]) is None
 
 
 def test_cuts_are_a_task_of_their_own_where_any_go_out() -> None:
@@ -238,14 +244,14 @@ def test_cuts_are_a_task_of_their_own_where_any_go_out() -> None:
             said.append((name, result))
 
     told = Deliveries(messages=2, fired={"two": 5, "byte": 2})
-    cutting = run_session.Cutting(Heard(), "rfc: one")
+    cutting = cut_progress.CutProgress(Heard(), "rfc: one")
     cutting.done(told)
     assert said == [], "nothing was cut"
     cutting.begin(7)(1)
     cutting.done(told)
-    name = "rfc: one, cut"
+    name = "rfc: one, in pieces"
     assert said == [
         (name, 7),
         (name, 1),
-        (name, "0 of 2 messages differ in some of 7 cuts"),
+        (name, "0 of 2 messages were answered differently in some of 7 deliveries"),
     ]

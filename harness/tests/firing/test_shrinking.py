@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.command import check_session
+from httpmark.harness.command import check_options, check_session, named_target
 from httpmark.harness.firing import conformance, shrinking
 from httpmark.harness.gate import conclusion, findings, junit, sarif
 from httpmark.harness.http import shell_lines, tolerances
@@ -31,7 +31,7 @@ CASES = ("get-plain", "host-three-lines", "content-length-plus-sign")
 
 def checked(folder: Path, handler: peers.Handler, *, quick: bool = False) -> Run:
     with peers.peer(handler) as peer:
-        options = check_session.Options(
+        options = check_options.Options(
             target=f"http://127.0.0.1:{peer.port}/", suites=("rfc",), cases=CASES, out=folder,
             quick=quick,
         )  # fmt: skip
@@ -146,7 +146,7 @@ def test_a_target_that_answers_this_and_that_has_nothing_kept(tmp_path: Path) ->
 def test_no_time_no_search(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with peers.peer(accepting) as peer:
-        target = check_session.asked(f"127.0.0.1:{peer.port}", allow_remote=False)
+        target = named_target.asked(check_options.Options(target=f"127.0.0.1:{peer.port}"))
         known = loading.load()
         with Evidence(folder.with_suffix(".sqlite"), create=True) as evidence:
             fired = suite_results.Fired()
@@ -184,7 +184,7 @@ def test_a_request_whose_answer_fails_a_check_gets_smaller_too() -> None:
     known = loading.load()
     family = next(one for one in known.families.values() if "BASE-08" in one.refs)
     with peers.peer(peers.answering(peers.OK)) as peer:
-        target = check_session.asked(f"127.0.0.1:{peer.port}", allow_remote=False)
+        target = named_target.asked(check_options.Options(target=f"127.0.0.1:{peer.port}"))
         planned = next(known.planned(family.id, target.facts()))
         with target.probe() as probe:
             [[whole]] = probe.fire([planned.case])

@@ -53,4 +53,4 @@ def test_alike_answers_are_one_line(tmp_path: Path) -> None:
     assert [one.exchanges for one in found] == [2, 1]
     told = CliRunner().invoke(cli.httpmark, ["judge", str(folder), "--second-opinion"])
     assert told.exit_code == 0
-    assert "2 ways in which our reader and h11 differ" in told.output
+    assert "Our reader and h11 differ in 2 kinds of answers" in told.output

@@ -771,7 +771,7 @@ def test_null_is_left_out_where_it_cannot_serve(tmp_path: Path) -> None:
         (("nginy", "reference"), 2, "did you mean nginx"),
         (("./server --fast", "reference"), 2, "{port}"),
         (("/", "reference"), 2, "/ is not a run folder: it has no result.json"),
-        (("reference", "null", "--margin", "nan"), 2, "'nan' is no number"),
+        (("reference", "null", "--margin", "nan"), 2, "'nan' is not a number"),
         (("reference", "null", "--profile", "idle_memory"), 2, "two run folders"),
         (
             ("reference", "null", "--profile", "open_10k", "--engine", "wrk"),
@@ -889,7 +889,7 @@ def test_ctrl_c_prints_what_the_pairs_until_then_say(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert errors.splitlines()[-1] == "httpmark: interrupted; what was known by then is kept"
+    assert errors.splitlines()[-1] == "httpmark: interrupted; the results until then are kept"
     assert "interrupted after 3 pairs" in " ".join(out.split())
     assert "verdict: inconclusive" in out
     assert "interrupted after 3 pairs" in (tmp_path / "j.xml").read_text("utf-8")

@@ -8,8 +8,8 @@ import socket
 import pytest
 
 from httpmark.harness.catalogue import delivery_modes, expectation, loading, lookup
-from httpmark.harness.command import check_session, listing
-from httpmark.harness.firing import replay
+from httpmark.harness.command import check_options, listing, named_target
+from httpmark.harness.firing import replay, targets
 from httpmark.harness.gate import findings
 from httpmark.harness.judging.response_rules.rule_table import RULES
 from httpmark.harness.model.cases import Level
@@ -20,6 +20,13 @@ from httpmark.harness.model.verdicts import Word
 from httpmark.harness.report import byte_maps, explain, glossary, scoreboard
 from httpmark.harness.servers import manifests
 from httpmark.harness.tests.shared import made_run, peers
+
+
+def target_at(port: int, *header: str) -> targets.Target:
+    """A server on this machine, as `httpmark replay` asks it."""
+    return named_target.asked(
+        check_options.Options(target=f"127.0.0.1:{port}", path="/hello", header=header)
+    )
 
 
 @pytest.mark.parametrize("name", ["path_byte-80", "path_byte", "SEED-PATH"])
@@ -43,7 +50,7 @@ def test_explain_says_rule_and_octets() -> None:
 
 def test_replay_shows_both_sides_and_the_verdict() -> None:
     with peers.peer(peers.closing(peers.BAD)) as peer:
-        target = check_session.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        target = target_at(peer.port)
         text = replay.replay("path_byte-00", target)
     assert r"GET /hello\x00 HTTP/1.1" in text
     assert "HTTP/1.1 400 Bad Request" in text
@@ -100,7 +107,7 @@ def test_a_line_nobody_copies_is_a_replay() -> None:
 def test_what_a_program_plays_is_not_replayed() -> None:
     assert "two answers in order" in " ".join(explain.explain("PIPE-11").split())
     with peers.peer(peers.closing(peers.BAD)) as peer:
-        target = check_session.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        target = target_at(peer.port)
         with pytest.raises(HarnessError, match="check TARGET --suite rfc --case"):
             replay.replay("PIPE-11", target)
 
@@ -113,7 +120,7 @@ def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
             connection.sendall(peers.OK)
 
     with peers.peer(accepting) as peer:
-        target = check_session.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        target = target_at(peer.port)
         text = replay.minimised("host-missing-other-field", target)
         assert replay.minimised("get-plain", target).endswith("nothing to make smaller")
         assert "fewer do not show it" in replay.minimised("host-twice-different", target)
@@ -184,7 +191,7 @@ def gluing(connection: socket.socket) -> None:
 
 def test_a_cut_is_replayed_beside_one_write_of_the_same() -> None:
     with peers.peer(gluing) as peer:
-        target = check_session.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        target = target_at(peer.port)
         text = replay.replay_cut("get-plain", target, "two@17")
         with pytest.raises(HarnessError, match="no delivery 'two@9999'"):
             replay.replay_cut("get-plain", target, "two@9999")
@@ -200,10 +207,7 @@ def test_a_cut_is_replayed_beside_one_write_of_the_same() -> None:
 
 def test_a_cut_through_a_secret_does_not_show_it() -> None:
     with peers.peer(gluing) as peer:
-        target = check_session.asked(
-            f"127.0.0.1:{peer.port}", path="/hello", header=("X-Key: s3cr3t-value",),
-            allow_remote=False,
-        )  # fmt: skip
+        target = target_at(peer.port, "X-Key: s3cr3t-value")
         sent = delivery_modes.message(lookup.find("get-plain", target.facts())[1].case)
         at = sent.index(b"s3cr3t") + 3
         text = replay.replay_cut("get-plain", target, f"two@{at}")
@@ -214,6 +218,6 @@ def test_a_cut_through_a_secret_does_not_show_it() -> None:
 
 def test_a_server_that_does_not_care_where_is_said_to() -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
-        target = check_session.asked(f"127.0.0.1:{peer.port}", path="/hello", allow_remote=False)
+        target = target_at(peer.port)
         text = replay.replay_cut("get-plain", target, "byte")
     assert text.endswith("the answer is the same (3 of 3 times)")

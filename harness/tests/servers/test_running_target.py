@@ -14,7 +14,7 @@ import click
 import pytest
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.command import cli
+from httpmark.harness.command import known_commands, options
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.servers import binaries, running_target
 from httpmark.harness.tests.shared import peers
@@ -189,18 +189,17 @@ def test_an_engine_that_lays_on_nothing_is_one_line(tmp_path: Path) -> None:
         "--wrk2", str(engine), "--runtime", "process", cwd=tmp_path, timeout=200,
     )  # fmt: skip
     assert (code, out) == (3, "")
-    assert "no figure at all; null under open_10k: wrk2" in errors.strip().splitlines()[-1]
+    assert "nothing could be measured; null under open_10k: wrk2" in errors.strip().splitlines()[-1]
 
 
 def test_all_is_every_profile_that_is_not_told_in_vain(tmp_path: Path) -> None:
     # wrk2 has no binary here, which is said before anything starts: the names were understood.
     code, _, errors = command("bench", "null", "--profile", "all", "--engine", "wrk2", cwd=tmp_path)
     assert (code, "--wrk2 PATH" in errors) == (3, True), errors
-    every = cli._every_profile(click.Context(cli.bench_command), cli.bench_command.params[0], ())
-    assert every == ()
-    every = cli._every_profile(
-        click.Context(cli.bench_command), cli.bench_command.params[0], ("churn", "all")
-    )
+    bench = known_commands.load("bench")
+    context = click.Context(bench)
+    assert options.every_profile(context, bench.params[0], ()) == ()
+    every = options.every_profile(context, bench.params[0], ("churn", "all"))
     assert set(every) == set(loading.load().plans)
 
 
@@ -209,7 +208,7 @@ def test_bench_says_what_an_engine_cannot_do(tmp_path: Path) -> None:
     words = ("bench", "null", "--profile", "open_10k", "--engine", "wrk")
     code, _, errors = command(*words, cwd=tmp_path)
     assert code == 2
-    assert "wrk cannot lay on open_10k: it cannot offer a rate" in errors
+    assert "wrk cannot do open_10k: it cannot offer a rate" in errors
     # Of several profiles it does those it can, and the others are told.
     code, out, errors = command(
         *words, "--profile", "keepalive", "--rounds", "1", "--quick", "--runtime", "process",
@@ -218,7 +217,7 @@ def test_bench_says_what_an_engine_cannot_do(tmp_path: Path) -> None:
     assert code == 0, errors
     found = json.loads(out)
     assert [load["profile"] for one in found["servers"] for load in one["load"]] == ["keepalive"]
-    assert "wrk cannot lay on open_10k: it cannot offer a rate" in found["notes"]
+    assert "wrk cannot do open_10k: it cannot offer a rate" in found["notes"]
     code, _, errors = command("bench", "null", "--engine", "wrk2", cwd=tmp_path)
     assert code == 3
     assert "--wrk2 PATH" in errors

@@ -1,0 +1,153 @@
+"""A target as the command line names it: where it is, and what it can do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable
+
+import msgspec
+
+from httpmark.harness.command.check_options import Options
+from httpmark.harness.firing import discovery, targets
+from httpmark.harness.http import address
+from httpmark.harness.model.errors import HarnessError, Unusable
+from httpmark.harness.model.servers import ProcessRecipe, Server
+from httpmark.harness.servers import manifests, sockets
+
+PATH = "/hello"
+"""The path that is requested if neither ``--path`` nor the target's URL names one."""
+
+_PATH = re.compile(r"/[!-~]*")
+_NO_PATH = ("", "/")  # an address with and without the slash means the same
+
+
+def has_own_path(target: str) -> bool:
+    """Whether a target's URL names the path to request.
+
+    :raises HarnessError: it is not a target.
+    """
+    return address.read(target, allow_remote=True).path not in _NO_PATH
+
+
+def path_of(options: Options, where: address.Address) -> str:
+    """The path to request.
+
+    :raises HarnessError: a request line cannot hold it.
+    """
+    own = where.path if where.path not in _NO_PATH else PATH
+    path = own if options.path is None else options.path
+    if _PATH.fullmatch(path) is None:
+        raise HarnessError(
+            f"{path!r} is not a path: begin it with /, as /health, and write spaces and bytes "
+            "that are not ASCII as %XX"
+        )
+    return path
+
+
+def asked(options: Options) -> targets.Target:
+    """The target that the options name, with what it can do.
+
+    :raises HarnessError: no address, another machine without ``--allow-remote``, or no manifest.
+    :raises Unusable: nothing answers there.
+    """
+    declared = manifests.declared(options.manifest) if options.manifest else None
+    where = address.read(options.target, allow_remote=options.allow_remote)
+    return asked_at(options, where, declared)
+
+
+def asked_at(
+    options: Options,
+    where: address.Address,
+    declared: Server | None,
+    death: Callable[[], str | None] = lambda: None,
+) -> targets.Target:
+    """The target at an address. What it can do is declared, else found out by asking.
+
+    :param death: tells why the server's process ended; None while it lives.
+    :raises Unusable: nothing answers there.
+    """
+    target = _addressed(options, where, death)
+    answer = targets.hello(target)
+    if answer is None:
+        raise Unusable(f"{options.target}: nothing answers there: is the server running?")
+    # The first answer of all may take its time. A server that is silent twice can do nothing.
+    is_mute = not answer and not targets.hello(target)
+    said = declared.capabilities if declared is not None else ()
+    capabilities = said or (("hello",) if is_mute else discovery.capabilities(target))
+    if declared is None:
+        return msgspec.structs.replace(target, capabilities=capabilities)
+    return msgspec.structs.replace(
+        target,
+        capabilities=capabilities,
+        limits=declared.limits | declared.conformance.limits,
+        timeouts=declared.timeouts | declared.conformance.timeouts,
+        answers_1_0_as_1_0=declared.answers_1_0_as_1_0,
+    )
+
+
+def _addressed(
+    options: Options, where: address.Address, death: Callable[[], str | None]
+) -> targets.Target:
+    """A target of which nothing but its address is known."""
+    path = path_of(options, where)
+    found = where.address if where.unix else sockets.resolved(where.address, where.port)
+    if found is None:
+        raise Unusable(
+            f"{options.target}: the name {where.name} has no address: is it spelled right?"
+        )
+    return targets.Target(
+        name="target",
+        address=found,
+        port=where.port,
+        host=options.host or where.host,
+        path=path,
+        unix=where.unix,
+        tls=where.tls,
+        tls_name=where.name if where.tls else None,
+        ca_file=str(options.cacert) if options.cacert else None,
+        jobs=options.jobs,
+        header=options.header,
+        death=death,
+    )
+
+
+def served(command: str, manifest: Server | None) -> Server:
+    """The server that ``--serve`` names, as a process of its own.
+
+    :raises HarnessError: the command is empty, or has no ``{port}``.
+    """
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise HarnessError(f"--serve: {command!r}: {error}: check the quotes") from None
+    if not words or not any("{port}" in word or "{endpoint}" in word for word in words):
+        raise HarnessError(
+            f"--serve: {command!r} has no {{port}}; write './server --port {{port}}'"
+        )
+    # It runs in the caller's folder, so that ./server is found there.
+    recipe = ProcessRecipe(start=("env", "-C", os.getcwd(), *words))
+    if manifest is not None:
+        return msgspec.structs.replace(manifest, process=recipe)
+    return Server(
+        name="target",
+        title=command,
+        language="",
+        version="",
+        homepage="",
+        capabilities=("hello",),
+        process=recipe,
+    )
+
+
+def advice(target: targets.Target) -> str:
+    """What to add if the plain request is not accepted; empty if it is."""
+    if targets.accepts(target):
+        return ""
+    if targets.accepts(msgspec.structs.replace(target, path="/")):
+        return f"GET {target.path} is not accepted, GET / is: add --path /"
+    return (
+        f"GET {target.path} is not accepted: name a path that is, as --path /health, or what the "
+        "server asks for with --host or --header"
+    )

@@ -1,0 +1,28 @@
+"""What a run is asked to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from httpmark.harness.servers import running_target
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is asked to do; the words of ``run`` and ``bench``."""
+
+    suites: tuple[str, ...]
+    profiles: tuple[str, ...]
+    servers: tuple[str, ...] = ()  # none named: all of images/
+    runtime: str = "auto"
+    quick: bool = False
+    full: bool = False  # every delivery, too
+    out: Path | None = None
+    targets: tuple[running_target.RunningTarget, ...] = ()  # servers that run already
+    base: str | None = None  # the server or target that the others are paired with
+    engine: str = "native"
+    wrk2: str | None = None  # the binary of that engine, which the user brings
+    rounds: int | None = None
+    seed: int | None = None
+    port: int | None = None

@@ -1,0 +1,203 @@
+"""The servers of a run: chosen, prepared, and started for a while."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from httpmark.harness.command.run_log import RunLog
+from httpmark.harness.command.run_options import Options
+from httpmark.harness.load import placing
+from httpmark.harness.model.errors import ServerDied, Unusable
+from httpmark.harness.model.load import LoadPlan
+from httpmark.harness.model.memory import Memory
+from httpmark.harness.model.servers import Server, Tls
+from httpmark.harness.model.verdicts import SuiteResult
+from httpmark.harness.servers import (
+    certificates,
+    machine,
+    manifests,
+    program_identity,
+    running,
+    running_target,
+    sockets,
+    starting,
+)
+
+ADDRESS = "127.0.0.1"
+
+
+def chosen(options: Options) -> list[Server]:
+    """The servers that the options name, or all of images/ if they name none.
+
+    :raises HarnessError: there is no such server.
+    """
+    if not options.servers and not options.targets:
+        return manifests.servers()
+    return [manifests.server(name) for name in dict.fromkeys(options.servers)]
+
+
+class Entry(msgspec.Struct, kw_only=True):
+    """What is known about one server so far."""
+
+    server: Server
+    runtime: str | None = None
+    unavailable: str | None = None
+    died: str | None = None
+    version: str | None = None
+    image_digest: str | None = None
+    # How it was started and what was executed: under load, if it was loaded, else in suites.
+    program: tuple[tuple[str, ...], str | None] | None = None
+    program_of_suites: bool = True
+    container_limits: dict[str, str] | None = None
+    suites: dict[str, SuiteResult] = {}
+    memory: list[Memory] = []
+    target: running_target.RunningTarget | None = None  # it runs already: never started or stopped
+
+
+class Servers:
+    """All servers of a run, their common port, and the certificate they show."""
+
+    def __init__(
+        self, options: Options, chosen: Sequence[Server], log: RunLog, run_id: str
+    ) -> None:
+        self.entries = [Entry(server=server) for server in chosen] + [
+            Entry(server=one.server, target=one, runtime=one.runtime) for one in options.targets
+        ]
+        self.null = next((server for server in manifests.servers() if server.control), None)
+        self.port = options.port or 0
+        self.tls: Tls | None = None
+        self._runtime = options.runtime
+        self._log = log
+        self._run_id = run_id
+
+    def usable(self) -> list[Entry]:
+        """The servers that can be used.
+
+        :raises Unusable: there is none.
+        """
+        found = [entry for entry in self.entries if entry.unavailable is None]
+        if not found:
+            first = self.entries[0]
+            raise Unusable(f"no server can be used; {first.server.name}: {first.unavailable}")
+        return found
+
+    def choose_port(self) -> None:
+        """One port for the whole run: every server gets the same bytes, which are stored once.
+
+        :raises Unusable: the port that was asked for is taken.
+        """
+        if self.port and sockets.port_taken(ADDRESS, self.port):
+            raise Unusable(f"port {self.port} on {ADDRESS} is taken: name another with --port")
+        self.port = self.port or sockets.free_port(ADDRESS)
+
+    def make_certificate(self, private: Path) -> None:
+        """A certificate in a folder of its own, and a second port to show it on."""
+        certificate, key = certificates.make(private, address=ADDRESS)
+        self.tls = Tls(sockets.free_port(ADDRESS), certificate, key)
+
+    def prepare(self) -> None:
+        """Build and install what servers need. A server that cannot be used has the reason."""
+        for entry in self.entries:
+            if entry.target is not None:
+                self._look_at_target(entry, entry.target)
+                continue
+            try:
+                self._prepare(entry)
+            except Unusable as error:
+                entry.unavailable = str(error)
+                self._log.say(f"{entry.server.name} is unavailable: {error}")
+
+    def _look_at_target(self, entry: Entry, target: running_target.RunningTarget) -> None:
+        if not target.alive():
+            entry.unavailable = target.exit_reason()
+            return
+        self._log.note(
+            f"{entry.server.name} runs already and is not restarted for each sample, so all of its "
+            "samples include the chance effects of one start"
+        )
+
+    def _prepare(self, entry: Entry) -> None:
+        entry.runtime = starting.for_server(entry.server, self._runtime)
+        starting.prepare(entry.server, entry.runtime, say=self._log.say)
+
+    def null_entry(self) -> Entry | None:
+        """The null server, prepared; None if there is none.
+
+        :raises Unusable: it cannot be used here.
+        """
+        if self.null is None:
+            return None
+        entry = Entry(server=self.null)
+        self._prepare(entry)
+        return entry
+
+    @contextlib.contextmanager
+    def up_for_suites(self, entry: Entry) -> Iterator[running.Running]:
+        """A server that runs while its suites are fired: one worker, short timeouts."""
+        with self._up(entry, workers=1, cpus=None, with_tls=False, for_suites=True) as one:
+            yield one
+
+    @contextlib.contextmanager
+    def up_for_load(
+        self, entry: Entry, plan: LoadPlan, place: placing.Placement
+    ) -> Iterator[running.Running]:
+        """A server that runs while it is loaded, on the CPUs that are its own."""
+        with self._up(
+            entry, workers=plan.workers, cpus=place.server, with_tls=plan.tls, for_suites=False
+        ) as one:
+            yield one
+
+    @contextlib.contextmanager
+    def _up(
+        self,
+        entry: Entry,
+        *,
+        workers: int,
+        cpus: frozenset[int] | None,
+        with_tls: bool,
+        for_suites: bool,
+    ) -> Iterator[running.Running]:
+        if entry.target is not None:
+            yield entry.target
+            return
+        assert entry.runtime is not None
+        try:
+            one = starting.start(
+                entry.server,
+                entry.runtime,
+                address=ADDRESS,
+                port=self.port,
+                workers=workers,
+                cpus=None if cpus is None else ",".join(map(str, sorted(cpus))),
+                run_id=self._run_id,
+                tls=self.tls if with_tls else None,
+                conformance=for_suites,
+            )
+        except Unusable as error:
+            raise ServerDied(str(error)) from None
+        try:
+            entry.version = one.version or entry.version
+            entry.image_digest = one.image_digest
+            if entry.program is None or (entry.program_of_suites and not for_suites):
+                entry.program = program_identity.program(one.pids())
+                entry.program_of_suites = for_suites
+                if entry.runtime == "docker":
+                    entry.container_limits = _container_limits(one.pids())
+            yield one
+        finally:
+            one.stop()
+
+    def tls_port(self, entry: Entry) -> int | None:
+        """The port that a server speaks TLS on; None if it does not."""
+        if entry.target is not None:
+            return entry.target.tls_port
+        return self.tls.port if self.tls else None
+
+
+def _container_limits(pids: Sequence[int]) -> dict[str, str] | None:
+    """What the container of these processes may use; None if it does not say."""
+    return machine.cgroup_limits(pids[0]) or None if pids else None

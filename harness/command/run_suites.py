@@ -1,0 +1,134 @@
+"""One suite fired at one server of a run, and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from httpmark.harness.catalogue import catalogue, delivery_modes
+from httpmark.harness.command.cut_progress import CutProgress
+from httpmark.harness.command.run_log import RunLog
+from httpmark.harness.command.run_options import Options
+from httpmark.harness.command.run_servers import ADDRESS, Entry, Servers
+from httpmark.harness.firing import conformance, shrinking, targets
+from httpmark.harness.judging import quick_look, suite_results
+from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.model.errors import ServerDied
+from httpmark.harness.model.verdicts import SuiteResult
+from httpmark.harness.report import number_format
+from httpmark.harness.servers import cpu_time, memory_use, running
+
+
+class Suites:
+    """Fires suites at the servers of a run; what is found goes into their entries."""
+
+    def __init__(
+        self, known: catalogue.Catalogue, options: Options, servers: Servers, log: RunLog
+    ) -> None:
+        self._known = known
+        self._options = options
+        self._servers = servers
+        self._log = log
+
+    def fire(self, entry: Entry, suite: str, evidence: Evidence) -> None:
+        """Start a server, fire a suite at it and score it. A server that dies has no score."""
+        name = entry.server.name
+        task = f"{suite}: {name}"
+        fired, cuts = suite_results.Fired(), CutProgress(self._log.events, task)
+        total = quick_look.size(self._known, (suite,), lambda _: True, quick=self._options.quick)
+        self._log.events.task(task, total)
+        cpu_ns: int | None = None
+        result: SuiteResult | None = None
+        target = self._target(entry)
+        try:
+            with self._servers.up_for_suites(entry) as one:
+                before = cpu_time.cpu_ns(one.pids())
+                try:
+                    self._fire(suite, _watched(target, one), evidence, fired, cuts)
+                finally:
+                    after = cpu_time.cpu_ns(one.pids())
+                    cpu_ns = after - before if before is not None and after is not None else None
+                    _remember_memory(entry, one)
+                result = suite_results.score_suite(self._known, suite, name, evidence, fired)
+                if not self._options.quick:
+                    # The suite is judged and measured: what the server does now changes nothing.
+                    shrinking.of_suite(
+                        self._known, result, target, evidence, seconds=shrinking.BUDGET_S
+                    )
+        except ServerDied as error:
+            entry.died = str(error)
+            self._log.say(f"{name}: {error}")
+        finally:
+            if result is None:
+                result = suite_results.score_suite(self._known, suite, name, evidence, fired)
+            entry.suites[suite] = _of_entry(result, entry, cpu_ns)
+        cuts.done(entry.suites[suite].deliveries)
+        self._log.done(task, _in_words(entry.suites[suite]))
+
+    def _fire(
+        self,
+        suite: str,
+        target: targets.Target,
+        evidence: Evidence,
+        fired: suite_results.Fired,
+        cuts: CutProgress,
+    ) -> None:
+        task = f"{suite}: {target.name}"
+        conformance.fire(
+            self._known,
+            suite,
+            target,
+            evidence,
+            fired,
+            progress=lambda by: self._log.events.advance(task, by),
+            quick=self._options.quick,
+            deliveries=delivery_modes.MODES if self._options.full else (),
+            cutting=cuts.begin,
+        )
+
+    def _target(self, entry: Entry) -> targets.Target:
+        server = entry.server
+        return targets.Target(
+            name=server.name,
+            address=ADDRESS,
+            port=self._servers.port,
+            host=f"{ADDRESS}:{self._servers.port}",
+            path=server.ready_path,
+            capabilities=server.capabilities,
+            limits=server.limits | server.conformance.limits,
+            timeouts=server.timeouts | server.conformance.timeouts,
+            answers_1_0_as_1_0=server.answers_1_0_as_1_0,
+        )
+
+
+def _watched(target: targets.Target, one: running.Running) -> targets.Target:
+    """The target, which tells why its process ended."""
+
+    def death() -> str | None:
+        return None if one.alive() else f"died: {one.exit_reason()}"
+
+    told: Callable[[], str | None] = death
+    return msgspec.structs.replace(target, death=told)
+
+
+def _remember_memory(entry: Entry, one: running.Running) -> None:
+    found = memory_use.memory(one.pids(), cgroup=one.cgroup)
+    if found is not None:
+        entry.memory.append(found)
+
+
+def _of_entry(result: SuiteResult, entry: Entry, cpu_ns: int | None) -> SuiteResult:
+    """A suite's result with the CPU time it took; without a score, if the server died."""
+    return msgspec.structs.replace(
+        result,
+        server_cpu_seconds=cpu_ns / 1e9 if cpu_ns is not None else None,
+        reason=f"not scored: {entry.died}" if entry.died else result.reason,
+        score_percent=None if entry.died else result.score_percent,
+    )
+
+
+def _in_words(scored: SuiteResult) -> str:
+    if scored.score_percent is None:
+        return scored.reason or "not scored"
+    return f"{number_format.percent(scored.score_percent)} % in {scored.wall_seconds:.1f} s"

@@ -1,0 +1,82 @@
+"""`httpmark bench`: measure servers under load, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from httpmark.harness.command import options
+
+
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters of the command, as click names them."""
+
+    names: tuple[str, ...]
+    profiles: tuple[str, ...]
+    rounds: int | None
+    engine: str
+    wrk2: str | None
+    allow_remote: bool
+    runtime_name: str
+    quick: bool
+    out: Path | None
+    seed: int | None
+    as_json: bool
+
+
+@click.command("bench")
+@click.argument("names", nargs=-1, required=True, metavar="TARGET|SERVER...")
+@options.configured
+@options.profile
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 100),
+    help="Number of samples of each server.  [default: that of the profile]",
+)
+@options.engine
+@options.wrk2
+@options.allow_remote("load")
+@options.runtime
+@options.quick
+@options.out
+@options.seed
+@options.json_flag
+@options.takes(Words)
+def command(words: Words) -> None:
+    """Measure servers under load, side by side.
+
+    The samples of all servers are interleaved. Each server is compared in pairs with the first one
+    that is named.
+
+    A SERVER is a name of 'httpmark list servers'; it is restarted for every sample. A TARGET is the
+    address of a server that runs already, as http://127.0.0.1:8080/; it is not restarted.
+
+    \b
+    Examples:
+      httpmark bench reference null rust_hyper --profile pipelined
+      httpmark bench http://127.0.0.1:8080/ reference --quick
+    """
+    from httpmark.harness.catalogue import loading
+    from httpmark.harness.command import carrying_out, run_options
+    from httpmark.harness.servers import running_target
+
+    found = {
+        name: running_target.parse(name, allow_remote=words.allow_remote) for name in words.names
+    }
+    asked = run_options.Options(
+        suites=(),
+        profiles=words.profiles or loading.load().default_plans,
+        servers=tuple(name for name, target in found.items() if target is None),
+        targets=tuple(target for target in found.values() if target is not None),
+        base=words.names[0],
+        wrk2=words.wrk2,
+        runtime=words.runtime_name,
+        quick=words.quick,
+        out=words.out,
+        engine=words.engine,
+        rounds=words.rounds,
+        seed=words.seed,
+    )
+    carrying_out.carry_out(asked, as_json=words.as_json)

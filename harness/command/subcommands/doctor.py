@@ -1,0 +1,21 @@
+"""`httpmark doctor`: what this machine can measure."""
+
+from __future__ import annotations
+
+import click
+
+from httpmark.harness.command import options
+from httpmark.harness.command.printing import print_json
+
+
+@click.command("doctor")
+@options.json_flag
+def command(as_json: bool) -> None:
+    """Show what this machine can measure, and how to mend what it lacks."""
+    from httpmark.harness.command import doctor
+
+    found = doctor.doctor()
+    if as_json:
+        print_json({"binaries": doctor.executables(), "checks": found})
+        return
+    click.echo("\n".join(doctor.lines(found)))

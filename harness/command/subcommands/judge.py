@@ -1,0 +1,56 @@
+"""`httpmark judge`: judge a stored run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from httpmark.harness.command import options
+from httpmark.harness.command.printing import print_json
+
+
+@click.command("judge")
+@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--second-opinion",
+    is_flag=True,
+    help="List the answers that the parser h11 reads differently, and change nothing.",
+)
+@options.json_flag
+def command(folder: Path, second_opinion: bool, as_json: bool) -> None:
+    """Judge a stored run again from its evidence.
+
+    RUN is a run folder. Its result and its report are replaced. No server is needed.
+    """
+    if second_opinion:
+        _compare_with_h11(folder, as_json=as_json)
+        return
+    from httpmark.harness.command import stored_runs
+    from httpmark.harness.model import run_folder
+    from httpmark.harness.report import scoreboard
+
+    result = stored_runs.rejudge(folder)
+    run_folder.write(result, folder)
+    stored_runs.draw(folder, result)
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(scoreboard.scoreboard(result))
+
+
+def _compare_with_h11(folder: Path, *, as_json: bool) -> None:
+    from httpmark.harness.http import printable
+    from httpmark.harness.judging import second_reader
+    from httpmark.harness.judging.evidence import Evidence
+    from httpmark.harness.model import run_folder
+
+    with Evidence(folder / run_folder.EVIDENCE, masked=True) as evidence:
+        found = second_reader.disagreements(evidence)
+    if as_json:
+        print_json({"disagreements": found})
+        return
+    for one in found:
+        click.echo(f"{one.exchanges:8,} {one.server}: ours {one.ours}; h11 {one.h11}")
+        click.echo(f"{'':9}{printable.escaped(one.received[:120])}")
+    click.echo(f"Our reader and h11 differ in {len(found)} kinds of answers")

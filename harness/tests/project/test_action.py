@@ -211,7 +211,7 @@ def test_the_template_says_what_is_wrong(here: Path) -> None:
     assert "name a TARGET" in log
     for word in ("", "httpmark", "httpmark==1.0"):
         code, log, _ = pipe(here, install=word, target="http://127.0.0.1:1/")
-        assert (code, "says not where from" in log) == (2, True)
+        assert (code, "does not say where to install from" in log) == (2, True)
 
 
 # --- speed, against another commit ----------------------------------------------------------------
@@ -305,8 +305,8 @@ def test_speed_is_one_of_three(
     ("ask", "said"),
     [
         ({"against": "nowhere"}, "no commit 'nowhere'"),
-        ({"against": "--exec=touch evil"}, "is no git ref"),
-        ({"against": "main~1", "build": "false"}, "build failed at main~1"),
+        ({"against": "--exec=touch evil"}, "is not a git ref"),
+        ({"against": "main~1", "build": "false"}, "the build of main~1 failed"),
         ({"against": "main~1", "command": ""}, "name the command"),
     ],
 )
@@ -339,4 +339,4 @@ def test_a_command_runs_in_an_image_that_is_named(here: Path) -> None:
 @pytest.mark.parametrize("word", ["0.1", "httpmark", "latest"])
 def test_no_name_is_looked_up_in_a_registry(here: Path, word: str) -> None:
     code, _, log, _ = act(here, version=word)
-    assert (code, "says not where from" in log) == (2, True)
+    assert (code, "does not say where to install from" in log) == (2, True)

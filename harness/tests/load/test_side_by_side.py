@@ -631,8 +631,8 @@ def changed(folder: str, **changes: object) -> str:
     ("changes", "verdict", "said"),
     [
         ({"died": "exit code 139"}, Gate.FAIL, "head died: exit code 139"),
-        ({}, Gate.INCONCLUSIVE, "head has "),
-        ({"unavailable": "no cargo"}, Gate.INCONCLUSIVE, "not measured it: no cargo"),
+        ({}, Gate.INCONCLUSIVE, "head did not measure "),
+        ({"unavailable": "no cargo"}, Gate.INCONCLUSIVE, "not measure it: no cargo"),
         ({"name": "b"}, Gate.INCONCLUSIVE, "head does not have this server"),
     ],
 )
@@ -696,7 +696,7 @@ def test_a_long_command_is_no_folder() -> None:
 def test_a_folder_goes_with_a_folder(tmp_path: Path) -> None:
     base = stored(tmp_path / "base", cost=90, seed=1)
     options = comparison.Options(base=base, head="reference")
-    with pytest.raises(HarnessError, match="another run folder"):
+    with pytest.raises(HarnessError, match="only be compared with another one"):
         compare_runs.measure(options, events=None)  # type: ignore[arg-type]
 
 

@@ -5,86 +5,11 @@ from __future__ import annotations
 import math
 import random
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from httpmark.harness.load import bottlenecks, ranking, statistics
-from httpmark.harness.model.load import Bottleneck
-
-SOUND = bottlenecks.Signs(
-    errors=0,
-    connections_wanted=512,
-    connections_established=512,
-    requests_per_second=1e6,
-    null_requests_per_second=1e7,
-    server_on_cpu_ratio=0.99,
-    client_on_cpu_ratio=0.50,
-    run_delay_ratio=0.01,
-    steal_ratio=0.0,
-    littles_law_ratio=1.0,
-)
-
-
-def verdict(**changes: object) -> Bottleneck:
-    return bottlenecks.bottleneck(msgspec.structs.replace(SOUND, **changes))[0]
-
-
-def test_only_a_busy_server_with_an_idle_client_far_below_null_is_server_bound() -> None:
-    assert verdict() is Bottleneck.SERVER
-    assert verdict(client_on_cpu_ratio=0.96) is Bottleneck.CLIENT
-    assert verdict(client_on_cpu_ratio=0.85) is Bottleneck.UNKNOWN
-    assert verdict(requests_per_second=9e6) is Bottleneck.CLIENT
-    assert verdict(requests_per_second=7.5e6) is Bottleneck.UNKNOWN
-    assert verdict(null_requests_per_second=None) is Bottleneck.UNKNOWN
-    assert verdict(server_on_cpu_ratio=None) is Bottleneck.UNKNOWN
-    assert verdict(server_on_cpu_ratio=0.5) is Bottleneck.NONE
-
-
-def test_errors_and_starvation_come_before_all_else() -> None:
-    assert verdict(errors=1) is Bottleneck.BROKEN
-    assert verdict(connections_established=511) is Bottleneck.BROKEN
-    assert verdict(steal_ratio=0.03) is Bottleneck.STARVED
-    assert verdict(run_delay_ratio=0.06) is Bottleneck.STARVED
-    assert verdict(errors=1, run_delay_ratio=0.5) is Bottleneck.BROKEN
-
-
-def test_a_machine_that_loses_packets_ranks_nothing() -> None:
-    assert verdict(retransmit_ratio=0.001) is Bottleneck.SERVER
-    assert verdict(retransmit_ratio=0.002) is Bottleneck.NETWORK
-    assert verdict(retransmit_ratio=0.002, run_delay_ratio=0.5) is Bottleneck.STARVED
-    assert verdict(lost_connects={"ListenOverflows": 1}) is Bottleneck.BROKEN
-    # An offered rate that is served is no excuse for a network that is not.
-    assert verdict(retransmit_ratio=0.002, saturated=False) is Bottleneck.NETWORK
-
-
-def test_what_was_never_answered_is_no_throughput_of_the_server() -> None:
-    assert verdict(unanswered_ratio=0.0) is Bottleneck.SERVER
-    assert verdict(unanswered_ratio=0.009) is Bottleneck.SERVER
-    assert verdict(unanswered_ratio=0.02) is Bottleneck.UNKNOWN
-
-
-def test_requests_that_were_not_in_flight_are_the_clients_fault() -> None:
-    assert verdict(server_on_cpu_ratio=0.5, littles_law_ratio=0.42) is Bottleneck.CLIENT
-
-
-@pytest.mark.parametrize("ratio", [0.42, 0.89, 1.11, 2.0])
-def test_numbers_that_do_not_add_up_are_not_ranked(ratio: float) -> None:
-    assert verdict(littles_law_ratio=ratio) is Bottleneck.UNKNOWN
-    assert verdict(littles_law_ratio=1.0) is Bottleneck.SERVER
-
-
-@pytest.mark.parametrize("demand", [0.8, 1.2])
-def test_a_rate_that_the_cost_contradicts_is_not_ranked(demand: float) -> None:
-    """It is of a window, the cost of all requests: the sample is sound, its rate is not."""
-    assert verdict(server_cpu_demand=1.0) is Bottleneck.SERVER
-    assert verdict(server_cpu_demand=demand) is Bottleneck.UNKNOWN
-
-
-def test_null_is_not_measured_against_itself() -> None:
-    assert verdict(is_null=True, requests_per_second=1e7) is Bottleneck.SERVER
-    assert verdict(is_null=True, null_requests_per_second=None) is Bottleneck.SERVER
+from httpmark.harness.load import statistics
 
 
 def test_an_interval_needs_three_values_and_repeats_with_its_seed() -> None:
@@ -114,32 +39,6 @@ def test_a_wider_level_gives_a_wider_interval() -> None:
     assert narrow is not None
     assert wide is not None
     assert wide[0] <= narrow[0] <= narrow[1] <= wide[1]
-
-
-@pytest.mark.parametrize(
-    ("intervals", "ranks"),
-    [
-        (
-            {"a": (10, 12), "b": (11, 13), "c": (20, 21), "d": None, "e": (21, 30)},
-            {"a": 1, "b": 1, "c": 3, "e": 3},
-        ),
-        # c overlaps b alone, and whom b overlaps with it ranks alike.
-        ({"a": (10, 12), "b": (11, 13), "c": (12.5, 14)}, {"a": 1, "b": 1, "c": 1}),
-        ({"hyper": (6560, 8700), "nginx": (7875, 8881)}, {"hyper": 1, "nginx": 1}),
-        # A wide one that began early reaches over those between.
-        (
-            {"a": (1, 100), "b": (2, 3), "c": (5, 6), "d": (101, 102)},
-            {"a": 1, "b": 1, "c": 1, "d": 4},
-        ),
-        ({"a": (1, 2), "b": (2, 3)}, {"a": 1, "b": 1}),
-        ({"a": (1, 2), "b": (2.1, 3)}, {"a": 1, "b": 2}),
-    ],
-)
-def test_ranks_are_shared_where_intervals_touch(
-    intervals: dict[str, tuple[float, float] | None], ranks: dict[str, int]
-) -> None:
-    assert ranking.ranks(intervals) == ranks
-    assert ranking.ranks(dict(reversed(intervals.items()))) == ranks
 
 
 @pytest.mark.parametrize("count", [3, 5, 6, 9, 15])
@@ -238,19 +137,6 @@ def test_drift_is_found_and_noise_is_not_drift() -> None:
     equal = statistics.drift([1.0] * 9)
     assert equal is not None
     assert not equal.is_clear
-
-
-def test_an_offered_rate_that_is_served_has_no_bottleneck() -> None:
-    assert verdict(saturated=False, server_on_cpu_ratio=0.5) is Bottleneck.NONE
-    assert verdict(saturated=False, client_on_cpu_ratio=0.99) is Bottleneck.CLIENT
-    assert verdict(saturated=True) is Bottleneck.SERVER
-    assert verdict(saturated=True, server_on_cpu_ratio=0.5) is Bottleneck.UNKNOWN
-    assert verdict(saturated=False, errors=1) is Bottleneck.BROKEN
-    assert verdict(saturated=True, run_delay_ratio=0.3) is Bottleneck.STARVED
-
-
-def test_connections_that_an_engine_cannot_count_are_not_held_against_it() -> None:
-    assert verdict(connections_established=None) is Bottleneck.SERVER
 
 
 @pytest.mark.parametrize(

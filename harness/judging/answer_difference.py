@@ -166,9 +166,9 @@ def difference(alone: Drawn, cut: Drawn, delivery: str, *, first_only: bool = Fa
                 return "the request before it is not answered"
             answers = answers[1:]
     if cut.fault != alone.fault:
-        return cut.fault or f"no fault, as one write drew: {alone.fault}"
+        return cut.fault or f"no fault, as one write got: {alone.fault}"
     if cut.hung != alone.hung:
-        return "silence" if cut.hung else "an answer where one write drew silence"
+        return "silence" if cut.hung else "an answer where one write got silence"
     if cut.cut and not alone.cut:
         return "an answer begun and not ended"
     if first_only:
@@ -181,7 +181,7 @@ def difference(alone: Drawn, cut: Drawn, delivery: str, *, first_only: bool = Fa
     if not cut.all_sent:
         return ""
     if wanted.closed and not cut.closed:
-        return "left open, where one write drew a close"
+        return "left open, where one write got a close"
     return _unlike(wanted.after, cut.after, closes=False, what="the next request: ")
 
 

@@ -25,9 +25,9 @@ from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.verdicts import Deliveries, Disagreement, Tally, Verdict, Word
 
 ATTEMPTS = 3
-BEHIND_OCTETS = 1024  # what may stand behind the octet that is moved to the end of a buffer
+BEHIND_OCTETS = 1024  # what may stand after the byte that is moved to the end of a buffer
 _FRAMED = re.compile(rb"(?i)\n(?:content-length|transfer-encoding)[ \t]*:")
-# Its last octet is left over: what follows the first answer is not the message's alone.
+# Its last byte is left over: what follows the first answer is not the message's alone.
 _FIRST_ONLY = frozenset({"EOL-07"})
 _TAKEN = ("ACC", "EITHER", "PARSED")
 _DISAGREEMENTS_MAX = 64  # told by name, of one case
@@ -110,7 +110,7 @@ class Comparison:
         return depends(case, self._facts, self.alone(case), self._buffers)
 
     def joins(self, family: Family, case: Case) -> bool:
-        """Whether a second copy says anything: not behind silence or an octet that is left over."""
+        """Whether a second copy says anything: not after silence or a byte that is left over."""
         return bool(self.alone(case)[0].answers) and not _FIRST_ONLY.intersection(family.refs)
 
     def difference(self, family: Family, cut: Case, exchange: Exchange) -> str:

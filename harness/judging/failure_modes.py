@@ -1,4 +1,4 @@
-"""Ways to fail, in words that stay the same from run to run: what a baseline lists, and holds."""
+"""How a case fails, in words that stay the same from run to run: a baseline lists these words."""
 
 from __future__ import annotations
 
@@ -10,13 +10,21 @@ KEPT = 8  # of one family
 OTHER = "other"
 BETWEEN = " | "
 
-# A baseline of before families told their ways apart; it excuses any.
+# Baselines of before families told their failures apart list this; it excuses any.
 _UNTOLD = "fail"
 
 # A number that counts something, or is no status code.
 _MEASURED = re.compile(
-    r"\b(?:\d+(?:\.\d+)?(?= (?:s|ms|[KM]iB|kB|octets|descriptors|requests|readers|processes|cuts"
+    r"\b(?:\d+(?:\.\d+)?(?= (?:s|ms|[KM]iB|kB|bytes|descriptors|requests|readers|processes|cuts"
     r"|resets|connections)\b)|(?![1-5]\d\d\b(?!\.\d))\d+(?:\.\d+)?)\b"
+)
+
+# Words that verdicts used before, as stored runs and baselines have them, and those of today.
+_EARLIER_WORDS = (
+    (re.compile(r"\ban octet\b"), "a byte"),
+    (re.compile(r"\boctet(s?)\b"), r"byte\1"),
+    (re.compile(r"\bbehind\b"), "after"),
+    (re.compile(r"\bdrew\b"), "got"),
 )
 
 
@@ -24,8 +32,11 @@ def failure_mode(actual: str) -> str:
     """How a case fails: what a verdict says came, without what differs from run to run.
 
     Explanations in brackets are left out, what was measured is an N (a status code stays), and
-    whether a connection ends with FIN or RST depends on the moment: both are a close.
+    whether a connection ends with FIN or RST depends on the moment: both are a close. Words of
+    earlier versions become those of today.
     """
+    for earlier, today in _EARLIER_WORDS:
+        actual = earlier.sub(today, actual)
     parts, depth = [""], 0
     for character in actual:
         depth += (character == "(") - (character == ")" and depth > 0)
@@ -38,7 +49,7 @@ def failure_mode(actual: str) -> str:
 
 
 def most_frequent(modes: Mapping[str, int]) -> dict[str, int]:
-    """How often a family fails which way, by name; what is beyond ``KEPT`` ways is one more."""
+    """How often a family fails how; what is rarer than the first ``KEPT`` is one more."""
     ranked = sorted(modes.items(), key=lambda item: (-item[1], item[0]))
     kept = dict(sorted(ranked[:KEPT]))
     others = sum(number for _, number in ranked[KEPT:])
@@ -46,15 +57,15 @@ def most_frequent(modes: Mapping[str, int]) -> dict[str, int]:
 
 
 def as_outcome(modes: Mapping[str, int]) -> str:
-    """The ways of a family as one outcome: ``200; closed | silence until the deadline``."""
+    """A family's failure modes as one outcome: ``200; closed | silence until the deadline``."""
     return BETWEEN.join(sorted(modes)) or _UNTOLD
 
 
 def covers(listed: str, found: str, *, family: bool) -> bool:
     """Whether an outcome that a baseline lists speaks of the one that was found.
 
-    ``any`` covers all; of a family every way that was found must be listed. A way that is listed
-    without what follows a semicolon leaves that open.
+    ``any`` covers all. Of a family every failure mode that was found must be listed. One that is
+    listed without what follows a semicolon leaves that open.
 
     :param family: the outcome found is that of many requests.
     """

@@ -24,7 +24,7 @@ from httpmark.harness.model.cases import Facts, Family
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.verdicts import Tally, Verdict, Word
 
-# Of a large family the first few that fail are asked again (cases.md).
+# Of a large family the first few that fail are asked again (docs/method.md).
 _AGAIN_MAX = 32
 _DOUBTED = (Word.FAIL, Word.VOID, Word.UNSTABLE)
 

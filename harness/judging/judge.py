@@ -49,7 +49,7 @@ class Judge:
     ) -> tuple[object, ...] | None:
         """What a judgement rests on, where that is little: a refusal and a close, no canary sent.
 
-        The octets sent matter to what was understood and to redirects; a 4xx or 5xx on a
+        The bytes sent matter to what was understood and to redirects; a 4xx or 5xx on a
         connection that ended in time is judged without them.
         """
         if exchange.outcome is Outcome.ANSWERED:
@@ -59,7 +59,7 @@ class Judge:
             return None
         writes = timeline.writes(exchange.timeline)
         if exchange.end is End.OPEN or writes != 1 or b"HEAD" in case.methods:
-            return None  # what follows the head of an answer to HEAD hangs on the octets sent, too
+            return None  # what follows the head of an answer to HEAD depends on the bytes sent, too
         in_time = observation.closed_in_time(exchange)
         return (
             expectation, case.methods, case.place, bool(case.canary), case.joined,

@@ -1,6 +1,6 @@
 """An exchange as answers: which came before the canary, what the mirror understood, how it ended.
 
-Pure: octets and the probe's timeline in, facts out. Whether they are right is said in ``checks``.
+Pure: bytes and the probe's timeline in, facts out. Whether they are right is said in ``matching``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from httpmark.harness.model.cases import Case, Op
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import Event, EventKind, events
 
+# A close within this time of the last byte belongs to the exchange before it; a case waits as long
+# for a close that was announced (model.cases.Case.close_ms).
 CLOSE_US = 1_500_000
 
 _MIRROR_FIELDS = ("method", "target", "authority", "version", "content")
 
 
 class Mirror(msgspec.Struct, frozen=True):
-    """What a server says it understood (contract.md, capability ``mirror``); None is not said."""
+    """What a server says it understood (``mirror``, docs/contract.md); None: it does not say."""
 
     method: bytes | None
     target: bytes | None
@@ -59,18 +61,18 @@ class Sight(msgspec.Struct, frozen=True):
     answers: tuple[Final, ...]
     after: tuple[Final, ...]
     canary_sent: bool
-    completed: bool  # the octets that complete the message went out
+    completed: bool  # the bytes that complete the message went out
     answers_before_completion: int
-    fault: str | None  # octets that are no HTTP response, and why
+    fault: str | None  # bytes that are no HTTP response, and why
     fault_at: int | None
     cut: bool  # the last response is begun and not ended
     cut_after_canary: bool
     cut_status: int | None
-    closed_in_time: bool  # FIN or RST within 1.5 s of the last octet of ours or theirs
+    closed_in_time: bool  # FIN or RST within 1.5 s of the last byte of ours or theirs
     interims: int
     machine_dropped: bool
-    received_at_writes: tuple[int, ...] = ()  # octets that had come, at each write of ours
-    received_at_fin: int | None = None  # octets that had come when we half-closed
+    received_at_writes: tuple[int, ...] = ()  # bytes that had come, at each write of ours
+    received_at_fin: int | None = None  # bytes that had come when we half-closed
 
     @property
     def closed(self) -> bool:
@@ -113,7 +115,7 @@ def sight(case: Case, exchange: Exchange) -> Sight:
 
 
 def _received_before(records: list[Event]) -> tuple[tuple[int, ...], int | None]:
-    """How many octets had come at each write, and at our FIN."""
+    """How many bytes had come at each write, and at our FIN."""
     received = 0
     writes: list[int] = []
     at_fin: int | None = None
@@ -130,7 +132,7 @@ def _received_before(records: list[Event]) -> tuple[tuple[int, ...], int | None]
 def _boundaries(
     case: Case, exchange: Exchange, records: list[Event]
 ) -> tuple[int | None, int | None]:
-    """How many octets had come when the canary, and when the completing octets, went out."""
+    """How many bytes had come when the canary, and when the completing bytes, went out."""
     received = 0
     before: list[tuple[int, int]] = []  # octets sent so far, octets received so far
     sent = 0
@@ -162,7 +164,7 @@ def _boundaries(
 
 
 def closed_in_time(exchange: Exchange) -> bool:
-    """Whether the server closed within 1.5 s of the last octet either way."""
+    """Whether the server closed within 1.5 s of the last byte either way."""
     if exchange.end is End.OPEN:
         return False
     last = ended = 0

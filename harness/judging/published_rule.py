@@ -46,9 +46,9 @@ Rule = Callable[[Seen], Judgement]
 def reading(seen: Seen) -> tuple[bool, str]:
     """The two readings of a ``seed`` exchange.
 
-    The published one: ``True`` (detected) unless the octets begin ``HTTP/1.1 200 OK``. Ours, one
+    The published one: ``True`` (detected) unless the bytes begin ``HTTP/1.1 200 OK``. Ours, one
     of ``rejected`` (a well-formed 4xx or 5xx), ``accepted`` (2xx or 3xx), ``closed`` (FIN or RST
-    without an octet), ``mute`` (silence), ``malformed`` (octets that are no strict response) and
+    without a byte), ``mute`` (silence), ``malformed`` (bytes that are no strict response) and
     ``void`` (silence while this machine lost packets, or no connection at all).
     """
     detected = not seen.received.startswith(PUBLISHED_PREFIX)

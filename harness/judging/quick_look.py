@@ -32,6 +32,6 @@ def cases_of(family: Family, *, quick: bool) -> int:
 
 
 def step_of(family: Family, *, quick: bool) -> int:
-    """Of the largest families every 31st case where ``quick``, but ``seed`` whole (contract.md)."""
+    """Every which case of a family: a quick look thins the largest, but not ``seed``."""
     is_thinned = quick and family.suite != "seed" and family.count > _QUICK_ABOVE
     return _QUICK_STEP if is_thinned else 1

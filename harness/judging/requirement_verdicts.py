@@ -114,7 +114,7 @@ _KEYS = {
 
 
 def must(rows: Mapping[str, tuple[Level, Word, bool]]) -> dict[str, int]:
-    """How many requirements of level MUST and CTRL have which verdict (contract.md)."""
+    """How many requirements of level MUST and CTRL have which verdict (docs/contract.md)."""
     counts = dict.fromkeys((*_KEYS.values(), "closed_unanswered"), 0)
     for level, word, only_closed in rows.values():
         if level.is_binding:

@@ -12,9 +12,9 @@ import msgspec
 class Outcome(enum.StrEnum):
     """What came back on the wire, as a fact: one of five outcomes."""
 
-    ANSWERED = "answered"  # at least one octet came
-    CLOSED = "closed"  # FIN without an octet
-    RESET = "reset"  # RST without an octet
+    ANSWERED = "answered"  # at least one byte came
+    CLOSED = "closed"  # FIN without a byte
+    RESET = "reset"  # RST without a byte
     HUNG = "hung"  # nothing until the deadline
     REFUSED = "refused"  # no connection
 
@@ -27,8 +27,8 @@ class Outcome(enum.StrEnum):
 _SAID = {
     Outcome.REFUSED: "no connection",
     Outcome.HUNG: "silence until the deadline",
-    Outcome.CLOSED: "closed without an octet",
-    Outcome.RESET: "reset without an octet",
+    Outcome.CLOSED: "closed without a byte",
+    Outcome.RESET: "reset without a byte",
 }
 
 
@@ -72,7 +72,7 @@ _RAN_OUT, _CUT = int(RAN_OUT), int(ExchangeFlag.CUT)
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """One case played once against one server: every octet both ways, and the end."""
+    """One case played once against one server: every byte both ways, and the end."""
 
     case: str
     family: str
@@ -80,7 +80,7 @@ class Exchange(msgspec.Struct, frozen=True):
     received: bytes
     outcome: Outcome
     end: End
-    first_us: int | None  # first send to first octet
+    first_us: int | None  # first send to first byte
     end_us: int  # connect to the end
     sent_octets: int
     flags: int = 0  # of ExchangeFlag

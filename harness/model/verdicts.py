@@ -17,7 +17,7 @@ class Word(enum.StrEnum):
     FAIL = "fail"
     VOID = "void"
     NOT_APPLICABLE = "not_applicable"
-    UNSTABLE = "unstable"  # the same case, asked again, drew another verdict
+    UNSTABLE = "unstable"  # the same case, asked again, got another verdict
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Verdict(msgspec.Struct, frozen=True):
     word: Word
     expected: str
     actual: str
-    span: tuple[int, int] | None = None  # octets of ``Exchange.received``
+    span: tuple[int, int] | None = None  # bytes of ``Exchange.received``
     level: Level = Level.CTRL
     closed_unanswered: bool = False  # a failure that is only a close without an answer
     late: bool = False  # a failure that is only of time: an answer had not begun when it was due
@@ -40,8 +40,8 @@ class SeedFamily(msgspec.Struct, frozen=True):
     """Counts of one published family: the published reading and our strict one.
 
     Published: ``detected`` (the answer does not begin with ``HTTP/1.1 200 OK``) or
-    ``undetected``. Strict: ``rejected`` (a well-formed 4xx or 5xx), ``closed`` (without an
-    octet), ``accepted`` (2xx or 3xx), ``mute`` (hung), ``malformed`` (an answer that is no strict
+    ``undetected``. Strict: ``rejected`` (a well-formed 4xx or 5xx), ``closed`` (without a
+    byte), ``accepted`` (2xx or 3xx), ``mute`` (hung), ``malformed`` (an answer that is no strict
     HTTP response), ``void`` (the machine lost packets).
     """
 
@@ -92,17 +92,17 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
     case: str
     level: Level
-    count: int  # cuts that drew something else than one write, every time they were asked
+    count: int  # cuts that got something else than one write, every time they were asked
     deliveries: tuple[str, ...]  # the first of them (delivery.py)
     what: str  # how the most of them differ
 
 
 class Deliveries(msgspec.Struct, frozen=True, kw_only=True):
-    """What the delivery corpus of a suite drew in other cuts than one write."""
+    """What the delivery corpus of a suite got in other cuts than one write."""
 
     messages: int
     fired: dict[str, int]  # cuts by mode
-    unstable: tuple[str, ...] = ()  # one write did not draw the same twice: not compared
+    unstable: tuple[str, ...] = ()  # one write did not get the same twice: not compared
     early: tuple[str, ...] = ()  # a 2xx or 3xx began before the header section was whole
     disagreements: tuple[Disagreement, ...] = ()
 
@@ -117,7 +117,7 @@ class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):
     levels: dict[Level, dict[Word, int]] = {}  # cases by level and verdict
     cases: dict[str, Verdict] = {}  # designed cases
     generated: dict[str, Tally] = {}  # generated families
-    answers: dict[str, Tally] = {}  # the checks on every answer
+    answers: dict[str, Tally] = {}  # the rules on every answer
     requirements: dict[str, Word] = {}  # rows of the ledger
     ruleset: str | None = None
     deliveries: Deliveries | None = None  # None: one write only

@@ -336,7 +336,7 @@ def test_an_open_connection_in_place_of_a_close_is_a_difference() -> None:
     still = drew(first_cut("two"), BAD, OK % b"")
     assert (
         answer_difference.difference(alone, still, "two@1")
-        == "left open, where one write drew a close"
+        == "left open, where one write got a close"
     )
 
 

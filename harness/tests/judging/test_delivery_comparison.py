@@ -302,7 +302,7 @@ def test_a_disagreement_is_a_finding_that_fails_the_gate() -> None:
     failed, warned = findings._of_deliveries("s", "rfc", told, {})
     assert failed.status is findings.Status.FAILED
     assert failed.id == "plain-delivery"
-    assert "3 cuts of plain" in failed.message
+    assert "3 deliveries of plain" in failed.message
     assert "two@15" in failed.details[0]
     assert (failed.witness, failed.delivery) == ("plain", "two@15")
     assert warned.status is findings.Status.WARNED

@@ -106,7 +106,7 @@
     });
   }
 
-  // Requirements and wire logs can be narrowed to words, all of which must be there.
+  // Requirements and wire logs can be filtered by words; all words must be there.
   const narrow = (before, name, hint, apply) => {
     if (!before) return;
     const field = document.createElement("input");
@@ -137,7 +137,7 @@
       }
     });
   const logs = all("details.taken");
-  narrow(logs[0], "Show only wire logs that contain", "server, octet, reading …", (fits) => {
+  narrow(logs[0], "Show only wire logs that contain", "server, byte, accepted …", (fits) => {
     for (const log of logs) {
       const articles = all("article", log);
       for (const article of articles) article.hidden = !fits(article.textContent);

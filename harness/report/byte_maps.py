@@ -74,8 +74,8 @@ FAMILIES = (
     FamilyText("query_byte", "Query bytes", "GET /hello?▮ HTTP/1.1", False),
     FamilyText("field_name_byte", "Field-name bytes", "▮: value", False),
     FamilyText("field_value_byte", "Field-value bytes", "name: ▮", False),
-    FamilyText("path_pct_pair", "Percent pairs, path", "GET /hello%▮▮ HTTP/1.1", True),
-    FamilyText("query_pct_pair", "Percent pairs, query", "GET /hello?%▮▮ HTTP/1.1", True),
+    FamilyText("path_pct_pair", "Percent pairs in the path", "GET /hello%▮▮ HTTP/1.1", True),
+    FamilyText("query_pct_pair", "Percent pairs in the query", "GET /hello?%▮▮ HTTP/1.1", True),
 )
 
 

@@ -45,7 +45,7 @@ def test_without_evidence_it_is_told_all_the_same() -> None:
     assert found is not None
     assert found.left_out == 2
     assert found.divided[0].sides[0].cut is None
-    assert "in 3 cuts: two@17, two@18, byte" in html_page.render(RUN, None)
+    assert "in 3 deliveries: two@17, two@18, byte" in html_page.render(RUN, None)
 
 
 def test_each_says_how_to_cut_it_again() -> None:
@@ -108,11 +108,11 @@ def test_one_write_only_is_said_to_be_all_that_was_asked() -> None:
     run = with_server(run, "reference", compliance=Compliance({"rfc": suite}))
     assert delivery_table.cuts(run, KNOWN, EVIDENCE) is None
     page = html_page.render(run, EVIDENCE)
-    assert "every message went out in one write" in page
+    assert "every message was sent in one write" in page
     assert "No message drew another answer" not in page
 
 
 def test_agreement_of_all_cuts_is_said() -> None:
     run = complete_run(("reference",), only=OCTET_FAMILIES)
     page = html_page.render(run, EVIDENCE)
-    assert "No message drew another answer for being cut." in page
+    assert "Every message got the same answer in pieces as in one write." in page

@@ -361,7 +361,7 @@ def test_ten_servers_that_fail_all_over_stay_under_500_kb_with_evidence(percent:
     page = html_page.render(run, Failing(only=OCTET_FAMILIES))
     assert len(page.encode()) < 500_000
     assert page.count('<pre class="again">') > 20
-    assert ("have no room in this page" in page) == (percent == 30)
+    assert ("are left out for lack of room" in page) == (percent == 30)
     assert read(page).wrong == []
 
 
@@ -551,7 +551,7 @@ def test_a_stamp_is_explained_at_the_spot(limit: Bottleneck) -> None:
 
 
 def test_what_was_not_asked_of_http_is_said_where_speed_is_ranked() -> None:
-    told = "MUSTs of <code>rfc</code> not asked in this run"
+    told = "MUSTs of <code>rfc</code> were not checked in this run"
     assert small_page().count(told) == 1 + 3, "under the principle, and at each ranked server"
     assert told not in complete_page()
 

@@ -252,7 +252,7 @@ def test_both_readings_are_told_where_all_pass() -> None:
 
 def test_a_case_without_its_octets_says_how_to_get_them() -> None:
     page = html_page.render(run_of(server("bad", Word.FAIL)), None)
-    assert "<code>httpmark explain CASE</code> tells the rule" in page
+    assert "<code>httpmark explain CASE</code> shows the rule" in page
     assert "they are not in this page" not in html_page.render(
         run_of(server("bad", Word.FAIL)), Stored()
     )

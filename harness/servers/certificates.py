@@ -15,7 +15,7 @@ _HERE = ("127.0.0.1", "::1", "localhost")
 
 
 class Pair(NamedTuple):
-    """Paths of two PEM files: a certificate with its authority's behind it, and its key."""
+    """Paths of two PEM files: a certificate followed by its authority's, and its key."""
 
     certificate: str
     key: str

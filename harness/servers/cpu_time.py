@@ -20,8 +20,8 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 def cpu_ns(pids: Iterable[int]) -> int | None:
     """CPU time (user + system) of processes, their ended threads included, in ns.
 
-    The scheduler's own sum where it is to be had: the clock ticks of ``stat`` are too coarse
-    for windows of a second.
+    The scheduler's sum where there is one: the clock ticks of ``stat`` are too coarse for windows
+    of a second.
     """
     total = 0
     counted = False
@@ -51,7 +51,7 @@ def waited_ns(pid: int) -> int:
 def spent_ns(roots: Iterable[int]) -> int | None:
     """CPU time of process trees in ns, with what their ended children used; None where none lives.
 
-    Of a child that nobody waited for it is lost.
+    The CPU time of an ended child that no process waited for is lost.
     """
     pids = proc_files.tree(roots)
     used = cpu_ns(pids)
@@ -95,7 +95,7 @@ def context_switches(pids: Iterable[int]) -> int | None:
 def steal_ratio(before: tuple[int, int], after: tuple[int, int]) -> float | None:
     """The share of all CPUs' time that the hypervisor took between two :func:`cpu_clock`.
 
-    None below ten ticks: of so few one alone would be a theft.
+    None below ten ticks, where a single stolen one would count too much.
     """
     total = after[1] - before[1]
     return (after[0] - before[0]) / total if total >= _TICKS_MIN else None
@@ -114,7 +114,7 @@ def own_children_ns() -> int:
 
 
 def affinity(pids: Iterable[int]) -> frozenset[int] | None:
-    """The processors that processes may run on; None where that of none is told."""
+    """The processors that processes may run on; None where it is not known."""
     found: set[int] = set()
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -123,7 +123,7 @@ def affinity(pids: Iterable[int]) -> frozenset[int] | None:
 
 
 def idle_ns(cpus: Collection[int]) -> int | None:
-    """The time that processors did nothing, or were stolen, since boot; None where it is not told.
+    """The time that processors did nothing, or were stolen, since boot; None where it is unknown.
 
     The kernel keeps idle time by the clock (proc(5), NO_HZ), where busy time is sampled by ticks.
     """

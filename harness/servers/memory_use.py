@@ -64,7 +64,7 @@ def memory(pids: Iterable[int], *, cgroup: str | None = None) -> Memory | None:
 
 
 def reset_peak(pids: Iterable[int]) -> bool:
-    """Let VmHWM of processes begin anew at what they hold now; whether all of them could be told.
+    """Reset VmHWM of processes to what they hold now; whether that was allowed for all of them.
 
     By ``/proc/PID/clear_refs`` (proc(5)), which only a process's owner or root may write.
     """
@@ -89,7 +89,7 @@ def cgroup_peak_kb(path: str) -> int | None:
 
 
 def cgroup_parts_kb(path: str) -> dict[str, int] | None:
-    """What a cgroup's memory consists of now, in kB; None where it does not tell.
+    """What a cgroup's memory consists of now, in kB; None where it is unknown.
 
     ``memory.stat`` of v2; of v1 with ``memory.kmem`` and ``memory.kmem.tcp`` beside it.
     """
@@ -106,7 +106,7 @@ def cgroup_parts_kb(path: str) -> dict[str, int] | None:
 
 
 def socket_buffers_kb() -> int | None:
-    """What all TCP sockets of this machine hold in buffers, in kB; None where it is not told."""
+    """What all TCP sockets of this machine hold in buffers, in kB; None where it is unknown."""
     with contextlib.suppress(OSError):
         told = re.search(r"^TCP:.* mem (\d+)", proc_files.text("net", "sockstat"), re.MULTILINE)
         if told:
@@ -123,7 +123,7 @@ class SocketSlabs(msgspec.Struct, frozen=True):
 
 
 def socket_slabs() -> SocketSlabs | None:
-    """Read the slabs; None where we may not: the file is root's."""
+    """Read the slabs; None where that is not allowed: only root may read the file."""
     try:
         rows = proc_files.text("slabinfo").splitlines()
     except OSError:
@@ -145,8 +145,8 @@ def kernel_bytes_per_end(
 ) -> float | None:
     """What one end of ``held`` connections costs the kernel, in bytes; both ends are here.
 
-    None where the slabs cannot be read, or grew by another number of sockets than twice ``held``:
-    then neighbours opened or closed some, and the growth is not ours.
+    None where the slabs cannot be read, or did not grow by twice ``held`` sockets: then other
+    programs opened or closed some.
     """
     if before is None or after is None or held < 1:
         return None

@@ -10,9 +10,10 @@ _SEGMENTS_MIN = 10_000
 
 
 def dropped_packets() -> dict[str, int]:
-    """Counters of connections and packets this machine lost; a growth makes silence prove nothing.
+    """Counters of connections and packets that this machine dropped.
 
-    Listen queues that overflowed, and entries that the connection-tracking table refused.
+    Listen queues that overflowed, and entries that the connection-tracking table refused. Where
+    they grow, a missing answer may be the machine's fault.
     """
     counters: dict[str, int] = {}
     with contextlib.suppress(OSError, ValueError):
@@ -30,15 +31,12 @@ def dropped_packets() -> dict[str, int]:
 
 
 def segments_sent() -> tuple[int, int] | None:
-    """(sent again for want of them, sent) TCP segments of this machine since boot; None where it is
-    not told.
+    """(lost and sent again, sent) TCP segments of this machine since boot; None where unknown.
 
-    What the other end said it had already (D-SACK, RFC 2883) was not lost: a delayed ACK makes the
-    kernel probe for a tail loss that there was none of, at every TLS handshake of a busy server.
-    Nor do SYNs count that a full listen queue had to be sent again: they say nothing of the
-    network (hyper's queue takes 128, so where it gets no CPU for some milliseconds 64 of the 512
-    connections open a second later, before the warm-up), and are told by :func:`dropped_packets`
-    where connections are what is measured.
+    Two kinds of repeated segments are not counted as lost. The receiver reports segments that it
+    had already (D-SACK, RFC 2883): a delayed ACK makes the kernel send the last segment again, at
+    every TLS handshake of a busy server. And SYNs are repeated where a listen queue was full, which
+    says nothing of the network; :func:`dropped_packets` counts those.
     """
     with contextlib.suppress(OSError, ValueError, KeyError):
         table = _tcp_counters("snmp", "Tcp:")
@@ -65,7 +63,7 @@ def _tcp_counters(file: str, heading: str) -> dict[str, int]:
 def retransmit_ratio(before: tuple[int, int] | None, after: tuple[int, int] | None) -> float | None:
     """The share of the segments between two :func:`segments_sent` that were sent again.
 
-    None below 10,000 of them: one that was lost would be a thousandth of nothing much.
+    None below 10,000 segments, where a single lost one would count too much.
     """
     if before is None or after is None or after[1] - before[1] < _SEGMENTS_MIN:
         return None

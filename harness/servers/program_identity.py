@@ -14,7 +14,7 @@ from httpmark.harness.servers import proc_files
 def program(pids: Iterable[int]) -> tuple[tuple[str, ...], str | None] | None:
     """The command line of the first process that lives, and the SHA-256 of what it executes.
 
-    None where none lives or may be seen. The folder of whoever runs this is written as ``~``.
+    None where none lives or may be seen. The home folder of the user is written as ``~``.
     """
     home = os.path.expanduser("~")
     for pid in pids:

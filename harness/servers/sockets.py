@@ -46,12 +46,14 @@ def resolved(name: str, port: int) -> str | None:
 
 def is_here(address: str) -> bool:
     """Whether an IP address is one of this machine's own: what goes there comes from there."""
-    with socket.socket(_family(address), socket.SOCK_DGRAM) as talk:
+    with socket.socket(_family(address), socket.SOCK_DGRAM) as connection:
         try:
-            talk.connect((address, 9))  # sends nothing
+            connection.connect((address, 9))  # sends nothing
         except OSError:
             return False
-        return bool(talk.getsockname()[0] == talk.getpeername()[0]) or address.startswith("127.")
+        return bool(
+            connection.getsockname()[0] == connection.getpeername()[0]
+        ) or address.startswith("127.")
 
 
 def free_port(address: str = "127.0.0.1") -> int:
@@ -111,22 +113,22 @@ def ask(
     method = octets.partition(b" ")[0]
     family = socket.AF_UNIX if unix else _family(address)
     with contextlib.ExitStack() as stack:
-        talk = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
-        talk.settimeout(max(deadline_s, 0.001))
+        connection = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        connection.settimeout(max(deadline_s, 0.001))
         try:
-            talk.connect(unix if unix else (address, port))
-            if not unix and talk.getsockname() == talk.getpeername():
+            connection.connect(unix if unix else (address, port))
+            if not unix and connection.getsockname() == connection.getpeername():
                 # Where nobody listens on an ephemeral port, TCP may connect a socket to itself.
                 return None
             if tls:
-                talk = stack.enter_context(_session(talk, tls_name or address, ca_file))
-            talk.sendall(octets)
+                connection = stack.enter_context(_session(connection, tls_name or address, ca_file))
+            connection.sendall(octets)
             while len(received) < _ANSWER_OCTETS_MAX and not _complete(received, method):
                 left = end - time.monotonic()
                 if left <= 0:
                     break
-                talk.settimeout(left)
-                piece = talk.recv(_RECEIVE_OCTETS)
+                connection.settimeout(left)
+                piece = connection.recv(_RECEIVE_OCTETS)
                 if not piece:
                     break
                 received += piece
@@ -139,7 +141,7 @@ def ask(
             pass
         # Resetting instead of closing keeps the port out of TIME_WAIT.
         with contextlib.suppress(OSError):
-            talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     return bytes(received)
 
 
@@ -163,25 +165,25 @@ def flood(
     """
     block = memoryview(octets * max(1, _FLOOD_OCTETS // len(octets)))
     family = socket.AF_UNIX if unix else _family(address)
-    with socket.socket(family, socket.SOCK_STREAM) as talk:
+    with socket.socket(family, socket.SOCK_STREAM) as connection:
         # Little room for answers: what the kernel would hold for us is not the server's doing.
-        talk.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _FLOOD_OCTETS)
-        talk.settimeout(stall_s)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _FLOOD_OCTETS)
+        connection.settimeout(stall_s)
         sent = 0
         how = "sent"
         try:
-            talk.connect(unix if unix else (address, port))
+            connection.connect(unix if unix else (address, port))
             while sent < total:
                 # Always whole messages in order, wherever a write ended.
                 start = sent % len(block)
-                sent += talk.send(block[start:])
+                sent += connection.send(block[start:])
         except TimeoutError:
             how = "stalled"
         except OSError:
             how = "closed"
         look()
         with contextlib.suppress(OSError):
-            talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     return sent, how
 
 
@@ -203,36 +205,36 @@ def trickle(
     family = socket.AF_UNIX if unix else _family(address)
     end = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
-        talks: list[socket.socket] = []
+        connections: list[socket.socket] = []
         for _ in range(clients):
-            talk = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            talk.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _TRICKLE_OCTETS)
-            talk.settimeout(2.0)
+            connection = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _TRICKLE_OCTETS)
+            connection.settimeout(2.0)
             with contextlib.suppress(OSError):
-                talk.connect(unix if unix else (address, port))
-                talk.sendall(octets)
-                talk.setblocking(False)
-                talks.append(talk)
-        while talks and time.monotonic() < end:
+                connection.connect(unix if unix else (address, port))
+                connection.sendall(octets)
+                connection.setblocking(False)
+                connections.append(connection)
+        while connections and time.monotonic() < end:
             time.sleep(max(0.0, min(_TRICKLE_S, end - time.monotonic())))
-            talks = [talk for talk in talks if _takes_one(talk)]
+            connections = [connection for connection in connections if _takes_one(connection)]
         look()
-        for talk in talks:
-            talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        return len(talks)
+        for connection in connections:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        return len(connections)
 
 
-def _takes_one(talk: socket.socket) -> bool:
+def _takes_one(connection: socket.socket) -> bool:
     """Read one octet, if there is one; whether the connection stands."""
     try:
-        return bool(talk.recv(1))
+        return bool(connection.recv(1))
     except BlockingIOError:
         return True
     except OSError:
         return False
 
 
-def _session(talk: socket.socket, name: str, ca_file: str | None) -> ssl.SSLSocket:
+def _session(connection: socket.socket, name: str, ca_file: str | None) -> ssl.SSLSocket:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if ca_file:
         context.load_verify_locations(ca_file)
@@ -240,7 +242,7 @@ def _session(talk: socket.socket, name: str, ca_file: str | None) -> ssl.SSLSock
         # Whose certificate it is matters to a browser; what it says in HTTP is judged either way.
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    return context.wrap_socket(talk, server_hostname=name)
+    return context.wrap_socket(connection, server_hostname=name)
 
 
 def _complete(received: bytearray, method: bytes) -> bool:

@@ -9,7 +9,6 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -177,18 +176,6 @@ def test_servers_are_compared_two_by_two() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("octet", range(256))
-def test_any_octet_of_a_find_survives_its_file(octet: int, tmp_path: Path) -> None:
-    octets = b"GET /" + bytes((octet,)) + b"'{h}\\x00 HTTP/1.1\r\nHost: a:1\r\n\r\n"
-    find = fuzz.Find(fuzz.Kind.ACCEPTED, "request line", octets, "200")
-    found_scenarios.save(find, tmp_path, host="a:1", command="x")
-    known = loading.load(tmp_path)
-    one = target(1)
-    facts = msgspec.structs.replace(one.facts(), host="a:1")
-    [planned] = known.planned(find.slug, facts)
-    assert planned.case.steps[0].data == octets
-
-
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder without finds."""
@@ -235,22 +222,6 @@ def test_the_command_finds_in_a_folder_that_is_named(
         loading.load()
 
 
-def test_a_find_asks_for_its_rule_and_tolerates_what_the_catalogue_does() -> None:
-    head = b"POST /a HTTP/1.1\r\nHost: a:1\r\n"
-
-    def asked(octets: bytes) -> found_scenarios.Demand:
-        return found_scenarios.demand(fuzz.Find(fuzz.Kind.ACCEPTED, "", octets, "200"))
-
-    plus = asked(head + b"Content-Length: +0\r\n\r\n")
-    assert (plus.clause, plus.passes, plus.allows) == ("RFC 9112 6.3", ("R400C",), ())
-    words = asked(head.replace(b"/a ", b"/a  ") + b"\r\n")
-    assert (words.clause, words.passes, words.allows) == ("RFC 9112 3", ("REJ301",), ("ACC",))
-    nul = asked(head + b"X: \x00y\r\n\r\n")
-    assert (nul.clause, nul.level, nul.allows) == ("RFC 9110 5.5", "MUST", ("ACC; field? X = y",))
-    both = b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"
-    assert asked(head + both).allows == ("ACC; content? a; close",)
-
-
 class Planted(fuzz.Searcher):
     """A search without a wire: the target accepts what breaks one of these rules."""
 
@@ -285,42 +256,11 @@ def test_a_find_that_another_covers_is_not_told_again() -> None:
     assert not refused("obs-text").covers(refused("query"))
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_the_search() -> None:
-    with peers.peer(peers.mute) as peer:
-        arguments = ["fuzz", f"http://127.0.0.1:{peer.port}/", "--out", "/proc/nope"]
-        result = CliRunner().invoke(cli.httpmark, arguments)
-        assert peer.connections == 0
-    assert isinstance(result.exception, HarnessError)
-    assert str(result.exception).startswith("--out /proc/nope: ")
-    assert result.output == ""
-
-
-def test_making_sure_leaves_nothing_behind(tmp_path: Path) -> None:
-    found_scenarios.ready(tmp_path / "a" / "b")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_suite_of_finds_is_there_without_one(here: Path) -> None:
     with peers.peer(careless) as peer:
         url = f"http://127.0.0.1:{peer.port}/"
         result = CliRunner().invoke(cli.httpmark, ["check", url, "--suite", "found"])
     assert isinstance(result.exception, NothingSelected)
-
-
-def test_the_grid_has_servers_as_rows_and_columns() -> None:
-    names = ["http://127.0.0.1:1/", "b", "c"]
-    agreed = {(names[0], "b"): (1, 2), (names[0], "c"): (0, 2), ("b", "c"): (0, 0)}
-    assert server_agreement.grid(names, agreed) == [
-        "                              A       B       C",
-        "  A http://127.0.0.1:1/       -  50.0 %   0.0 %",
-        "  B b                    50.0 %       -    none",
-        "  C c                     0.0 %    none       -",
-    ]
-    assert server_agreement.shares(names, agreed)[0] == [None, 0.5, 0.0]
-    many = [f"http://a-server-with-a-long-name.example:{number}/" for number in range(30)]
-    lines = server_agreement.grid(many, {})
-    assert max(map(len, lines)) <= 80
-    assert sum(line.startswith("  A ") for line in lines) == 6
 
 
 def test_nobody_there_is_said() -> None:

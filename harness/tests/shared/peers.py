@@ -106,13 +106,13 @@ def mute(connection: socket.socket) -> None:
 
 
 def resetting(connection: socket.socket) -> None:
-    """Resets after the first octets."""
+    """Resets after the first bytes."""
     connection.recv(65536)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
 def naive(connection: socket.socket) -> None:
-    """Answers 400 where an octet of the head is no visible ASCII or a lone percent; else 200."""
+    """Answers 400 where a byte of the head is no visible ASCII or a lone percent; else 200."""
     while request := head(connection):
         line = request.split(b"\r\n", 1)[0]
         target = line.split(b" ")[1] if line.count(b" ") == 2 else b"\x00"

@@ -1,7 +1,7 @@
-"""The judge's judge: a strict HTTP/1.1 server of its own that breaks one named rule at a time.
+"""A strict HTTP/1.1 server that breaks one named rule at a time, to test the judge with.
 
 Written from RFC 9110, 9112 and 3986, not from the parser of ``reference_server``: judge and judged
-share no code. Unmodified it conforms; ``--bug B34`` plants that one of :data:`BUGS`. It offers
+share no code. Unmodified it conforms; ``--bug B34`` gives it that one of :data:`BUGS`. It offers
 ``hello``, ``body``, ``mirror``, ``behave`` and, with ``--static``, ``static``::
 
     python -m httpmark.harness.tests.shared.rogue --bug B34 --port 8080
@@ -29,12 +29,12 @@ BUGS = {
     "B01": "the version is compared by prefix",
     "B02": "digits of the version are parsed into 8 bits",
     "B03": "the method is matched by prefix and without case",
-    "B04": "octets of the method are unchecked",
+    "B04": "bytes of the method are unchecked",
     "B05": "the request line is split at any whitespace, inside the target too",
     "B06": "a request line without a version is served as HTTP/0.9",
     "B07": "an empty line before the request line is refused",
     "B08": "empty lines before the request line are skipped without bound",
-    "B09": "octets of the path above 0x7F are unchecked",
+    "B09": "bytes of the path above 0x7F are unchecked",
     "B10": "the path is unchecked in its last partial block of 16",
     "B11": "the query is unchecked",
     "B12": "G to Z count as hexadecimal digits",
@@ -50,13 +50,13 @@ BUGS = {
     "B22": "the flag for a second Host line is turned over at each",
     "B23": "the value of Host is unchecked",
     "B24": "an empty field name is accepted",
-    "B25": "octets of field names are unchecked",
+    "B25": "bytes of field names are unchecked",
     "B26": "whitespace before the colon is trimmed",
     "B27": "0x85 and 0xA0 are trimmed as whitespace",
     "B28": "controls in values are unchecked",
     "B29": "a NUL cuts a value short",
     "B30": "a bare CR ends a line",
-    "B31": "CR and any octet end the header section",
+    "B31": "CR and any byte end the header section",
     "B32": "a folded line is dropped",
     "B33": "a folded line is read as a field",
     "B34": "Content-Length is read with sign and by longest prefix",
@@ -79,15 +79,15 @@ BUGS = {
     "B51": "a chunk size wraps at 32 bits",
     "B52": "what follows the digits of a chunk size is unread up to CRLF",
     "B53": "LF ends a chunk line",
-    "B54": "CR and any octet end a chunk line",
-    "B55": "the two octets behind chunk data are skipped unread",
+    "B54": "CR and any byte end a chunk line",
+    "B55": "the two bytes after chunk data are skipped unread",
     "B56": "the final CRLF of chunked content may be missing",
     "B57": "trailers are left unread",
     "B58": "trailers are merged into the fields",
     "B59": "the connection goes on after a bad chunk",
     "B60": "content is left unread on 404 and 405",
     "B61": "the connection goes on after a 400",
-    "B62": "requests behind one that says close are answered",
+    "B62": "requests after one that says close are answered",
     "B63": "Connection: close is ignored",
     "B64": "closes without saying so",
     "B65": "a pipelined request is lost in the buffer",
@@ -96,9 +96,9 @@ BUGS = {
     "B68": "100 is sent to HTTP/1.0",
     "B69": "100 waits for the content",
     "B70": "an expectation is answered at once, and the content is taken for a request",
-    "B71": "the timer of the head starts anew with each octet",
+    "B71": "the timer of the head starts anew with each byte",
     "B72": "a client that closes its side gets no answer",
-    "B73": "a reset destroys the last answer where octets are unread",
+    "B73": "a reset destroys the last answer where bytes are unread",
     "B74": "fields of one request leak into the next",
     "B75": "a CR at the end of a read is lost, inside the head",
     "B76": "errors carry no Date",
@@ -110,7 +110,7 @@ BUGS = {
     "B82": "an encoded slash of a static path is decoded before its segments are walked",
 }
 
-# Limits in octets; tests declare them.
+# Limits in bytes; tests declare them.
 TARGET_MAX = 8192
 REQUEST_LINE_MAX = 16384
 FIELD_MAX = 32768
@@ -217,7 +217,7 @@ class Rogue:
         return self._date
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, from its first octet to its close."""
+        """One connection, from its first byte to its close."""
         connection = Connection(self, reader, writer)
         with contextlib.suppress(ConnectionError, OSError):
             await connection.run()
@@ -246,10 +246,10 @@ class Connection:
         self.request = Request()
         self.later: set[asyncio.Task[None]] = set()
 
-    # --- octets -------------------------------------------------------------------------------
+    # --- bytes -------------------------------------------------------------------------------
 
     async def more(self) -> None:
-        """Wait for more octets.
+        """Wait for more bytes.
 
         :raises Ended: there are none.
         :raises TimeoutError: the phase took too long.
@@ -294,7 +294,7 @@ class Connection:
             await self.more()
 
     def _line_end(self, seen: int) -> tuple[int, int] | None:
-        """Where the line ends, and how many octets end it: CRLF, or a bare LF to be refused."""
+        """Where the line ends, and how many bytes end it: CRLF, or a bare LF to be refused."""
         if self.bug == "B30" or (self.bug == "B54" and self.in_chunks):
             cr = self.buffer.find(b"\r")
             if 0 <= cr < len(self.buffer) - 1 and b"\n" not in self.buffer[:cr]:
@@ -415,7 +415,7 @@ class Connection:
             raise Refused(400, "two slashes")
         path, _, query = target.partition(b"?")
         if not (self._well_formed(path, is_path=True) and self._well_formed(query, is_path=False)):
-            raise Refused(400, "RFC 9112 3.2.1: an octet that no target may hold")
+            raise Refused(400, "RFC 9112 3.2.1: a byte that no target may hold")
         request.path = path
 
     def _absolute(self, request: Request, target: bytes) -> bytes:
@@ -436,7 +436,7 @@ class Connection:
         return rest if rest.startswith(b"/") else b"/" + rest
 
     def _well_formed(self, text: bytes, *, is_path: bool) -> bool:
-        """RFC 3986 3.3, 3.4, 2.1: the octets, and the percent pairs."""
+        """RFC 3986 3.3, 3.4, 2.1: the bytes, and the percent pairs."""
         if self.bug == "B11" and not is_path:
             return True
         allowed = SEGMENT if is_path else SEGMENT | {0x3F}
@@ -667,10 +667,10 @@ class Connection:
                 return b"".join(pieces)
             pieces.append(await self.exactly(size))
             if (await self._data_end()) != b"\r\n":
-                raise Refused(400, "RFC 9112 7.1: no CRLF behind chunk data")
+                raise Refused(400, "RFC 9112 7.1: no CRLF after chunk data")
 
     async def _data_end(self) -> bytes:
-        """The line end behind chunk data."""
+        """The line end after chunk data."""
         if self.bug == "B53":
             while not self.buffer:
                 await self.more()
@@ -683,7 +683,7 @@ class Connection:
         return end
 
     def _chunk_size(self, line: bytes) -> tuple[int, int]:
-        """The size that a chunk line states, and the octets of its extensions."""
+        """The size that a chunk line states, and the bytes of its extensions."""
         digits = re.match(rb"[0-9A-Fa-f]*", line)
         assert digits is not None  # it matches the empty string too
         size, rest = digits[0], line[digits.end() :]
@@ -692,7 +692,7 @@ class Connection:
         if not size and self.bug != "B50":
             raise Refused(400, "RFC 9112 7.1: no chunk size")
         if self.bug != "B52" and not EXTENSIONS.fullmatch(rest):
-            raise Refused(400, "RFC 9112 7.1.1: octets behind the chunk size")
+            raise Refused(400, "RFC 9112 7.1.1: bytes after the chunk size")
         value = int(size or b"0", 16)
         if self.bug == "B51":
             value %= 2**32
@@ -884,7 +884,7 @@ class Connection:
         await self.writer.drain()
 
     def _destroy(self, octets: bytes) -> None:
-        """An answer that a reset overtakes, as when close() meets octets that nobody has read."""
+        """An answer that a reset overtakes, as when close() meets bytes that nobody has read."""
         peer = self.writer.get_extra_info("socket")
         if peer.family in (socket.AF_INET, socket.AF_INET6):
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
@@ -966,7 +966,7 @@ async def listen(rogue: Rogue, address: str, port: int) -> None:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description="A strict HTTP/1.1 server with one planted bug.")
+    parser = argparse.ArgumentParser(description="A strict HTTP/1.1 server with one seeded bug.")
     parser.add_argument("--bug", choices=sorted(BUGS), metavar="BNN", help="B01 to B82")
     parser.add_argument("--address", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0: any; the first line names it")

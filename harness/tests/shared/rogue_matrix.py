@@ -469,7 +469,7 @@ def changed_again(bug: str, planned: list[Planned], lines: list[str]) -> list[st
 
 def main(arguments: Iterable[str] | None = None) -> int:
     """The command; 1 where a list is not as kept."""
-    parser = argparse.ArgumentParser(description="Every planted bug against the catalogue.")
+    parser = argparse.ArgumentParser(description="Every seeded bug against the catalogue.")
     parser.add_argument("bugs", nargs="*", metavar="BNN", help="these only")
     parser.add_argument("--write", action="store_true", help="write the golden lists anew")
     parser.add_argument("--all", action="store_true", help="generated families whole; no lists")

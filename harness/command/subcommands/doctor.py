@@ -11,7 +11,10 @@ from httpmark.harness.command.printing import print_json
 @click.command("doctor")
 @options.json_flag
 def command(as_json: bool) -> None:
-    """Show what this machine can measure, and how to mend what it lacks."""
+    """Show what this machine can measure and what it lacks.
+
+    Each line about something that is missing ends with the command that mends it.
+    """
     from httpmark.harness.command import doctor
 
     found = doctor.doctor()

@@ -1,0 +1,72 @@
+"""Commands are found by their files, and asking for help imports nothing heavy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+
+from httpmark.harness.catalogue import loading
+from httpmark.harness.command import known_commands, options
+
+HEAVY = ("jinja2", "h11", "hypothesis", "docker", "sqlite3", "rich", "trustme")
+_HELP = """
+import sys
+from httpmark.harness.command import cli
+try:
+    cli.main()
+except SystemExit:
+    print(*sys.modules)
+"""
+
+
+def test_a_command_is_called_like_its_file() -> None:
+    found = {name: known_commands.load(name).name for name in known_commands.names()}
+    assert {"run", "check", "bench", "compare", "report", "doctor"} <= set(found)
+    assert all(name == called for name, called in found.items()), found
+
+
+def test_every_option_says_what_it_does() -> None:
+    lacking = [
+        f"{name} {parameter.opts}"
+        for name in known_commands.names()
+        for parameter in known_commands.load(name).params
+        if isinstance(parameter, click.Option) and not (parameter.help or "").strip()
+    ]
+    assert not lacking, lacking
+
+
+def test_short_help_is_one_whole_sentence_in_80_columns() -> None:
+    short = {
+        name: known_commands.load(name).get_short_help_str(66) for name in known_commands.names()
+    }
+    assert not {name: text for name, text in short.items() if text.endswith("...")}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _HELP, "--help"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("Usage: httpmark")
+    assert not set(HEAVY) & set(done.stdout.splitlines()[-1].split())
+
+
+def test_the_help_of_fuzz_names_the_folder_that_finds_go_into() -> None:
+    [out] = [one for one in known_commands.load("fuzz").params if one.name == "out"]
+    assert isinstance(out, click.Option)
+    assert f"${loading.FOUND_SET} names, else {loading.FOUND}" in (out.help or "")
+
+
+def test_words_of_a_heavy_module_are_looked_up_when_needed() -> None:
+    asked: list[int] = []
+
+    def known() -> tuple[str, ...]:
+        asked.append(1)
+        return ("a", "b")
+
+    choice = options.ChoiceOf(known)
+    assert not asked
+    assert choice.convert("a", None, None) == "a"
+    assert tuple(choice.choices) == ("a", "b")
+    assert len(asked) == 1

@@ -1,5 +1,6 @@
-# `make bench` is the main job, `make test` runs every test; each works as the first command on a
-# fresh machine. BENCH goes to the command: `make bench BENCH="--server reference --full"`; the short
+# `make bench` is the main job. `make check` is the short loop, `make test` runs everything that a
+# change can break, `make nightly` the exhaustive rest. Each works as the first command on a fresh
+# machine. BENCH goes to the command: `make bench BENCH="--server reference --full"`; the short
 # windows of --quick are the default, so that a first look takes minutes.
 
 PYTHON ?= python3
@@ -13,17 +14,18 @@ NATIVE := $(shell find reference_server harness/native -name '*.[ch]pp' -o -name
 # Folders, not files: an editable install follows edits, but must be told of new modules.
 MODULES := $(shell find harness -type d -not -path '*/native*' -not -name __pycache__ -not -path '*/tests*')
 
-.PHONY: help setup bench test test-native test-python sanitizers lint perf aa clean needs needs-test
+.PHONY: help setup bench check test nightly lint configure test-native test-python sanitizers \
+  nightly-tests nightly-clang nightly-fuzz perf aa clean needs needs-check needs-test needs-nightly
 
 help:
-	@echo "make bench   launch, attack, load and score the servers of images/; the main job"
-	@echo "make test    every test"
-	@echo "make setup   the command at $(BIN)/httpmark"
-	@echo "make perf    the figures of the reference server beside their aims; its cost beside null,"
-	@echo "             hyper and Go; the generator beside wrk and h2load"
-	@echo "make aa      what this machine can tell apart: one server against itself, 40 times"
-	@echo "make lint    ruff, mypy, clang-format"
-	@echo "make sanitizers  the C++ tests under ASan+UBSan and TSan"
+	@echo "make bench    launch, attack, load and score the servers of images/; the main job"
+	@echo "make check    the short loop: lint, types, every test that starts no process; under a minute"
+	@echo "make test     everything that a change can break; about ten minutes"
+	@echo "make nightly  the exhaustive rest: sanitizers, clang, all golden lists, long fuzz"
+	@echo "make setup    install the command as $(BIN)/httpmark"
+	@echo "make perf     benchmarks: the reference server, null, hyper and Go; the load generators"
+	@echo "make aa       what this machine can tell apart: one server against itself, 40 times"
+	@echo "make lint     ruff, mypy, clang-format"
 
 # What the core needs of the system: installed with apt where root or sudo allows, else said.
 define INSTALL
@@ -50,8 +52,14 @@ needs:
 	  || { echo "httpmark: Python 3.11 or newer is needed as $(PYTHON); call make PYTHON=/path/to/python3" >&2; exit 3; }
 	@$(call INSTALL,py-venv:python3-venv g++:g++ /usr/include/openssl/ssl.h:libssl-dev /usr/include/zlib.h:zlib1g-dev nginx:nginx-light)
 
-needs-test: needs
-	@$(call INSTALL,/usr/include/gtest/gtest.h:libgtest-dev cmake:cmake ninja:ninja-build wrk:wrk h2load:nghttp2-client openssl:openssl)
+needs-check: needs
+	@$(call INSTALL,/usr/include/gtest/gtest.h:libgtest-dev cmake:cmake ninja:ninja-build)
+
+needs-test: needs-check
+	@$(call INSTALL,wrk:wrk h2load:nghttp2-client openssl:openssl)
+
+needs-nightly: needs-test
+	@$(call INSTALL,clang++:clang /usr/share/doc/libclang-rt-dev:libclang-rt-dev)
 
 $(BIN)/python:
 	@$(MAKE) --no-print-directory needs
@@ -72,13 +80,27 @@ setup: $(VENV)/.installed
 bench: setup
 	$(BIN)/httpmark run $(BENCH)
 
+# The tests of C++ that need no process: what parses, frames and scans.
+CHECK_NATIVE := server\.(chunked|error|flags|framing|limits|parser|response|router|syntax|uri)_test|native_(load_(histogram|response|source|url)|probe_(frames|layout|response_framing)|shared_http_date)_test
+
+check: needs-check $(VENV)/.dev
+	@$(MAKE) --no-print-directory lint configure
+	cmake --build --preset release
+	ctest --preset release -j2 -R '^($(CHECK_NATIVE))$$' --output-on-failure --progress
+	$(BIN)/pytest -n 2 --dist worksteal -m "not process and not long and not timed and not nightly" $(ARGS)
+
 test: needs-test $(VENV)/.dev
 	@$(MAKE) --no-print-directory lint test-native test-python
 
-test-native: needs-test
-	cmake --preset release >/dev/null
+nightly: needs-nightly $(VENV)/.dev
+	@$(MAKE) --no-print-directory nightly-tests nightly-clang nightly-fuzz sanitizers
+
+configure: needs-check
+	@cmake --preset release >/dev/null
+
+test-native: needs-test configure
 	cmake --build --preset release
-	ctest --preset release
+	ctest --preset release -j2
 	@$(COUNT) build/release/Testing/Temporary/LastTest.log
 
 # What the reference server's tests say at their end, summed up.
@@ -86,12 +108,37 @@ COUNT = awk '/ Test: / { scenarios = $$3 == "server.spec_test" } \
   /^[0-9]+ tests, [0-9]+ assertions$$/ { t += $$1; a += $$3; if (scenarios) { st = $$1; sa = $$3 } } \
   END { printf "reference server: the 21 scenarios %d tests, %d assertions; all %d tests, %d assertions\n", st, sa, t, a }'
 
+# What measures time runs alone; all else uses both processors.
 test-python: $(VENV)/.dev
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not timed and not nightly" $(ARGS)
+	$(BIN)/pytest -m "timed and not nightly" $(ARGS)
+
+nightly-tests: $(VENV)/.dev
+	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n 2 --dist worksteal -m "nightly and not timed" $(ARGS)
+	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -m "nightly and timed" $(ARGS)
+
+nightly-clang: needs-nightly
+	cmake --preset clang >/dev/null
+	cmake --build --preset clang
+	ctest --preset clang -j2
+
+# Each parser of the reference server, FUZZ_SECONDS long, from the corpus that is kept.
+FUZZ_SECONDS ?= 60
+nightly-fuzz: needs-nightly
+	cmake --preset fuzz >/dev/null
+	cmake --build --preset fuzz --target $(foreach one,$(FUZZERS),httpmark-server-$(one)_fuzz)
+	@for one in $(FUZZERS); do \
+	  mkdir -p build/fuzz/found/$$one; \
+	  build/fuzz/reference_server/httpmark-server-$${one}_fuzz -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 \
+	    -artifact_prefix=build/fuzz/found/$$one- build/fuzz/found/$$one reference_server/tests/corpus/$$one 2>build/fuzz/$$one.log \
+	    || { tail -20 build/fuzz/$$one.log; exit 1; }; \
+	  echo "$$one: $$(sed -n 's/^stat::number_of_executed_units: //p' build/fuzz/$$one.log) inputs, no finding"; \
+	done
+FUZZERS := parser chunked connection response
 
 sanitizers: needs-test
 	for preset in asan tsan; do \
-	  cmake --preset $$preset >/dev/null && cmake --build --preset $$preset && ctest --preset $$preset || exit 1; \
+	  cmake --preset $$preset >/dev/null && cmake --build --preset $$preset && ctest --preset $$preset -j2 || exit 1; \
 	done
 
 lint: $(VENV)/.dev

@@ -252,6 +252,7 @@ def test_every_mistake_is_told_and_not_more_than_anyone_reads(tmp_path: Path) ->
     assert caught.value.lines[-1] == "and 10 more mistakes"
 
 
+@pytest.mark.process
 def test_the_command_says_a_mistake_a_line(tmp_path: Path) -> None:
     folder = tmp_path / loading.FOUND
     folder.mkdir(parents=True)

@@ -32,9 +32,11 @@ from httpmark.harness.model.verdicts import (
 from httpmark.harness.servers import binaries, certificates, sockets
 from httpmark.harness.tests.shared import peers
 from httpmark.harness.tests.shared.made_findings import run_of
+from httpmark.harness.tests.shared.pytest_rules import starts_process
 from httpmark.harness.tests.shared.silent_events import SilentEvents
 
 
+@pytest.mark.process
 def test_a_selection_without_a_must_is_judged(tmp_path: Path) -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
         options = check_options.Options(
@@ -65,6 +67,7 @@ def chosen(tmp_path: Path, handler: peers.Handler, *cases: str) -> Run:
         return check_session.Checker(options, SilentEvents()).check()
 
 
+@pytest.mark.process
 def test_a_family_alone_is_scored_and_brings_its_controls(tmp_path: Path) -> None:
     result = chosen(tmp_path, peers.naive, "field_value_byte")
     found = result.servers[0].compliance.suites["seed"]
@@ -75,6 +78,7 @@ def test_a_family_alone_is_scored_and_brings_its_controls(tmp_path: Path) -> Non
     assert conclusion.exit_code(result, findings.findings(result), gate=findings.Gate()) == 0
 
 
+@pytest.mark.process
 def test_a_family_alone_is_not_scored_where_good_requests_are_refused(tmp_path: Path) -> None:
     result = chosen(tmp_path, peers.answering(peers.BAD), "field_value_byte")
     found = result.servers[0].compliance.suites["seed"]
@@ -82,6 +86,7 @@ def test_a_family_alone_is_not_scored_where_good_requests_are_refused(tmp_path: 
     assert "positive controls failed" in (found.reason or "")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("handler", [peers.naive, peers.answering(peers.BAD)])
 def test_controls_alone_are_judged(tmp_path: Path, handler: peers.Handler) -> None:
     with peers.peer(handler) as peer:
@@ -103,6 +108,7 @@ def keyed(connection: socket.socket) -> None:
             connection.sendall(peers.OK)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("header", "code"), [(("X-Key: k",), 0), ((), 3)])
 def test_field_lines_go_with_every_request(
     tmp_path: Path, header: tuple[str, ...], code: int
@@ -132,6 +138,7 @@ def test_lines_that_would_spoil_the_cases_are_refused(line: str, said: str) -> N
         check_options.field_lines((line,))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("jobs", "most"), [(1, 1), (None, 64)])
 def test_no_more_connections_than_jobs(tmp_path: Path, jobs: int | None, most: int) -> None:
     under_way: set[int] = set()
@@ -158,6 +165,7 @@ def test_no_more_connections_than_jobs(tmp_path: Path, jobs: int | None, most: i
 
 
 @pytest.fixture(scope="module")
+@starts_process
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The reference server over each transport: how it is addressed, by the transport's name."""
     folder = tmp_path_factory.mktemp("places")
@@ -189,6 +197,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
             server.terminate()
 
 
+@pytest.mark.process
 def test_a_target_may_be_a_name_and_shows_the_certificate_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +253,7 @@ def said_over(places: dict[str, str], transport: str, folder: Path) -> SaidOf:
 
 
 @pytest.fixture(scope="module")
+@starts_process
 def over_tcp(places: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> SaidOf:
     return said_over(places, "tcp", tmp_path_factory.mktemp("tcp"))
 
@@ -252,6 +262,7 @@ def over_tcp(places: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
 OTHERWISE = {"ipv6": set(), "unix": set(), "tls": {"connection-close-notify"}}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("transport", OTHERWISE)
 def test_a_suite_says_the_same_over_every_transport(
     transport: str, places: dict[str, str], over_tcp: SaidOf, tmp_path: Path
@@ -268,6 +279,7 @@ def at_root(connection: socket.socket) -> None:
         connection.sendall(peers.OK if request.startswith(b"GET / ") else peers.NOT_FOUND)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("handler", "advice"),
     [
@@ -294,6 +306,7 @@ def test_who_has_no_such_path_is_told_what_to_add(
     assert " is not ACC" not in suite.reason
 
 
+@pytest.mark.process
 def test_who_is_accepted_is_told_nothing_more(tmp_path: Path) -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
         said: list[str] = []

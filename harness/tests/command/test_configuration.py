@@ -189,6 +189,7 @@ def test_every_baseline_our_documents_show_is_one(tmp_path: Path) -> None:
         assert baseline.read(tmp_path / "b.toml", known=known).entries
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("file", "words", "asked"),
     [

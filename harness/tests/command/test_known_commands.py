@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import click
+import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.command import known_commands, options
@@ -44,6 +45,7 @@ def test_short_help_is_one_whole_sentence_in_80_columns() -> None:
     assert not {name: text for name, text in short.items() if text.endswith("...")}
 
 
+@pytest.mark.process
 def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _HELP, "--help"], capture_output=True, text=True, check=True

@@ -81,6 +81,7 @@ def images(tmp_path: Path) -> Path:
 QUICK = ("run", "--runtime", "process", "--quick", "--suite", "seed")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -115,6 +116,7 @@ def test_wrong_words_get_one_line(
     assert out == ""
 
 
+@pytest.mark.process
 def test_a_taken_port_is_said(tmp_path: Path) -> None:
     with peers.peer(peers.mute) as peer:
         code, _, errors = run(*QUICK, "--port", str(peer.port), cwd=tmp_path)
@@ -122,6 +124,7 @@ def test_a_taken_port_is_said(tmp_path: Path) -> None:
     assert f"port {peer.port} on 127.0.0.1 is taken" in last_line(errors)
 
 
+@pytest.mark.process
 def test_a_server_that_dies_at_start_is_said_with_its_last_words(
     tmp_path: Path, images: Path
 ) -> None:
@@ -137,6 +140,7 @@ def test_a_server_that_dies_at_start_is_said_with_its_last_words(
     assert not is_listening(port)
 
 
+@pytest.mark.process
 def test_a_server_that_dies_mid_run_keeps_what_was_seen(tmp_path: Path, images: Path) -> None:
     port = own_port()
     code, _, errors = run(
@@ -157,6 +161,7 @@ def test_a_server_that_dies_mid_run_keeps_what_was_seen(tmp_path: Path, images: 
     assert not is_listening(port)
 
 
+@pytest.mark.process
 def test_a_mute_server_is_not_scored(tmp_path: Path, images: Path) -> None:
     code, _, errors = run(*QUICK, "--server", "mute", "--out", "r", cwd=tmp_path, images=images)
     result = json.loads((tmp_path / "r" / "result.json").read_text())
@@ -166,6 +171,7 @@ def test_a_mute_server_is_not_scored(tmp_path: Path, images: Path) -> None:
     assert "mute" in errors
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_keeps_what_it_has_and_leaves_nothing(
     tmp_path: Path, images: Path, number: signal.Signals, code: int
@@ -192,6 +198,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_leaves_nothing(
     assert children == ""
 
 
+@pytest.mark.process
 def test_a_killed_harness_leaves_no_server(tmp_path: Path, images: Path) -> None:
     port = own_port()
     process = start(
@@ -204,6 +211,7 @@ def test_a_killed_harness_leaves_no_server(tmp_path: Path, images: Path) -> None
     wait_listening(port, until=False, seconds=10)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_a_full_disk_is_said(tmp_path: Path, images: Path) -> None:
     small = tmp_path / "small"
@@ -223,6 +231,7 @@ def test_a_full_disk_is_said(tmp_path: Path, images: Path) -> None:
     assert re.search("disk is full|No space left", last_line(done.stderr))
 
 
+@pytest.mark.process
 def test_a_target_that_dies_under_check_is_said_and_its_evidence_kept(
     tmp_path: Path, images: Path
 ) -> None:
@@ -255,6 +264,7 @@ def test_a_target_that_dies_under_check_is_said_and_its_evidence_kept(
     assert suite["seed"]["controls"]["passed"] > 0
 
 
+@pytest.mark.process
 @pytest.mark.needs("docker")
 def test_no_leave_for_docker_is_said(tmp_path: Path) -> None:
     code, _, errors = run(

@@ -112,6 +112,7 @@ FAMILY = "field_name_length_space_before_colon"
 FEW = ("get-plain", "host-missing", FAMILY)
 
 
+@pytest.mark.process
 def test_the_gate_from_configuration_to_ratchet(tmp_path: Path) -> None:
     """One server, as a project would: red, excused, green, worse, mended."""
     (tmp_path / "httpmark.toml").write_text(
@@ -177,6 +178,7 @@ def test_the_gate_from_configuration_to_ratchet(tmp_path: Path) -> None:
     assert out == "p/exchanges.parquet\n"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -200,6 +202,7 @@ def test_what_is_wrong_is_said_before_anything_is_sent(
     assert len(errors.strip().splitlines()) == 1
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("of", ["result", "configuration", "baseline"])
 def test_schemas_are_published(tmp_path: Path, of: str) -> None:
     code, out, _ = command("list", "schema", "--of", of, cwd=tmp_path)
@@ -230,6 +233,7 @@ def comparison(*verdicts: paired_verdicts.Gate | None) -> load_comparison.Compar
     )  # fmt: skip
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("verdict", "said", "policy", "code"),
     [
@@ -259,6 +263,7 @@ def test_three_answers_of_a_comparison_reach_every_reader(
         )
 
 
+@pytest.mark.process
 def test_a_comparison_of_folders_writes_what_is_asked(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -272,6 +277,7 @@ def test_a_comparison_of_folders_writes_what_is_asked(tmp_path: Path) -> None:
         assert read.skipped == read.tests > 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_check_writes_what_it_has_and_gates_nothing(
     tmp_path: Path, number: signal.Signals, code: int

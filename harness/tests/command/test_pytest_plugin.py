@@ -53,6 +53,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.process
 def test_there_is_an_item_for_each_case(project: Path) -> None:
     with listening("server") as url:
         code, out = pytest_run(project, f"--httpmark={url}", "--collect-only", "-q")
@@ -70,6 +71,7 @@ def test_there_is_an_item_for_each_case(project: Path) -> None:
     assert len(set(nodes)) == len(nodes)
 
 
+@pytest.mark.process
 def test_a_failure_has_its_rule_and_its_reproducer_and_only_what_is_chosen_is_fired(
     project: Path,
 ) -> None:
@@ -93,6 +95,7 @@ def test_a_failure_has_its_rule_and_its_reproducer_and_only_what_is_chosen_is_fi
     assert re.search(r"collected \d+ items / \d+ deselected / 1 selected", out)
 
 
+@pytest.mark.process
 def test_a_baseline_makes_an_xfail_and_strict_a_failure(project: Path) -> None:
     (project / "httpmark.toml").write_text(
         '[check]\nbaseline = "known.toml"\nstrict-baseline = true\n'
@@ -111,6 +114,7 @@ def test_a_baseline_makes_an_xfail_and_strict_a_failure(project: Path) -> None:
     assert "remove it" in " ".join(out.split())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("own_path", [True, False])
 def test_the_configuration_says_how_the_server_is_addressed(project: Path, own_path: bool) -> None:
     """Path, host and field lines, as ``httpmark check`` does."""
@@ -133,6 +137,7 @@ def test_the_configuration_says_how_the_server_is_addressed(project: Path, own_p
     assert code == 0, out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("said", "few"), [("jobs = 1\n", True), ("", False)])
 def test_the_configuration_says_how_many_connections_are_borne(
     project: Path, said: str, few: bool
@@ -159,6 +164,7 @@ def test_the_configuration_says_how_many_connections_are_borne(
     assert (max(most) <= 8) is few, max(most)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("mine", "code"), [(True, 0), (False, 1)])
 def test_the_configuration_says_whom_to_trust(project: Path, mine: bool, code: int) -> None:
     folders = (project / "a", project / "b")
@@ -184,6 +190,7 @@ def test_the_configuration_says_whom_to_trust(project: Path, mine: bool, code: i
     assert found == code, out
 
 
+@pytest.mark.process
 def test_workers_of_xdist_fire_once_and_agree(project: Path) -> None:
     (project / "test_log.py").write_text("def test_own():\n    assert True\n")
     words = (
@@ -206,6 +213,7 @@ def test_workers_of_xdist_fire_once_and_agree(project: Path) -> None:
     assert set(verdicts.findall(alone)) == set(verdicts.findall(shared))
 
 
+@pytest.mark.process
 def test_a_server_that_is_not_there_fails_in_one_line(project: Path) -> None:
     code, out = pytest_run(
         project, "--httpmark=http://127.0.0.1:1/", "--httpmark-suite=rfc", "-k", "get-plain"
@@ -215,6 +223,7 @@ def test_a_server_that_is_not_there_fails_in_one_line(project: Path) -> None:
     assert "Traceback" not in out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -253,6 +262,7 @@ def test_dead(httpmark_serve):
 """
 
 
+@pytest.mark.process
 def test_fixtures_start_servers_and_stop_them(project: Path) -> None:
     server = project / "my-server"
     server.symlink_to(binaries.need("server"))
@@ -271,6 +281,7 @@ def test_fixtures_start_servers_and_stop_them(project: Path) -> None:
     assert "name the server with --httpmark-serve" in out
 
 
+@pytest.mark.process
 def test_items_and_fixtures_may_share_a_command(project: Path) -> None:
     command = f"{binaries.need('server')} --address 127.0.0.1 --port {{port}} --workers 1"
     (project / "test_own.py").write_text(f"COMMAND = {command!r}\n{OWN}")
@@ -280,6 +291,7 @@ def test_items_and_fixtures_may_share_a_command(project: Path) -> None:
     assert counts(out)["passed"] == 2
 
 
+@pytest.mark.process
 def test_a_relative_command_is_found_in_the_project(project: Path) -> None:
     (project / "my-server").symlink_to(binaries.need("server"))
     (project / "test_own.py").write_text(f"COMMAND = 'none {{port}}'\n{OWN}")
@@ -288,6 +300,7 @@ def test_a_relative_command_is_found_in_the_project(project: Path) -> None:
     assert code == 0, out
 
 
+@pytest.mark.process
 def test_nothing_happens_where_nothing_is_asked(project: Path) -> None:
     (project / "test_own.py").write_text("def test_own():\n    pass\n")
     code, out = pytest_run(project)
@@ -302,6 +315,7 @@ def test_an_installation_registers_the_plugin() -> None:
     }
 
 
+@pytest.mark.process
 @pytest.mark.skipif(
     not importlib.metadata.entry_points(group="pytest11", name="httpmark"),
     reason="this environment was installed before there was a plugin",

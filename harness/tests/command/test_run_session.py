@@ -26,10 +26,12 @@ from httpmark.harness.model.verdicts import Compliance, Controls, Deliveries
 from httpmark.harness.tests.shared import made_run, peers
 from httpmark.harness.tests.shared.command_process import run as command
 from httpmark.harness.tests.shared.ports import own_port
+from httpmark.harness.tests.shared.pytest_rules import starts_process
 from httpmark.harness.tests.shared.silent_events import SilentEvents
 
 
 @pytest.fixture(scope="module")
+@starts_process
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The main job on two servers, as a user would call it."""
     folder = tmp_path_factory.mktemp("run")
@@ -144,6 +146,7 @@ def test_judging_again_changes_nothing(finished: Path) -> None:
     assert stored_runs.rejudge(finished) == run_folder.read(finished)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("ruleset", ["rfc", "hardened", "realistic"])
 def test_judging_again_keeps_the_ruleset(tmp_path: Path, ruleset: str) -> None:
     with peers.peer(peers.naive) as peer:
@@ -157,6 +160,7 @@ def test_judging_again_keeps_the_ruleset(tmp_path: Path, ruleset: str) -> None:
     assert stored_runs.rejudge(tmp_path / "run") == run_folder.read(tmp_path / "run")
 
 
+@pytest.mark.process
 def test_judging_again_gives_no_score_to_who_died(tmp_path: Path) -> None:
     def dying(connection: socket.socket) -> None:
         while request := peers.head(connection):
@@ -183,6 +187,7 @@ def test_drawing_again_gives_the_same_page(finished: Path, tmp_path: Path) -> No
     assert again.read_bytes() == (finished / "report.html").read_bytes()
 
 
+@pytest.mark.process
 def test_report_and_judge_are_commands(finished: Path, tmp_path: Path) -> None:
     code, out, _ = command("report", str(finished), "--out", "page.html", cwd=tmp_path)
     assert (code, out.strip()) == (0, "page.html")
@@ -194,6 +199,7 @@ def test_report_and_judge_are_commands(finished: Path, tmp_path: Path) -> None:
     assert (finished / "result.json").read_bytes() == before
 
 
+@pytest.mark.process
 def test_a_folder_is_never_written_twice(finished: Path, tmp_path: Path) -> None:
     code, _, errors = command("run", "--out", str(finished), cwd=tmp_path)
     assert code == 2

@@ -57,6 +57,7 @@ def check(tmp_path: Path, handler: peers.Handler, **changes: object) -> SuiteRes
     return live
 
 
+@pytest.mark.process
 def test_a_server_that_checks_octets_is_told_from_one_that_does_not(tmp_path: Path) -> None:
     checked = check(tmp_path, peers.naive)
     assert checked.controls is not None
@@ -66,6 +67,7 @@ def test_a_server_that_checks_octets_is_told_from_one_that_does_not(tmp_path: Pa
     assert checked.families["path_byte"].undetected == 13
 
 
+@pytest.mark.process
 def test_a_server_that_takes_all_detects_nothing(tmp_path: Path) -> None:
     taken = check(tmp_path, peers.answering(peers.OK))
     for family in SMALL:
@@ -73,6 +75,7 @@ def test_a_server_that_takes_all_detects_nothing(tmp_path: Path) -> None:
         assert taken.families[family].accepted == taken.families[family].requests
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "handler",
     [peers.mute, peers.closing(b""), peers.resetting, peers.answering(peers.NOT_FOUND),
@@ -87,6 +90,7 @@ def test_a_server_that_refuses_the_good_is_not_scored(
     assert result.families == {}
 
 
+@pytest.mark.process
 def test_a_404_router_is_not_scored_where_it_routes(tmp_path: Path) -> None:
     def router(connection: socket.socket) -> None:
         while request := peers.head(connection):
@@ -99,6 +103,7 @@ def test_a_404_router_is_not_scored_where_it_routes(tmp_path: Path) -> None:
     assert result.families["query_byte"].undetected > 0
 
 
+@pytest.mark.process
 def test_silence_is_confirmed_alone_before_it_counts(tmp_path: Path) -> None:
     tries: dict[bytes, int] = {}
 
@@ -130,6 +135,7 @@ def test_a_suite_that_asks_for_nothing_forgets_nothing_of_another(tmp_path: Path
         assert evidence.facts("peer") == found
 
 
+@pytest.mark.process
 def test_a_target_that_goes_away_is_said(tmp_path: Path) -> None:
     with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
         with peers.peer(peers.answering(peers.OK)) as peer:
@@ -146,6 +152,7 @@ def test_a_target_that_goes_away_is_said(tmp_path: Path) -> None:
         assert list(evidence.exchanges("peer")) != []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("answers", "fired"), [({b"/hello": peers.OK}, 0), ({b"/": peers.OK}, 80)])
 def test_paths_are_judged_only_where_any_path_is_served(
     tmp_path: Path, answers: dict[bytes, bytes], fired: int
@@ -174,6 +181,7 @@ def test_paths_are_judged_only_where_any_path_is_served(
     assert result.requests == fired
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("handler", [peers.closing(b""), peers.answering(peers.NOT_FOUND)])
 def test_who_does_not_accept_the_plain_request_is_asked_nothing_else(
     tmp_path: Path, handler: peers.Handler
@@ -205,6 +213,7 @@ def content_first(connection: socket.socket) -> None:
         connection.sendall(peers.OK)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("handler", "is_early"), [(peers.answering(peers.OK), True), (content_first, False)]
 )
@@ -230,6 +239,7 @@ def test_who_reads_the_content_first_is_not_asked_what_needs_an_early_answer(
     assert (word is Word.NOT_APPLICABLE) is not is_early
 
 
+@pytest.mark.process
 def test_what_keeps_a_server_busy_goes_behind_the_other_designed_cases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +274,7 @@ def test_what_keeps_a_server_busy_goes_behind_the_other_designed_cases(
     assert set(played[1]) == set(chosen) - {"get-plain"}
 
 
+@pytest.mark.process
 def test_suites_that_are_fired_in_one_go_say_what_they_say_apart(tmp_path: Path) -> None:
     chosen = {"get-plain", "host-missing", "post-chunked"}
     chosen |= {family.id for family in KNOWN.of_suite("smuggling") if family.group == "CLTE"}
@@ -295,6 +306,7 @@ def test_suites_that_are_fired_in_one_go_say_what_they_say_apart(tmp_path: Path)
     assert all(said[0].values())
 
 
+@pytest.mark.process
 def test_who_refuses_all_chunked_content_is_not_praised_for_refusing_the_bad(
     tmp_path: Path,
 ) -> None:
@@ -360,6 +372,7 @@ def wrapping(delay_s: float) -> peers.Handler:
     return handler
 
 
+@pytest.mark.process
 def test_a_server_that_is_slow_is_waited_for_and_fails_what_its_fast_twin_fails(
     tmp_path: Path,
 ) -> None:
@@ -388,6 +401,7 @@ def test_a_server_that_is_slow_is_waited_for_and_fails_what_its_fast_twin_fails(
     assert list(words.values()) == [Word.FAIL, Word.FAIL]
 
 
+@pytest.mark.process
 def test_limits_are_searched_for_once(tmp_path: Path) -> None:
     """What cases name and only asking can tell is known before they go out, and kept."""
     asked: list[bytes] = []
@@ -426,6 +440,7 @@ def test_limits_are_searched_for_once(tmp_path: Path) -> None:
     assert cases["fields-above-limit"].word is Word.FAIL  # taken, although declared as too many
 
 
+@pytest.mark.process
 def test_answers_are_checked_beside_the_cases(tmp_path: Path) -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
         target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
@@ -496,6 +511,7 @@ _NEVER = {"upgrade-not-in-connection", "upgrade-missing", "upgrade-unknown-proto
           "websocket-key-15-octets", "websocket-key-twice", "websocket-key-missing"}  # fmt: skip
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("handler", "failed"),
     [

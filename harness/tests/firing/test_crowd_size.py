@@ -8,6 +8,7 @@ import threading
 import time
 
 import msgspec
+import pytest
 
 from httpmark.harness.firing import (
     case_stream,
@@ -18,6 +19,7 @@ from httpmark.harness.firing import (
 from httpmark.harness.tests.shared import peers
 
 
+@pytest.mark.process
 def test_a_server_that_cannot_take_many_at_once_is_asked_fewer() -> None:
     one_at_a_time = threading.Lock()
 
@@ -35,6 +37,7 @@ def test_a_server_that_cannot_take_many_at_once_is_asked_fewer() -> None:
         assert crowd_size.found(target) == case_stream.CASES_IN_FLIGHT
 
 
+@pytest.mark.process
 def test_a_server_with_a_short_queue_is_asked_no_more_than_fit_into_it() -> None:
     """What is dropped from a listen queue comes again a second later: that is no slow answer."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=5)

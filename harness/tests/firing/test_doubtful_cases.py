@@ -24,6 +24,7 @@ from httpmark.harness.tests.shared import peers
 KNOWN = loading.load()
 
 
+@pytest.mark.process
 def test_a_server_that_was_late_under_load_is_asked_again_and_believed(tmp_path: Path) -> None:
     """The first time around nothing is answered in time; afterwards everything is, and at once."""
     family = "field_value_octet_good"
@@ -56,6 +57,7 @@ def test_a_server_that_was_late_under_load_is_asked_again_and_believed(tmp_path:
     assert words == {Word.PASS}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("quick", [True, False])
 def test_a_quick_look_asks_again_once_and_only_what_decides(tmp_path: Path, quick: bool) -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
@@ -83,6 +85,7 @@ def test_a_quick_look_asks_again_once_and_only_what_decides(tmp_path: Path, quic
     assert levels[Level.SHOULD] - {Attempt.FIRST, Attempt.REPEAT} == (set() if quick else again)
 
 
+@pytest.mark.process
 def test_a_server_that_chooses_otherwise_the_second_time_is_unstable(tmp_path: Path) -> None:
     seen: list[bytes] = []
 
@@ -108,6 +111,7 @@ def test_a_server_that_chooses_otherwise_the_second_time_is_unstable(tmp_path: P
     assert "400" in found.actual
 
 
+@pytest.mark.process
 def test_a_close_that_is_announced_and_never_comes_is_waited_for_and_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

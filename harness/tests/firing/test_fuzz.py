@@ -48,6 +48,7 @@ def careless(connection: socket.socket) -> None:
         connection.sendall(peers.OK)
 
 
+@pytest.mark.process
 def test_a_careless_server_accepts_and_the_example_is_small() -> None:
     with peers.peer(careless) as peer:
         found = finds(target(peer.port), seconds=4.0)
@@ -56,12 +57,14 @@ def test_a_careless_server_accepts_and_the_example_is_small() -> None:
     assert min(len(find.octets) for find in accepted) < 60
 
 
+@pytest.mark.process
 def test_a_silent_server_hangs_on_a_whole_message() -> None:
     with peers.peer(peers.mute) as peer:
         found = finds(target(peer.port), seconds=3.0)
     assert {find.kind for find in found} == {fuzz.Kind.HUNG}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("bug", "clause"),
     [("B21", "RFC 9112 3.2"), ("B26", "RFC 9112 5.1"), ("B34", "RFC 9112 6.3")],
@@ -83,6 +86,7 @@ def test_a_planted_bug_is_found_and_stays_found(bug: str, clause: str, tmp_path:
     assert (str(planned.level), family.clause) == ("MUST", clause)
 
 
+@pytest.mark.process
 def test_the_unmodified_rogue_agrees_with_the_grammar() -> None:
     with running(None) as port:
         assert finds(target(port, "body", "mirror"), seconds=5.0) == []
@@ -126,6 +130,7 @@ def mirroring(spoil: Callable[[Mirror], Mirror]) -> peers.Handler:
     return handler
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("spoiled", "said"),
     [
@@ -158,6 +163,7 @@ def test_a_mirrored_value_is_compared_exactly_and_in_order() -> None:
     assert told((b"x", b"1"), (b"x", b"2"), (b"y", b"a  b"), (b"z", b"")) == ("fields",)
 
 
+@pytest.mark.process
 def test_servers_are_compared_two_by_two() -> None:
     with peers.peer(careless) as a, peers.peer(careless) as b, peers.peer(peers.closing(b"")) as c:
         ones = {name: target(peer.port) for name, peer in (("a", a), ("b", b), ("c", c))}
@@ -184,6 +190,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.process
 def test_what_is_found_is_told_saved_and_known_to_all_commands(here: Path) -> None:
     with peers.peer(careless) as peer:
         url = f"http://127.0.0.1:{peer.port}/"
@@ -239,6 +246,7 @@ class Planted(fuzz.Searcher):
         return fuzz.Find(fuzz.Kind.ACCEPTED, "field section", octets, "200", about)
 
 
+@pytest.mark.long
 def test_a_second_fault_of_a_part_is_found_too() -> None:
     planted = (Broken.BARE_LF, Broken.COLON)
     told: list[fuzz.Find] = []
@@ -263,6 +271,7 @@ def test_the_suite_of_finds_is_there_without_one(here: Path) -> None:
     assert isinstance(result.exception, NothingSelected)
 
 
+@pytest.mark.process
 def test_nobody_there_is_said() -> None:
     with peers.peer(peers.mute) as peer:
         pass
@@ -270,6 +279,7 @@ def test_nobody_there_is_said() -> None:
     assert isinstance(result.exception, HarnessError)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("named", ["in the URL", "by --path"])
 def test_the_path_of_a_target_is_the_one_that_is_asked(here: Path, named: str) -> None:
     asked: set[bytes] = set()

@@ -33,6 +33,7 @@ def case(name: str = "c", *steps: Step, **changes: object) -> Case:
     return Case(name, "f", steps or (Step(Op.SEND, GET), Step(Op.AWAIT, wait_ms=400)), **given)  # type: ignore[arg-type]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("handler", "outcome", "end", "received"),
     [
@@ -55,6 +56,7 @@ def test_outcomes_are_told_apart(
     assert (exchange.first_us is None) == (received == b"")
 
 
+@pytest.mark.process
 def test_when_an_exchange_ended_is_told() -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
         before = time.time()
@@ -63,12 +65,14 @@ def test_when_an_exchange_ended_is_told() -> None:
     assert before <= exchange.ended_s <= time.time()
 
 
+@pytest.mark.process
 def test_no_listener_is_refused() -> None:
     with peers.peer(peers.mute) as peer:
         pass
     assert play(peer.port, [case()])["c"].outcome is Outcome.REFUSED
 
 
+@pytest.mark.process
 def test_every_case_has_a_connection_of_its_own() -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
         patient = (Step(Op.SEND, GET), Step(Op.AWAIT, wait_ms=9000))
@@ -78,6 +82,7 @@ def test_every_case_has_a_connection_of_its_own() -> None:
     assert {e.outcome for e in found.values()} == {Outcome.ANSWERED}
 
 
+@pytest.mark.process
 def test_answers_belong_to_their_cases() -> None:
     def echo(connection: socket.socket) -> None:
         line = peers.head(connection).split(b"\r\n")[0]
@@ -93,6 +98,7 @@ def test_answers_belong_to_their_cases() -> None:
         assert found[f"c{n}"].received.endswith(b"GET /%d" % n)
 
 
+@pytest.mark.process
 def test_silence_costs_no_more_than_its_deadline() -> None:
     started = time.monotonic()
     with peers.peer(peers.mute) as peer:
@@ -102,6 +108,7 @@ def test_silence_costs_no_more_than_its_deadline() -> None:
     assert time.monotonic() - started < 6
 
 
+@pytest.mark.process
 def test_a_head_is_enough_where_only_the_head_is_awaited() -> None:
     def half(connection: socket.socket) -> None:
         peers.head(connection)
@@ -115,6 +122,7 @@ def test_a_head_is_enough_where_only_the_head_is_awaited() -> None:
     assert found["head"].outcome is Outcome.ANSWERED
 
 
+@pytest.mark.process
 def test_steps_are_played_in_their_order() -> None:
     seen: list[tuple[float, bytes]] = []
 
@@ -138,6 +146,7 @@ def test_steps_are_played_in_their_order() -> None:
     assert exchange.received == peers.OK
 
 
+@pytest.mark.process
 def test_a_second_request_goes_out_only_while_the_connection_lives() -> None:
     steps = (
         Step(Op.SEND, GET),
@@ -153,6 +162,7 @@ def test_a_second_request_goes_out_only_while_the_connection_lives() -> None:
     assert exchange.sent_octets == len(GET)
 
 
+@pytest.mark.process
 def test_announced_close_is_waited_for() -> None:
     def late(connection: socket.socket) -> None:
         peers.head(connection)
@@ -163,6 +173,7 @@ def test_announced_close_is_waited_for() -> None:
         assert play(peer.port, [case(close_ms=1500, deadline_ms=3000)])["c"].end is End.CLOSED
 
 
+@pytest.mark.process
 def test_surplus_octets_are_seen_when_the_case_settles() -> None:
     def twice(connection: socket.socket) -> None:
         peers.head(connection)
@@ -175,6 +186,7 @@ def test_surplus_octets_are_seen_when_the_case_settles() -> None:
         assert play(peer.port, [case(settle_ms=300)])["c"].received == peers.OK * 2
 
 
+@pytest.mark.process
 def test_a_reset_step_resets() -> None:
     ended: list[str] = []
 
@@ -195,6 +207,7 @@ def test_a_reset_step_resets() -> None:
     assert ended == ["RST"]
 
 
+@pytest.mark.process
 def test_big_requests_and_answers_come_whole() -> None:
     content = bytes(range(256)) * 2048
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(content), content)
@@ -212,6 +225,7 @@ def test_big_requests_and_answers_come_whole() -> None:
     assert exchange.sent_octets == len(content)
 
 
+@pytest.mark.process
 def test_a_look_leaves_the_answer_and_the_timeline_tells_when() -> None:
     steps = (
         Step(Op.SEND, GET),
@@ -246,6 +260,7 @@ def _kinds(exchange: Exchange) -> set[EventKind]:
     return {event.kind for event in events(exchange.timeline)}
 
 
+@pytest.mark.process
 def test_a_session_carries_the_same_octets_and_says_how_it_ended(tmp_path: Path) -> None:
     pair = certificates.make(tmp_path, address="127.0.0.1")
 
@@ -271,6 +286,7 @@ def test_a_session_carries_the_same_octets_and_says_how_it_ended(tmp_path: Path)
                 assert (EventKind.CLOSE_NOTIFY in _kinds(exchange)) == notified
 
 
+@pytest.mark.process
 def test_a_session_that_is_not_agreed_on_is_no_connection(tmp_path: Path) -> None:
     with peers.peer(peers.answering(peers.OK)) as plain:
         with Probe("127.0.0.1", plain.port, tls=True) as probe:
@@ -285,6 +301,7 @@ def test_a_session_that_is_not_agreed_on_is_no_connection(tmp_path: Path) -> Non
         assert exchange.outcome is Outcome.REFUSED
 
 
+@pytest.mark.process
 def test_a_half_close_comes_after_the_handshake(tmp_path: Path) -> None:
     pair = certificates.make(tmp_path, address="127.0.0.1")
     seen: list[bytes] = []
@@ -304,6 +321,7 @@ def test_a_half_close_comes_after_the_handshake(tmp_path: Path) -> None:
     assert exchange.received == peers.BAD
 
 
+@pytest.mark.process
 def test_a_unix_socket_is_a_place_like_any_other(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     listener = socket.socket(socket.AF_UNIX)
@@ -325,6 +343,7 @@ def test_a_unix_socket_is_a_place_like_any_other(tmp_path: Path) -> None:
     assert (exchange.outcome, exchange.received) == (Outcome.ANSWERED, peers.BAD)
 
 
+@pytest.mark.process
 def test_trouble_in_making_cases_is_never_taken_for_their_end() -> None:
     def broken() -> Iterator[Case]:
         yield case("good")
@@ -334,6 +353,7 @@ def test_trouble_in_making_cases_is_never_taken_for_their_end() -> None:
         play(peer.port, broken())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("end_s", [0.3, None])
 def test_plays_that_end_in_time_are_not_made_long_before(end_s: float | None) -> None:
     made = 0
@@ -361,6 +381,7 @@ def test_plays_that_end_in_time_are_not_made_long_before(end_s: float | None) ->
             assert [one.id for one, _ in probe.unfinished] == [f"c{n}" for n in range(made)]
 
 
+@pytest.mark.process
 def test_what_came_before_the_end_is_told() -> None:
     with (
         peers.peer(peers.answering(peers.OK)) as peer,

@@ -14,9 +14,11 @@ from httpmark.harness.model.cases import Await, Case, Op, Step
 from httpmark.harness.model.exchanges import ExchangeFlag
 from httpmark.harness.model.timeline import EVENT_RECORD, EventKind
 from httpmark.harness.servers import binaries
+from httpmark.harness.tests.shared.pytest_rules import starts_process
 
 
 @pytest.fixture(scope="module")
+@starts_process
 def layout() -> Any:
     printed = subprocess.run(
         [binaries.need("probe"), "--print-layout"], capture_output=True, check=True
@@ -28,6 +30,7 @@ def words(kinds: type[enum.IntEnum] | type[enum.IntFlag]) -> dict[str, int]:
     return {str(kind.name).lower(): int(kind) for kind in kinds}
 
 
+@pytest.mark.process
 def test_both_halves_have_the_same_words(layout: Any) -> None:
     ours = {
         "steps": words(Op),
@@ -46,6 +49,7 @@ def test_both_halves_have_the_same_words(layout: Any) -> None:
     assert layout["limits"]["never_us"] == probe_frames.NEVER_US
 
 
+@pytest.mark.process
 def test_both_halves_have_the_same_records(layout: Any) -> None:
     ours = {
         "request_frame": probe_frames.CASE,

@@ -481,6 +481,7 @@ def test_a_reader_that_is_held_beyond_the_write_timeout_is_noted(
     assert slow_clients.slow_readers(stage).word is Word.PASS
 
 
+@pytest.mark.long
 def test_a_trickle_reads_an_octet_a_second_and_counts_who_is_kept() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -515,6 +516,7 @@ def test_every_runner_of_a_scenario_is_there() -> None:
             assert family.runner in table.PROGRAMS, family.id
 
 
+@pytest.mark.process
 def test_descriptors_are_counted() -> None:
     before = open_connections.descriptors([os.getpid()])
     assert before is not None

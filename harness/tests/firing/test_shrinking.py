@@ -51,6 +51,7 @@ def accepting(connection: socket.socket) -> None:
         connection.sendall(answer)
 
 
+@pytest.mark.process
 def test_a_failing_request_gets_smaller_and_shows_the_same(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     run = checked(folder, accepting)
@@ -74,6 +75,7 @@ def test_a_failing_request_gets_smaller_and_shows_the_same(tmp_path: Path) -> No
     assert any(first in text for text in conclusion.spoken([finding], 1, interrupted=False))
 
 
+@pytest.mark.process
 def test_verdicts_are_those_of_a_check_that_does_not(tmp_path: Path) -> None:
     """And those that the evidence gives, with the smaller requests among it."""
     shrunk, plain = tmp_path / "shrunk", tmp_path / "plain"
@@ -102,6 +104,7 @@ def closing_down() -> tuple[peers.Handler, threading.Event]:
     return handler, stopped
 
 
+@pytest.mark.process
 def test_a_target_that_stops_answering_is_no_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +126,7 @@ def test_a_target_that_stops_answering_is_no_matter(
     assert finding.reproducers, "the whole request is there"
 
 
+@pytest.mark.process
 def test_a_target_that_answers_this_and_that_has_nothing_kept(tmp_path: Path) -> None:
     """What is left in the end is asked once more by itself: then it must hold, too."""
     seen: dict[bytes, int] = {}
@@ -143,6 +147,7 @@ def test_a_target_that_answers_this_and_that_has_nothing_kept(tmp_path: Path) ->
     assert not found(run, folder)["host-three-lines"].fewest
 
 
+@pytest.mark.process
 def test_no_time_no_search(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with peers.peer(accepting) as peer:
@@ -179,6 +184,7 @@ def test_what_is_silent_or_passes_is_left_alone() -> None:
     assert shrinking.subject(family, planned, failing) is not None
 
 
+@pytest.mark.process
 def test_a_request_whose_answer_fails_a_check_gets_smaller_too() -> None:
     """Whatever the request asks: the check is of the answer."""
     known = loading.load()

@@ -31,6 +31,7 @@ def in_a_hurry(begin_s: float, wait_s: float = 60, end_s: float = 90) -> time_bu
     return time_budget.TimeBudget(begin=now + begin_s, wait=now + wait_s, end=now + end_s)
 
 
+@pytest.mark.process
 def test_a_family_that_time_cuts_short_is_not_judged_by_a_part(tmp_path: Path) -> None:
     def slow(connection: socket.socket) -> None:
         time.sleep(0.02)
@@ -71,6 +72,7 @@ def without_host(answer_s: float) -> peers.Handler:
     return handler
 
 
+@pytest.mark.process
 def test_what_a_look_in_a_hurry_would_wait_for_is_void(tmp_path: Path) -> None:
     chosen = {"get-plain", "host-missing", "host-empty"}
     with (
@@ -91,6 +93,7 @@ def test_what_a_look_in_a_hurry_would_wait_for_is_void(tmp_path: Path) -> None:
     assert said["host-empty"].word is not Word.VOID
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("answer_s", "end_s", "attempts", "word"),
     [
@@ -121,6 +124,7 @@ def test_a_quick_look_believes_in_the_silence_of_a_prompt_target_only(
     assert said.word is word
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("at_once", [16, 256])
 def test_a_look_in_a_hurry_says_what_it_had_no_time_for(tmp_path: Path, at_once: int) -> None:
     """Bursts, which a short queue makes slow, are left out with that alone."""

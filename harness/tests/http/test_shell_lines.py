@@ -34,6 +34,7 @@ def exchange(*writes: bytes, half_close: bool = False, unsent: bytes = b"") -> E
     )  # fmt: skip
 
 
+@pytest.mark.process
 @hypothesis.given(st.binary(max_size=120))
 @hypothesis.example(b"-\0")
 @hypothesis.example(b"\0005%d\\n'")
@@ -75,6 +76,7 @@ def test_a_line_leads_to_the_target_whatever_its_host_says(
     assert line.endswith(f" | {client}")
 
 
+@pytest.mark.long
 def test_every_case_that_fits_a_line_leads_to_its_target() -> None:
     """The place is that of the target in all of them, be the request as odd as it may."""
     known = loading.load()
@@ -115,6 +117,7 @@ def test_the_request_that_follows_a_case_needs_no_time_of_its_own() -> None:
     assert shell_lines.by_hand(exchange(b"a", unsent=canary), FACTS) == sent
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX])
 def test_writes_apart_and_a_half_close_are_said_in_python(family: int, tmp_path: Path) -> None:
     unix = family == socket.AF_UNIX
@@ -140,6 +143,7 @@ def test_writes_apart_and_a_half_close_are_said_in_python(family: int, tmp_path:
     assert b"answer" in said
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not on this machine")
 @pytest.mark.parametrize("in_one_write", [True, False])
 def test_over_tls_the_octets_arrive(tmp_path: Path, in_one_write: bool) -> None:
@@ -181,6 +185,7 @@ def test_curl_says_what_it_can_say(octets: bytes, said: bool) -> None:
     assert (shell_lines.curl(octets, address="127.0.0.1", port=1) is not None) == said
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not on this machine")
 def test_the_curl_line_sends_the_same_request() -> None:
     seen: list[bytes] = []

@@ -45,10 +45,12 @@ def test_every_bug_has_cases_that_name_it_and_a_kept_list() -> None:
     assert [bug for bug in rogue.BUGS if not rogue_matrix.golden(bug)] == []
 
 
+@pytest.mark.process
 def test_the_unmodified_rogue_passes_all_but_what_is_explained(planned: list[Planned]) -> None:
     assert rogue_matrix.changed(None, planned) == []
 
 
+@pytest.mark.process
 def test_each_bug_is_caught_by_a_sample_of_the_cases_that_name_it(
     known: Catalogue, planned: list[Planned]
 ) -> None:
@@ -98,6 +100,8 @@ def whole(planned: list[Planned]) -> Iterator[Whole]:
     runs.stop()
 
 
+@pytest.mark.nightly
+@pytest.mark.process
 @pytest.mark.parametrize("bug", rogue.BUGS)
 def test_a_bug_changes_what_is_kept_and_nothing_else(
     bug: str,
@@ -119,6 +123,7 @@ def test_a_bug_changes_what_is_kept_and_nothing_else(
     )
 
 
+@pytest.mark.process
 def test_a_difference_from_the_kept_list_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], known: Catalogue
 ) -> None:

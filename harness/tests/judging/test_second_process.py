@@ -14,6 +14,7 @@ from httpmark.harness.judging import second_process, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.family_results import StoredServer
 from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared.pytest_rules import starts_process
 
 KNOWN = loading.load()
 
@@ -29,6 +30,7 @@ _FORGETS = (
 
 
 @pytest.fixture(scope="module")
+@starts_process
 def fired(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What Content-Length drew from a naive server."""
     path = tmp_path_factory.mktemp("fired") / "evidence.sqlite"
@@ -41,6 +43,7 @@ def fired(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("program", "code"),
     [

@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.firing import conformance, targets
@@ -18,6 +19,7 @@ from httpmark.harness.tests.shared import peers
 KNOWN = loading.load()
 
 
+@pytest.mark.process
 def test_what_was_judged_in_firing_is_what_evidence_says(tmp_path: Path) -> None:
     def chosen(family: Family) -> bool:
         return family.id in ("get-plain", "path_octet_good", "host-missing")
@@ -38,6 +40,7 @@ def test_what_was_judged_in_firing_is_what_evidence_says(tmp_path: Path) -> None
     assert msgspec.structs.replace(again, **wall) == live
 
 
+@pytest.mark.process
 def test_refusing_all_content_is_no_merit_where_content_is_refused_wrongly(
     tmp_path: Path,
 ) -> None:

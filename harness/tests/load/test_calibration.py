@@ -38,6 +38,7 @@ def test_every_depth_is_asked_for_plain_and_over_tls() -> None:
         assert object.__new__(h2load.H2load).cannot(plan) is None
 
 
+@pytest.mark.process
 def test_the_generator_is_measured_against_null_plain_and_over_tls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -70,6 +71,7 @@ def test_an_engine_that_is_not_here_has_a_reason_and_no_figure(
     assert "-  -" in "\n".join(calibration_table.lines(cells))
 
 
+@pytest.mark.process
 def test_errors_leave_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     few(monkeypatch)
 

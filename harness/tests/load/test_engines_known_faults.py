@@ -73,12 +73,14 @@ def verdict(found: launch.Measured) -> Bottleneck:
     )[0]  # fmt: skip
 
 
+@pytest.mark.process
 def test_a_good_server_is_not_accused() -> None:
     found = measured(numbered(lambda *_: ok()), plan())
     assert found.errors == {}
     assert verdict(found) is Bottleneck.SERVER
 
 
+@pytest.mark.process
 def test_a_server_that_stalls_one_in_a_hundred_shows_in_the_latency() -> None:
     def stalling(connection: socket.socket) -> None:
         number = 0
@@ -100,12 +102,14 @@ def test_a_server_that_stalls_one_in_a_hundred_shows_in_the_latency() -> None:
     assert found.service_us["p90"] < STALL_S * 1e6 / 4
 
 
+@pytest.mark.process
 def test_a_server_that_drops_the_seventh_response_is_caught() -> None:
     found = measured(numbered(lambda number, _: b"" if number == 7 else ok()), plan())
     assert found.errors["timeout"] >= 2, "every connection waits for it until the end"
     assert verdict(found) is Bottleneck.BROKEN
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("announced", [True, False])
 def test_requests_that_a_server_leaves_behind_when_it_closes(announced: bool) -> None:
     def leaving(connection: socket.socket) -> None:
@@ -133,6 +137,7 @@ def test_requests_that_a_server_leaves_behind_when_it_closes(announced: bool) ->
         assert verdict(found) is Bottleneck.BROKEN
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("length", [3, 9])
 def test_a_server_that_lies_about_content_length_is_caught(length: int) -> None:
     found = measured(numbered(lambda number, _: ok(length=length if number == 7 else None)), plan())
@@ -141,6 +146,7 @@ def test_a_server_that_lies_about_content_length_is_caught(length: int) -> None:
     assert verdict(found) is Bottleneck.BROKEN
 
 
+@pytest.mark.process
 def test_a_server_that_answers_out_of_order_is_caught() -> None:
     def swapping(connection: socket.socket) -> None:
         held = b""
@@ -159,6 +165,7 @@ def test_a_server_that_answers_out_of_order_is_caught() -> None:
     assert verdict(found) is Bottleneck.BROKEN
 
 
+@pytest.mark.process
 def test_a_server_that_answers_from_a_cache_is_caught() -> None:
     old = email.utils.formatdate(time.time() - 60, usegmt=True)
     found = measured(numbered(lambda number, _: ok(date=old if number > 3 else None)), plan())
@@ -166,6 +173,7 @@ def test_a_server_that_answers_from_a_cache_is_caught() -> None:
     assert verdict(found) is Bottleneck.BROKEN
 
 
+@pytest.mark.process
 def test_a_server_that_replays_its_first_answer_is_caught_while_its_date_is_near() -> None:
     soon = ok(date=email.utils.formatdate(time.time() + 1.5, usegmt=True))
     found = measured(numbered(lambda *_: soon), plan(duration_s=2.2))
@@ -173,6 +181,7 @@ def test_a_server_that_replays_its_first_answer_is_caught_while_its_date_is_near
     assert verdict(found) is Bottleneck.BROKEN
 
 
+@pytest.mark.process
 def test_a_cache_that_mixes_up_its_keys_is_caught() -> None:
     cache: dict[bool, bytes] = {}
 
@@ -201,6 +210,7 @@ def threads_of(name: str) -> list[int]:
     return []
 
 
+@pytest.mark.process
 def test_one_starved_thread_of_several_is_enough() -> None:
     usable = sorted(os.sched_getaffinity(0))
     one = plan(connections=4, threads=2, duration_s=1.0, warmup_s=0.3)
@@ -263,6 +273,7 @@ def test_of_several_threads_the_worst_one_counts() -> None:
     assert told.cost_reason == "a process of the server has ended"
 
 
+@pytest.mark.process
 @pytest.mark.needs("wrk")
 def test_a_starved_generator_of_others_is_seen_from_outside() -> None:
     """It does not tell: its threads are looked at while it runs."""

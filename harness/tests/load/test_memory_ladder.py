@@ -73,6 +73,7 @@ def greedy(most: int = 10_000) -> Iterator[memory_ladder.Ground]:
             process.kill()
 
 
+@pytest.mark.process
 def test_the_slope_is_what_a_connection_costs() -> None:
     plan = msgspec.structs.replace(PLAN, duration_s=0.96)  # 60 in it are 16 ms apart
     with greedy() as ground:
@@ -109,6 +110,7 @@ def test_the_slope_is_what_a_connection_costs() -> None:
         assert slope.total == pytest.approx(slope.kernel + slope.resident, rel=0.2)
 
 
+@pytest.mark.process
 def test_the_peak_of_a_phase_is_its_own() -> None:
     """What a server once took and gave back is no peak of what comes after."""
     script = (
@@ -131,6 +133,7 @@ def test_the_peak_of_a_phase_is_its_own() -> None:
     assert not memory_use.reset_peak([process.pid]), "nobody is there any more"
 
 
+@pytest.mark.process
 def test_a_peak_that_may_not_be_reset_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_use, "reset_peak", lambda pids: False)
     with greedy() as ground:
@@ -141,6 +144,7 @@ def test_a_peak_that_may_not_be_reset_is_said(monkeypatch: pytest.MonkeyPatch) -
     assert memory.trickle.vmhwm_kb is None
 
 
+@pytest.mark.process
 def test_what_the_server_does_not_hold_is_no_slope() -> None:
     with greedy(30) as ground:
         memory = memory_ladder.climb(PLAN, ground, cpus=None)
@@ -154,6 +158,7 @@ def test_what_the_server_does_not_hold_is_no_slope() -> None:
     assert (memory.trickle.requests, memory.trickle.errors) == (20, {})
 
 
+@pytest.mark.process
 def test_the_slope_of_what_was_held_is_kept() -> None:
     with greedy(50) as ground:
         memory = memory_ladder.climb(PLAN, ground, cpus=None)
@@ -168,6 +173,7 @@ def test_the_slope_of_what_was_held_is_kept() -> None:
     )
 
 
+@pytest.mark.process
 def test_connections_that_the_generator_could_not_open_are_not_the_servers_fault(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -184,6 +190,7 @@ def test_connections_that_the_generator_could_not_open_are_not_the_servers_fault
     assert memory.reason == "the ladder ended at 35 of 40 connections: no more opened"
 
 
+@pytest.mark.process
 def test_a_server_that_cannot_be_asked_now_and_then_says_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -198,6 +205,7 @@ def test_a_server_that_cannot_be_asked_now_and_then_says_why(
     assert memory.trickle_reason == "httpmark-load printed no result"
 
 
+@pytest.mark.process
 def test_a_generator_that_does_not_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_ladder, "_GRACE_S", 0.1)
     monkeypatch.setattr(memory_ladder._Held, "running", lambda held: True)
@@ -207,6 +215,7 @@ def test_a_generator_that_does_not_end_is_not_waited_for(monkeypatch: pytest.Mon
         memory_ladder.pour(plan, ground, cpus=None)
 
 
+@pytest.mark.process
 def test_a_ladder_that_ends_early_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     real = memory_ladder._Held.established
     calls = iter(range(10))
@@ -224,6 +233,7 @@ def test_a_ladder_that_ends_early_keeps_what_it_has(monkeypatch: pytest.MonkeyPa
     assert memory.reason == "the ladder ended below 60 connections: it took too long"
 
 
+@pytest.mark.process
 def test_nobody_there_is_said() -> None:
     with peers.peer(peers.mute) as peer:
         pass
@@ -234,6 +244,7 @@ def test_nobody_there_is_said() -> None:
         memory_ladder.climb(PLAN, ground, cpus=None)
 
 
+@pytest.mark.process
 def test_a_server_that_dies_on_the_ladder_is_said() -> None:
     with greedy() as ground:
         dead = msgspec.structs.replace(ground, alive=lambda: False, exit_reason=lambda: "signal 9")
@@ -241,6 +252,7 @@ def test_a_server_that_dies_on_the_ladder_is_said() -> None:
             memory_ladder.climb(PLAN, dead, cpus=None)
 
 
+@pytest.mark.process
 def test_processes_that_cannot_be_seen_have_no_memory() -> None:
     with greedy() as ground:
         unseen = msgspec.structs.replace(ground, pids=list)
@@ -248,6 +260,7 @@ def test_processes_that_cannot_be_seen_have_no_memory() -> None:
             memory_ladder.climb(PLAN, unseen, cpus=None)
 
 
+@pytest.mark.process
 def test_null_does_not_pile_up_for_those_who_never_read() -> None:
     null = [binaries.need("null"), "--port", "0"]
     with subprocess.Popen(null, stdout=subprocess.PIPE, text=True) as process:
@@ -271,6 +284,7 @@ def test_null_does_not_pile_up_for_those_who_never_read() -> None:
     assert poured.pss_peak_kb - poured.pss_before_kb < 1024
 
 
+@pytest.mark.process
 def test_only_accepted_connections_of_the_server_count() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -305,6 +319,7 @@ def test_a_figure_that_is_missing_leaves_its_own_slope_out() -> None:
     assert (slopes.virtual, slopes.resident, slopes.kernel) == (1024.0, None, 4096.0)
 
 
+@pytest.mark.process
 def test_the_generator_is_gone_after_the_ladder() -> None:
     with greedy() as ground:
         memory_ladder.climb(PLAN, ground, cpus=None)

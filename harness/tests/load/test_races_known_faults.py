@@ -115,6 +115,7 @@ def bench(
     return {one["name"]: one["load"][0] for one in stored["servers"] if one["load"]}, out
 
 
+@pytest.mark.process
 def test_wrong_answers_break_every_sample_and_are_told_by_their_name(
     images: Path, tmp_path: Path
 ) -> None:
@@ -135,6 +136,7 @@ def test_wrong_answers_break_every_sample_and_are_told_by_their_name(
         assert "broken" in line
 
 
+@pytest.mark.process
 def test_a_server_that_stalls_one_in_a_hundred_shows_in_its_latency(
     images: Path, tmp_path: Path
 ) -> None:
@@ -149,6 +151,7 @@ def test_a_server_that_stalls_one_in_a_hundred_shows_in_its_latency(
     assert "LATENCY, open_50" in out
 
 
+@pytest.mark.process
 def test_a_generator_that_starves_is_told_and_taken_again(tmp_path: Path) -> None:
     with spinning(max(os.sched_getaffinity(0))):  # where the generator is pinned to
         found, out = bench("null", "--profile", "keepalive", "--rounds", "1", cwd=tmp_path)
@@ -184,6 +187,7 @@ while True:
 """
 
 
+@pytest.mark.process
 def test_a_drift_in_a_run_of_a_server_against_itself_is_told(tmp_path: Path) -> None:
     (tmp_path / "drifting.py").write_text(DRIFTING)
     code, out, errors = command(

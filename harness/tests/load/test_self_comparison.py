@@ -35,6 +35,7 @@ def _few_gates_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(self_comparison, "DRAWN_GATES", 3)
 
 
+@pytest.mark.long
 def test_a_quiet_machine_is_fit_and_says_what_it_can_show() -> None:
     found = against_itself(noisy(100, 0.02, 1), noisy(100, 0.02, 2))
     assert found.fit
@@ -51,6 +52,7 @@ def test_a_quiet_machine_is_fit_and_says_what_it_can_show() -> None:
     assert comparison.exit_code([found], inconclusive="warn") == 0
 
 
+@pytest.mark.long
 def test_a_drift_of_the_machine_is_told_and_pairs_cancel_it() -> None:
     def drifting(seed: int) -> Cost:
         draw = random.Random(seed)
@@ -64,6 +66,7 @@ def test_a_drift_of_the_machine_is_told_and_pairs_cancel_it() -> None:
     assert "the machine drifted" in text_of([found])
 
 
+@pytest.mark.long
 def test_a_drift_of_one_side_makes_the_machine_unfit() -> None:
     draw = random.Random(5)
 
@@ -77,6 +80,7 @@ def test_a_drift_of_one_side_makes_the_machine_unfit() -> None:
     assert comparison.exit_code([found], inconclusive="pass") == 1
 
 
+@pytest.mark.long
 def test_too_many_intervals_apart_are_more_than_chance() -> None:
     # Within the margin, so no gate fails; yet a server that is always 2 % dearer is not itself.
     found = against_itself(noisy(100, 0.005, 1), noisy(102, 0.005, 2))
@@ -85,6 +89,7 @@ def test_too_many_intervals_apart_are_more_than_chance() -> None:
     assert not found.fit
 
 
+@pytest.mark.long
 def test_the_whole_gate_is_played_over_the_pairs_of_an_a_a_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -158,6 +163,7 @@ def test_samples_that_were_taken_again_are_counted() -> None:
     assert "1 samples got too little CPU and were taken again" in text_of([found])
 
 
+@pytest.mark.long
 def test_who_comes_second_pays_is_found() -> None:
     # Odd samples are second in their pair.
     found = against_itself(

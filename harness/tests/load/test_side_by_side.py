@@ -102,6 +102,7 @@ def test_what_is_worse_fails_and_is_found_twice() -> None:
     assert looks == [12, 12], "a fail is confirmed by a race of its own"
 
 
+@pytest.mark.long
 def test_a_quick_gate_never_takes_more_than_its_three_minutes() -> None:
     # Worse, and so noisy that the third look finds it: the longest way there is.
     lines, looks = decided(noisy(100, 0.06, 1), noisy(109, 0.06, 2), quick=True)
@@ -123,6 +124,7 @@ def test_what_is_better_passes() -> None:
     assert judged.ratio == pytest.approx(0.6, rel=0.02)
 
 
+@pytest.mark.long
 def test_noise_adds_pairs_and_in_the_end_is_called_noise() -> None:
     lines, looks = decided(noisy(100, 0.15, 1), noisy(103, 0.15, 2))
     assert lines[comparison.COST].verdict is Gate.INCONCLUSIVE
@@ -279,6 +281,7 @@ def server(tmp_path: Path) -> Callable[[int], str]:
     return lambda work: f"{sys.executable} server.py {{port}} {work}"
 
 
+@pytest.mark.process
 def test_two_commands_side_by_side(server: Callable[[int], str], tmp_path: Path) -> None:
     words = ("--profile", "keepalive", "--quick", "--pairs", "3", "--seed", "1", "--json")
     # Head does away with base's idle work: that is decided at the first look, even on a busy day.
@@ -293,6 +296,7 @@ def test_two_commands_side_by_side(server: Callable[[int], str], tmp_path: Path)
     assert cost["judged"]["pairs"] == 3
 
 
+@pytest.mark.process
 def test_null_is_left_out_where_it_cannot_serve(tmp_path: Path) -> None:
     code, out, errors = command(
         "compare", "reference", "reference", "--profile", "mixed", "--quick", "--pairs", "3",
@@ -308,6 +312,7 @@ def test_null_is_left_out_where_it_cannot_serve(tmp_path: Path) -> None:
     assert cost["judged"]["pairs"] >= 3
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -363,6 +368,7 @@ class Silent:
     def done(self, name: str, result: str) -> None: ...
 
 
+@pytest.mark.process
 def test_a_side_that_dies_is_said(tmp_path: Path) -> None:
     code, _, errors = command(
         "compare", "sh -c 'exit 7 {port}'", "reference", "--quick", cwd=tmp_path
@@ -386,6 +392,7 @@ def test_an_interrupted_comparison_decides_nothing(at: int, pairs: int) -> None:
     assert (cost.judged is not None) == (pairs >= 3)
 
 
+@pytest.mark.process
 def test_ctrl_c_prints_what_the_pairs_until_then_say(tmp_path: Path) -> None:
     process = command_of(
         "compare", "null", "null", "--pairs", "3", "--margin", "0.01", "--quick", "--runtime",

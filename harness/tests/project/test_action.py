@@ -108,6 +108,7 @@ def test_no_input_is_part_of_a_script() -> None:
         assert step["shell"] == "bash"
 
 
+@pytest.mark.process
 def test_the_action_passes_a_good_server_it_starts_itself(here: Path) -> None:
     code, outputs, log, summary = act(
         here, version="installed", command=own_server(), suite="rfc\n", case=FEW
@@ -121,6 +122,7 @@ def test_the_action_passes_a_good_server_it_starts_itself(here: Path) -> None:
     assert summary.startswith("what was there before\n## httpmark: passed")
 
 
+@pytest.mark.process
 def test_the_action_fails_a_bad_server_with_annotations(here: Path) -> None:
     (here / "known.toml").write_text("")
     with listening("null") as target:
@@ -136,6 +138,7 @@ def test_the_action_fails_a_bad_server_with_annotations(here: Path) -> None:
     assert (here / "out put" / "results.sarif").is_file()
 
 
+@pytest.mark.process
 def test_the_action_says_what_is_wrong_and_runs_nothing_of_it(here: Path) -> None:
     code, outputs, log, _ = act(
         here, version="installed", target="http://127.0.0.1:1/", suite="$(touch evil)`touch evil`"
@@ -188,6 +191,7 @@ def test_every_input_of_the_template_is_used() -> None:
     assert used == set(SPEC)
 
 
+@pytest.mark.process
 def test_the_template_judges_and_leaves_its_artifacts(here: Path) -> None:
     (here / "httpmark.toml").write_text('[check]\ncase = ["get-plain", "host-missing"]\n')
     code, log, words = pipe(here, command=own_server(), suite="rfc")
@@ -205,6 +209,7 @@ def test_the_template_judges_and_leaves_its_artifacts(here: Path) -> None:
     assert (here / "other" / "codequality.json").stat().st_size > 100
 
 
+@pytest.mark.process
 def test_the_template_says_what_is_wrong(here: Path) -> None:
     code, log, _ = pipe(here)
     assert code == 2
@@ -242,6 +247,7 @@ def committed(here: Path) -> None:
 BUILD = "cp server.sh built.sh && chmod +x built.sh"
 
 
+@pytest.mark.process
 @pytest.mark.timeout(300)
 def test_the_action_holds_the_speed_against_another_commit(here: Path) -> None:
     committed(here)
@@ -271,6 +277,7 @@ exit $CODE
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("speed", "code"), [("pass", 0), ("fail", 1), ("inconclusive", 4)])
 @pytest.mark.parametrize("forge", ["github", "gitlab"])
 def test_speed_is_one_of_three(
@@ -301,6 +308,7 @@ def test_speed_is_one_of_three(
     assert (here / "out" / "speed.xml").exists()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
@@ -325,6 +333,7 @@ def test_what_cannot_be_compared_is_said(
     assert not (here / "evil").exists()
 
 
+@pytest.mark.process
 def test_a_command_runs_in_an_image_that_is_named(here: Path) -> None:
     docker = here.parent / "bin" / "docker"
     docker.write_text(f'#!/bin/sh\necho "$@" >> {here}/asked\nshift 6\nexec "$@"\n')
@@ -336,6 +345,7 @@ def test_a_command_runs_in_an_image_that_is_named(here: Path) -> None:
     assert (here / "asked").read_text().startswith("run --rm --init --network host ours:1 ")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("word", ["0.1", "httpmark", "latest"])
 def test_no_name_is_looked_up_in_a_registry(here: Path, word: str) -> None:
     code, _, log, _ = act(here, version=word)

@@ -21,8 +21,8 @@ from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.servers import Server, Tls
 from httpmark.harness.servers import certificates, manifests, sockets, starting
 from httpmark.harness.servers import running as servers_running
-from httpmark.harness.tests.conftest import required
 from httpmark.harness.tests.shared.ports import own_port
+from httpmark.harness.tests.shared.pytest_rules import required
 
 ASK_DEADLINE_S = 5.0
 HELLO = b"Hello World!"
@@ -269,6 +269,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     return Tls(port=0, cert=pair.certificate, key=pair.key)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "how", ["process", pytest.param("docker", marks=pytest.mark.needs("docker"))]
 )
@@ -311,6 +312,7 @@ def test_a_server_without_tls_is_not_asked_for_it(how: str, certificate: Tls) ->
         )  # fmt: skip
 
 
+@pytest.mark.process
 def test_the_limits_declared_for_the_reference_are_those_it_prints() -> None:
     server = SERVERS["reference"]
     if reason := unavailable(server, "process"):

@@ -70,12 +70,14 @@ def test_three_servers_in_containers_give_exactly_the_published_counts(tmp_path:
     reproduce(tmp_path, "docker", "go_net_http", "rust_hyper", "qhttpserver")
 
 
+@pytest.mark.process
 @pytest.mark.needs("go", "cargo")
 @pytest.mark.timeout(900)
 def test_two_servers_as_processes_give_exactly_the_published_counts(tmp_path: Path) -> None:
     reproduce(tmp_path, "process", "go_net_http", "rust_hyper")
 
 
+@pytest.mark.process
 def test_the_reference_rejects_all_and_null_nothing(tmp_path: Path) -> None:
     code, _, errors = run(
         "run", "--suite", "seed", "--runtime", "process", "--server", "reference",

@@ -48,6 +48,7 @@ def test_explain_says_rule_and_octets() -> None:
     assert r"GET /hello\r HTTP/1.1\r\n" in text
 
 
+@pytest.mark.process
 def test_replay_shows_both_sides_and_the_verdict() -> None:
     with peers.peer(peers.closing(peers.BAD)) as peer:
         target = target_at(peer.port)
@@ -57,6 +58,7 @@ def test_replay_shows_both_sides_and_the_verdict() -> None:
     assert "verdict:  pass" in text
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("what", ["servers", "suites", "cases", "profiles"])
 def test_listings_have_the_contracts_shape(what: str) -> None:
     rows, value = listing.listing(what)
@@ -72,6 +74,7 @@ def test_listings_have_the_contracts_shape(what: str) -> None:
         assert what == "profiles" or keys <= set(entry)
 
 
+@pytest.mark.long
 def test_every_case_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it needs of a target; what looks at other answers only says so."""
     known = loading.load()
@@ -112,6 +115,7 @@ def test_what_a_program_plays_is_not_replayed() -> None:
             replay.replay("PIPE-11", target)
 
 
+@pytest.mark.process
 def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
     """And while it breaks the same rule: a request that all accept shows nothing."""
 
@@ -128,6 +132,7 @@ def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
     assert f"nc -q 2 127.0.0.1 {peer.port}" in text
 
 
+@pytest.mark.long
 def test_every_word_of_a_report_is_explained() -> None:
     """What a gate, a scoreboard or the ledger calls by a name, ``explain`` knows by that name."""
     known = loading.load()
@@ -150,6 +155,7 @@ def test_every_word_of_a_report_is_explained() -> None:
         assert explain.explain(word), word
 
 
+@pytest.mark.long
 def test_every_column_of_a_scoreboard_is_explained() -> None:
     text = scoreboard.scoreboard(made_run.complete_run())
     heads = [line for line in text.splitlines() if line.startswith("server  ")]
@@ -189,6 +195,7 @@ def gluing(connection: socket.socket) -> None:
             return
 
 
+@pytest.mark.process
 def test_a_cut_is_replayed_beside_one_write_of_the_same() -> None:
     with peers.peer(gluing) as peer:
         target = target_at(peer.port)
@@ -205,6 +212,7 @@ def test_a_cut_is_replayed_beside_one_write_of_the_same() -> None:
     assert text.endswith("the answer differs: 400 instead of 200 (3 of 3 times)")
 
 
+@pytest.mark.process
 def test_a_cut_through_a_secret_does_not_show_it() -> None:
     with peers.peer(gluing) as peer:
         target = target_at(peer.port, "X-Key: s3cr3t-value")
@@ -216,6 +224,7 @@ def test_a_cut_through_a_secret_does_not_show_it() -> None:
     assert "X-Key: ***" in text
 
 
+@pytest.mark.process
 def test_a_server_that_does_not_care_where_is_said_to() -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
         target = target_at(peer.port)

@@ -246,6 +246,7 @@ def test_a_run_of_ten_servers_prints_in_every_form() -> None:
     assert export_formats.printed(run, (), (), "markdown").count("\n## ") == len(ALL) - 1
 
 
+@pytest.mark.process
 def test_tables_that_cannot_be_printed_go_beside_the_run(tmp_path: Path) -> None:
     assert export_formats.folder_of(tmp_path, (), "csv") == tmp_path / "tables"
     assert export_formats.folder_of(tmp_path, ("load", "cases"), "csv") == tmp_path / "tables"

@@ -110,6 +110,7 @@ def spoken(*words: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("in_url", [True, False])
 def test_the_line_to_be_copied_draws_the_same_verdict(tmp_path: Path, in_url: bool) -> None:
     """Whatever the target was asked with; but a secret is left for its owner to fill in."""
@@ -135,6 +136,7 @@ def test_the_line_to_be_copied_draws_the_same_verdict(tmp_path: Path, in_url: bo
         assert "\nactual:   404" in other, "what is left out matters"
 
 
+@pytest.mark.process
 def test_a_served_command_is_started_again(tmp_path: Path) -> None:
     """Nothing listens any more where the server was: the line starts it."""
     command = f"{binaries.need('null')} --address 127.0.0.1 --port {{port}} --workers 1"
@@ -161,6 +163,7 @@ def gluing(connection: socket.socket) -> None:
             return
 
 
+@pytest.mark.process
 def test_a_delivery_that_disagrees_has_a_line_that_shows_it(tmp_path: Path) -> None:
     with peers.peer(gluing) as peer:
         target = f"http://127.0.0.1:{peer.port}/"
@@ -203,6 +206,7 @@ def echoing(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(told) + told)
 
 
+@pytest.mark.process
 def test_a_value_of_header_is_shown_nowhere(tmp_path: Path) -> None:
     with peers.peer(echoing) as peer:
         target = f"http://127.0.0.1:{peer.port}/"

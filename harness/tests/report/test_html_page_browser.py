@@ -28,6 +28,7 @@ from httpmark.harness.tests.shared.made_run import (
     made_run,
     with_server,
 )
+from httpmark.harness.tests.shared.pytest_rules import starts_process
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -39,6 +40,7 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
+@starts_process
 def browser() -> Iterator[Browser]:
     with Browser() as started:
         yield started
@@ -537,6 +539,7 @@ FIRED = (
 
 
 @pytest.fixture(scope="module")
+@starts_process
 def fired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The page that a check of a server with a bug leaves; the server goes on."""
     folder = tmp_path_factory.mktemp("fired")
@@ -557,6 +560,7 @@ def fired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         server.communicate()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("scripts", [True, False])
 def test_the_page_of_a_real_check_leads_to_the_octets_that_failed(
     browser: Browser, fired: Path, scripts: bool

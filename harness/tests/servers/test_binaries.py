@@ -14,6 +14,7 @@ from httpmark.harness.model.errors import Unusable
 from httpmark.harness.servers import binaries
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", binaries.NAMES)
 def test_each_is_there_and_tells_its_options(name: str) -> None:
     path = binaries.need(name)
@@ -22,6 +23,7 @@ def test_each_is_there_and_tells_its_options(name: str) -> None:
     assert "--" in asked.stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["server", "load", "null"])
 def test_each_refuses_an_unknown_option_in_one_line(name: str) -> None:
     asked = subprocess.run(

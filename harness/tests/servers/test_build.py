@@ -28,6 +28,7 @@ from httpmark.harness.tests.shared.tiny_server import (
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
+@pytest.mark.process
 def test_a_build_runs_once_for_each_state_of_the_sources(tmp_path: Path, cache: Path) -> None:
     said: list[str] = []
     recipe = Recipe(
@@ -51,6 +52,7 @@ def test_a_build_runs_once_for_each_state_of_the_sources(tmp_path: Path, cache: 
     assert starting.binary(server) not in (None, first)
 
 
+@pytest.mark.process
 def test_a_source_edited_in_mid_run_changes_nothing_of_the_run(tmp_path: Path, cache: Path) -> None:
     recipe = Recipe(
         build=(("cp", "{source}/server.py", "{build}/"),),
@@ -62,6 +64,7 @@ def test_a_source_edited_in_mid_run_changes_nothing_of_the_run(tmp_path: Path, c
     assert start(server).alive()
 
 
+@pytest.mark.process
 def test_a_failed_build_says_the_error_and_keeps_the_log(tmp_path: Path, cache: Path) -> None:
     script = "echo all fine; echo 'x.c:1: error: no ; here'; echo stopping; exit 3"
     server = tiny(tmp_path, process=Recipe(build=(("sh", "-c", script),), start=("x",)))
@@ -83,6 +86,7 @@ starting.prepare(server, "process", say=lambda line: print(line, flush=True))
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_build_ends_with_its_harness_and_leaves_nothing(
     tmp_path: Path, cache: Path, how: signal.Signals

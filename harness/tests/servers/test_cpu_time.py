@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from httpmark.harness.servers import (
     cpu_time,
     memory_use,
@@ -29,6 +31,7 @@ def test_cpu_time_is_what_was_burnt() -> None:
     assert 0.19e9 <= after - before < 0.4e9
 
 
+@pytest.mark.process
 def test_the_dead_have_no_cpu_time_and_no_memory() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()

@@ -55,6 +55,7 @@ def test_a_build_gets_what_the_machine_needs_and_its_name_does_not_depend_on_it(
     assert docker_images.image_tag(server) == bare
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("script", "reason"),
     [

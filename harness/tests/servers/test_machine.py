@@ -13,10 +13,12 @@ import pytest
 from httpmark.harness.servers import binaries, docker_daemon, machine, proc_files
 
 
+@pytest.mark.process
 def test_the_fingerprint_repeats() -> None:
     assert machine.capture()["fingerprint"] == machine.capture()["fingerprint"]
 
 
+@pytest.mark.process
 def test_nothing_private_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPMARK_TEST_SECRET", "do-not-publish-me")
     text = msgspec.json.encode(machine.capture()).decode()
@@ -25,6 +27,7 @@ def test_nothing_private_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.path.expanduser("~") not in text
 
 
+@pytest.mark.process
 def test_the_environment_holds_what_decides_figures() -> None:
     found = machine.capture()
     assert {"kernel_config", "boot", "vulnerabilities", "timer_slack_ns", "source"} <= set(found)
@@ -32,12 +35,14 @@ def test_the_environment_holds_what_decides_figures() -> None:
     assert all(word.split("=")[0] in machine._BOOT_WORDS for word in found["boot"])
 
 
+@pytest.mark.process
 def test_what_changes_by_itself_is_no_difference() -> None:
     one = machine.capture()
     other = {**one, "load_average": [9.0, 9.0, 9.0], "pressure_cpu": 99.0}
     assert machine.differences(one, other) == []
 
 
+@pytest.mark.process
 def test_differences_are_named_by_their_key() -> None:
     one = machine.capture()
     changed = {
@@ -58,6 +63,7 @@ def test_runs_that_do_not_tell_their_machine_are_not_of_the_same_one() -> None:
     assert machine.differences({"fingerprint": "a"}, {}) != []
 
 
+@pytest.mark.process
 def test_the_daemon_is_no_part_of_the_fingerprint_and_told_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -76,6 +82,7 @@ def test_the_daemon_is_no_part_of_the_fingerprint_and_told_apart(
     assert machine.docker_differences(one, {}) == []
 
 
+@pytest.mark.process
 def test_binaries_tell_how_they_were_built() -> None:
     found = machine.capture()["binaries_built"]
     assert set(found) == set(binaries.NAMES)
@@ -84,6 +91,7 @@ def test_binaries_tell_how_they_were_built() -> None:
     assert "OpenSSL 3" in found["load"]["libraries"]["libcrypto.so.3"]
 
 
+@pytest.mark.process
 @pytest.mark.needs("g++")
 def test_binaries_tell_what_they_were_compiled_with(tmp_path: Path) -> None:
     source = tmp_path / "one.cpp"
@@ -102,6 +110,7 @@ def test_binaries_tell_what_they_were_compiled_with(tmp_path: Path) -> None:
     assert "-frecord-gcc-switches" in untold["flags_reason"]
 
 
+@pytest.mark.process
 def test_libraries_of_a_binary_have_versions_or_there_is_a_reason() -> None:
     for one in machine.capture()["binaries_built"].values():
         assert bool(one["libraries"]) is ("libraries_reason" not in one)
@@ -119,6 +128,7 @@ def test_limits_of_a_container_are_those_of_its_cgroup(
     assert machine.cgroup_limits(8) == {}
 
 
+@pytest.mark.process
 def test_limits_are_part_of_the_fingerprint_and_the_clock_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

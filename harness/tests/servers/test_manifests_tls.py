@@ -102,6 +102,7 @@ def complaint(*words: str) -> str:
     return done.stderr
 
 
+@pytest.mark.process
 def test_versions_ciphers_groups_and_protocol(
     authority: Authority, serve: Callable[..., Server]
 ) -> None:
@@ -137,6 +138,7 @@ def test_versions_ciphers_groups_and_protocol(
         server.connect(context)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("pin", "wrong"), [("1.2", "TLSv1_3"), ("1.3", "TLSv1_2")])
 def test_a_pinned_version_is_the_only_one(
     authority: Authority, serve: Callable[..., Server], pin: str, wrong: str
@@ -149,6 +151,7 @@ def test_a_pinned_version_is_the_only_one(
         server.connect(context)
 
 
+@pytest.mark.process
 def test_the_host_asked_for_chooses_the_certificate(
     authority: Authority, serve: Callable[..., Server]
 ) -> None:
@@ -161,6 +164,7 @@ def test_the_host_asked_for_chooses_the_certificate(
         server.connect(context, "d.example")  # served with the first, which is not for it
 
 
+@pytest.mark.process
 def test_an_encrypted_key_and_its_password(
     authority: Authority, serve: Callable[..., Server], tmp_path: Path
 ) -> None:
@@ -176,6 +180,7 @@ def test_an_encrypted_key_and_its_password(
     assert "no --tls-key-password-file is given" in complaint(*pair_words(pair))
 
 
+@pytest.mark.process
 def test_clients_that_must_or_may_say_who_they_are(
     authority: Authority, serve: Callable[..., Server], tmp_path: Path
 ) -> None:
@@ -202,6 +207,7 @@ def test_clients_that_must_or_may_say_who_they_are(
                         server.answers(context)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
 def test_sessions_are_taken_up_again_where_tickets_are_given(
     authority: Authority, serve: Callable[..., Server], version: str
@@ -224,6 +230,7 @@ def test_sessions_are_taken_up_again_where_tickets_are_given(
             assert stream.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.process
 def test_sighup_reads_certificates_again(
     authority: Authority, serve: Callable[..., Server], tmp_path: Path
 ) -> None:
@@ -252,6 +259,7 @@ def test_sighup_reads_certificates_again(
         assert old.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.process
 def test_an_expired_certificate_is_served_and_refused_by_the_client(
     authority: Authority, serve: Callable[..., Server]
 ) -> None:

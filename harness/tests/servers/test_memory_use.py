@@ -16,6 +16,7 @@ from httpmark.harness.servers import (
 )
 
 
+@pytest.mark.process
 def test_memory_sees_what_is_allocated() -> None:
     script = "x=bytearray(64<<20);print(1,flush=True);input()"
     with subprocess.Popen(

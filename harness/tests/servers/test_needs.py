@@ -18,6 +18,7 @@ from httpmark.harness.tests.shared.tiny_server import tiny
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("need", "reason"),
     [
@@ -39,6 +40,7 @@ def test_what_is_missing_is_told_with_its_mend(tmp_path: Path, need: Need, reaso
     )
 
 
+@pytest.mark.process
 def test_what_is_there_is_available(tmp_path: Path) -> None:
     needs = (
         Need(install="", command=sys.executable, at_least="3.11"),
@@ -50,6 +52,7 @@ def test_what_is_there_is_available(tmp_path: Path) -> None:
     assert starting.for_server(server, "process") == "process"
 
 
+@pytest.mark.process
 def test_a_missing_pkg_config_module_is_told(tmp_path: Path) -> None:
     need = Need(install="get it", pkg_config="no-such-module >= 6.8")
     server = tiny(tmp_path, process=Recipe(start=("x",), needs=(need,)))

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from httpmark.harness.servers import (
     open_connections,
 )
@@ -51,6 +53,7 @@ def sleeper(address: str, port: int, *, python: str = sys.executable) -> Iterato
         process.stdin.close()
 
 
+@pytest.mark.process
 def test_of_several_that_listen_on_a_port_an_address_means_the_one_it_reaches() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -68,6 +71,7 @@ def test_who_listens_on_all_addresses_is_reached_where_nobody_listens_on_that_on
             assert open_connections.listeners(port, address) == [os.getpid()]
 
 
+@pytest.mark.process
 def test_a_forwarder_is_not_the_server_behind_it(tmp_path: Path) -> None:
     proxy = tmp_path / "docker-proxy"
     shutil.copy(os.path.realpath(sys.executable), proxy)

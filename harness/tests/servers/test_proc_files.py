@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from httpmark.harness.servers import (
     proc_files,
 )
 
 
+@pytest.mark.process
 def test_the_tree_holds_children_and_grandchildren() -> None:
     script = (
         "import subprocess,sys,time;"

@@ -22,6 +22,7 @@ from httpmark.harness.tests.shared.tiny_server import lives, start, tiny, until
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
+@pytest.mark.process
 def test_a_server_starts_answers_and_is_gone_after_stop(tmp_path: Path) -> None:
     one = start(tiny(tmp_path), workers=3)
     pids = one.pids()
@@ -41,6 +42,7 @@ def test_a_server_starts_answers_and_is_gone_after_stop(tmp_path: Path) -> None:
     one.stop()  # a second time changes nothing
 
 
+@pytest.mark.process
 def test_a_server_that_dies_at_start_says_its_last_words(tmp_path: Path) -> None:
     server = tiny(tmp_path, "print('no teeth', file=sys.stderr, flush=True); sys.exit(7)")
     with pytest.raises(Unusable, match=r"died at start: exit code 7: no teeth"):
@@ -50,12 +52,14 @@ def test_a_server_that_dies_at_start_says_its_last_words(tmp_path: Path) -> None
         start(killed)
 
 
+@pytest.mark.process
 def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
     server = tiny(tmp_path, process=Recipe(start=("no-such-program-at-all",)))
     with pytest.raises(Unusable, match=r"cannot be run: no-such-program-at-all: .*No such file"):
         start(server)
 
 
+@pytest.mark.process
 def test_a_server_that_ignores_sigterm_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +71,7 @@ def test_a_server_that_ignores_sigterm_is_killed(
     assert one.exit_reason().startswith("killed by SIGKILL")
 
 
+@pytest.mark.process
 def test_a_child_that_runs_away_is_still_part_of_the_tree(tmp_path: Path) -> None:
     runaway = """
     if os.fork() == 0:
@@ -83,6 +88,7 @@ def test_a_child_that_runs_away_is_still_part_of_the_tree(tmp_path: Path) -> Non
     assert not any(map(lives, pids))
 
 
+@pytest.mark.process
 def test_what_a_child_that_ran_away_used_is_in_the_books_when_it_has_ended(tmp_path: Path) -> None:
     manner = """
         if os.fork() == 0:
@@ -99,6 +105,7 @@ def test_what_a_child_that_ran_away_used_is_in_the_books_when_it_has_ended(tmp_p
     assert until(lambda: (cpu_time.spent_ns(one.trees()) or 0) > 0.4e9)
 
 
+@pytest.mark.process
 def test_death_in_mid_run_is_seen(tmp_path: Path) -> None:
     one = start(tiny(tmp_path), workers=2)
     pids = one.pids()
@@ -108,12 +115,14 @@ def test_death_in_mid_run_is_seen(tmp_path: Path) -> None:
     assert until(lambda: not any(map(lives, pids)))  # its workers do not outlive it
 
 
+@pytest.mark.process
 def test_pinning_is_to_the_processors_named(tmp_path: Path) -> None:
     last = max(os.sched_getaffinity(0))
     one = start(tiny(tmp_path), workers=2, cpus=str(last))
     assert [os.sched_getaffinity(pid) for pid in one.pids()] == [{last}, {last}]
 
 
+@pytest.mark.process
 def test_a_server_of_files_is_given_the_planted_ones(tmp_path: Path) -> None:
     recipe = tiny(tmp_path).process
     assert recipe is not None

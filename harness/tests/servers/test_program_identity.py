@@ -15,6 +15,7 @@ from httpmark.harness.servers import (
 )
 
 
+@pytest.mark.process
 def test_a_program_is_what_its_process_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", os.getcwd())
     words = ["cat", os.path.join(os.getcwd(), "x"), "-"]

@@ -49,6 +49,7 @@ def test_targets_are_read(
     assert ("tls" in one.server.capabilities) is (tls_port is not None)
 
 
+@pytest.mark.process
 def test_a_child_that_holds_the_listener_is_a_process_and_no_tree_of_its_own() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         one = parse(f"127.0.0.1:{listener.getsockname()[1]}")
@@ -101,6 +102,7 @@ def test_the_processes_of_a_target_on_this_machine_are_found_and_let_live() -> N
     assert "is the server running?" in one.exit_reason()
 
 
+@pytest.mark.process
 def test_bench_loads_a_target_and_says_it_is_not_restarted(tmp_path: Path) -> None:
     null = [binaries.need("null"), "--port", "0"]
     with subprocess.Popen(null, stdout=subprocess.PIPE, text=True) as server:
@@ -145,6 +147,7 @@ def nulls(count: int) -> Iterator[list[str]]:
         yield found
 
 
+@pytest.mark.process
 def test_the_first_word_is_the_base_also_where_it_is_a_target(tmp_path: Path) -> None:
     with nulls(2) as targets:
         code, out, errors = command(
@@ -162,12 +165,14 @@ def test_the_first_word_is_the_base_also_where_it_is_a_target(tmp_path: Path) ->
         assert {p["base"] for p in json.loads(out)["paired"]} == {targets[0]}
 
 
+@pytest.mark.process
 def test_bench_of_a_target_that_is_not_there(tmp_path: Path) -> None:
     code, _, errors = command("bench", "127.0.0.1:1", "--profile", "keepalive", cwd=tmp_path)
     assert code == 3
     assert "is the server running?" in errors.strip().splitlines()[-1]
 
 
+@pytest.mark.process
 def test_of_several_targets_the_living_are_loaded_and_the_dead_one_is_told(tmp_path: Path) -> None:
     with nulls(1) as (target,):
         code, out, errors = command(
@@ -180,6 +185,7 @@ def test_of_several_targets_the_living_are_loaded_and_the_dead_one_is_told(tmp_p
     assert "is the server running?" in dead["unavailable"]
 
 
+@pytest.mark.process
 def test_an_engine_that_lays_on_nothing_is_one_line(tmp_path: Path) -> None:
     engine = tmp_path / "wrk2"
     engine.write_text("#!/bin/sh\nexit 0\n")
@@ -192,6 +198,7 @@ def test_an_engine_that_lays_on_nothing_is_one_line(tmp_path: Path) -> None:
     assert "nothing could be measured; null under open_10k: wrk2" in errors.strip().splitlines()[-1]
 
 
+@pytest.mark.process
 def test_all_is_every_profile_that_is_not_told_in_vain(tmp_path: Path) -> None:
     # wrk2 has no binary here, which is said before anything starts: the names were understood.
     code, _, errors = command("bench", "null", "--profile", "all", "--engine", "wrk2", cwd=tmp_path)
@@ -203,6 +210,7 @@ def test_all_is_every_profile_that_is_not_told_in_vain(tmp_path: Path) -> None:
     assert set(every) == set(loading.load().plans)
 
 
+@pytest.mark.process
 @pytest.mark.needs("wrk")
 def test_bench_says_what_an_engine_cannot_do(tmp_path: Path) -> None:
     words = ("bench", "null", "--profile", "open_10k", "--engine", "wrk")

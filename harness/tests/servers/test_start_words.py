@@ -12,6 +12,7 @@ from httpmark.harness.tests.shared.tiny_server import start, tiny
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
+@pytest.mark.process
 def test_files_and_variables_are_filled_in(tmp_path: Path) -> None:
     recipe = tiny(tmp_path).process
     assert recipe is not None
@@ -23,6 +24,7 @@ def test_files_and_variables_are_filled_in(tmp_path: Path) -> None:
     assert one.log_tail().splitlines()[-1] == f"listen 127.0.0.1:{one.port}; {{ keep }} w1"
 
 
+@pytest.mark.process
 def test_where_suites_are_fired_a_server_gets_what_is_added_for_them(tmp_path: Path) -> None:
     recipe = tiny(tmp_path).process
     assert recipe is not None

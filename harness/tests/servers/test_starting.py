@@ -21,6 +21,7 @@ from httpmark.harness.tests.shared.tiny_server import start, tiny
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
+@pytest.mark.process
 def test_a_server_that_never_listens_or_never_answers_is_given_up(tmp_path: Path) -> None:
     deaf = tiny(tmp_path, "time.sleep(60)", ready_timeout_s=0.5)
     with pytest.raises(Unusable, match=r"listens on no port: waited 0.5 s; .*tiny says hello"):
@@ -34,6 +35,7 @@ def test_a_server_that_never_listens_or_never_answers_is_given_up(tmp_path: Path
         start(mute)
 
 
+@pytest.mark.process
 def test_a_taken_port_is_told_before_anything_starts(tmp_path: Path) -> None:
     one = start(tiny(tmp_path))
     with pytest.raises(Unusable, match=rf"port {one.port} on 127.0.0.1 is taken"):

@@ -26,6 +26,7 @@ from httpmark.harness.tests.shared.tiny_server import (
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
+@pytest.mark.process
 def test_a_server_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     started: list[running.Running] = []
     thread = threading.Thread(target=lambda: started.append(start(tiny(tmp_path))))
@@ -36,6 +37,7 @@ def test_a_server_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     started[0].stop()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_server_dies_with_its_harness(tmp_path: Path, how: signal.Signals) -> None:
     child, pids, port = helper(tmp_path, tiny(tmp_path), how="process")
@@ -47,6 +49,7 @@ def test_a_server_dies_with_its_harness(tmp_path: Path, how: signal.Signals) -> 
     assert until(lambda: not sockets.port_taken("127.0.0.1", port))
 
 
+@pytest.mark.process
 def test_a_server_whose_supervisor_is_killed_can_still_be_stopped(tmp_path: Path) -> None:
     one = start(tiny(tmp_path), workers=3)
     pids = one.pids()

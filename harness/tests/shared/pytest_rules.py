@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from httpmark.harness.tests.shared.asking_again import asked_again
+
 _Fixture = TypeVar("_Fixture", bound=Callable[..., Any])
 
 # Audit events of CPython by which a process comes into being.
@@ -94,6 +96,11 @@ _guard = _Guard()
 def pytest_configure(config: pytest.Config) -> None:
     _guard.pid = os.getpid()
     sys.addaudithook(_guard.audit)
+    if profile := os.environ.get("HYPOTHESIS_PROFILE"):
+        import hypothesis
+
+        hypothesis.settings.register_profile("nightly", max_examples=2000, deadline=None)
+        hypothesis.settings.load_profile(profile)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -125,3 +132,29 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         _guard.closed_for = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "teardown":
+        # With the report, as it reaches the process that prints, also from a worker of xdist.
+        report.user_properties += [("asked again", line) for line in asked_again.taken()]
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What was asked again; what was skipped is told by pytest itself (-rs)."""
+    told = [
+        f"{report.nodeid}: {line}"
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, line in getattr(report, "user_properties", ())
+        if name == "asked again"
+    ]
+    if told:
+        terminalreporter.section(f"asked again: {len(told)}")
+        for line in told:
+            terminalreporter.write_line(line)

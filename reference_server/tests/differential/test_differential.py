@@ -20,6 +20,8 @@ import h11
 import pytest
 from messages import designed, harmed_messages
 
+from httpmark.harness.tests.shared.pytest_rules import starts_process
+
 HERE = Path(__file__).resolve().parent
 SEED = int(os.environ.get("HTTPMARK_DIFFERENTIAL_SEED", "20260101"))
 RUNS = int(os.environ.get("HTTPMARK_DIFFERENTIAL_RUNS", "4000"))
@@ -54,6 +56,7 @@ def verdicts_binary() -> Path:
 
 
 @pytest.fixture(scope="module")
+@starts_process
 def ours(messages: list[bytes]) -> list[str]:
     return ask([str(verdicts_binary())], messages)
 
@@ -256,6 +259,7 @@ def test_h11_and_we_differ_only_where_it_is_explained(
     assert not unexplained("h11", messages, ours, theirs)
 
 
+@pytest.mark.process
 @pytest.mark.needs("go")
 def test_go_and_we_differ_only_where_it_is_explained(
     messages: list[bytes], ours: list[str], tmp_path: Path
@@ -268,6 +272,7 @@ def test_go_and_we_differ_only_where_it_is_explained(
     assert not unexplained("go", messages, ours, ask([str(reader)], messages))
 
 
+@pytest.mark.process
 @pytest.mark.needs("node")
 def test_node_and_we_differ_only_where_it_is_explained(
     messages: list[bytes], ours: list[str]

@@ -91,6 +91,7 @@ def booked(before: str, then: str) -> launch.Accounts:
     return found
 
 
+@pytest.mark.process
 def test_children_that_begin_and_end_meanwhile_are_in_the_books_of_a_foreign_engine() -> None:
     one = booked("", "child(); wait()")
     assert one.cpu_ns is not None
@@ -106,6 +107,7 @@ def test_children_that_begin_and_end_meanwhile_are_in_the_books_of_a_foreign_eng
     assert calm.switches is not None
 
 
+@pytest.mark.process
 def test_what_nobody_waited_for_leaves_a_foreign_engine_without_a_cost() -> None:
     before = "signal.signal(signal.SIGCHLD, signal.SIG_IGN); child()"
     lost = booked(before, "wait()")
@@ -166,6 +168,7 @@ def test_a_window_that_wrk_spent_on_connecting_is_no_measurement() -> None:
     assert (failed.requests, failed.errors) == (0, {"read": 3, "timeout": 5})
 
 
+@pytest.mark.process
 def test_the_native_generator_measures_a_good_peer() -> None:
     def pipelined(connection: socket.socket) -> None:
         held = b""
@@ -193,6 +196,7 @@ def dated() -> bytes:
     return b"HTTP/1.1 200 OK\r\nDate: %s\r\nContent-Length: 5\r\n\r\nhello" % date
 
 
+@pytest.mark.process
 def test_what_is_drained_is_no_throughput() -> None:
     # 40 requests under way, 20 ms each one after the other: 50 a second, 0.8 s to drain.
     def slow(connection: socket.socket) -> None:
@@ -215,6 +219,7 @@ def test_what_is_drained_is_no_throughput() -> None:
     assert measured.requests / measured.seconds < 55
 
 
+@pytest.mark.process
 def test_the_native_generator_says_who_is_not_there() -> None:
     with peers.peer(peers.mute) as peer:
         pass
@@ -224,6 +229,7 @@ def test_the_native_generator_says_who_is_not_there() -> None:
         )
 
 
+@pytest.mark.process
 def test_wrong_answers_are_a_result_with_errors() -> None:
     count = 0
 
@@ -244,6 +250,7 @@ def test_wrong_answers_are_a_result_with_errors() -> None:
     assert sum(measured.errors.values()) > 0
 
 
+@pytest.mark.process
 def test_a_server_that_only_says_no_is_a_result_with_errors() -> None:
     with peers.peer(peers.closing(peers.BAD)) as peer:
         measured = native.Native().measure(
@@ -253,6 +260,7 @@ def test_a_server_that_only_says_no_is_a_result_with_errors() -> None:
     assert sum(measured.errors.values()) > 0
 
 
+@pytest.mark.process
 @pytest.mark.needs("wrk")
 def test_wrk_runs() -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
@@ -437,6 +445,7 @@ def wrk2(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.process
 def test_a_wrk2_that_the_user_brings_is_run_and_read(wrk2: str) -> None:
     engine = by_name.engine("wrk2", wrk2=wrk2)
     assert engine.version() == "wrk 4.0.0"
@@ -506,6 +515,7 @@ def test_h2load_without_an_answer_is_no_measurement() -> None:
         parsed_h2load("")
 
 
+@pytest.mark.process
 @pytest.mark.needs("h2load")
 def test_h2load_runs() -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
@@ -535,6 +545,7 @@ def test_tls_of_another_version_than_h2load_was_asked_for_is_no_measurement() ->
 # --- TLS, and an end for all -------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "version", "cipher"),
     [
@@ -571,6 +582,7 @@ def test_foreign_engines_speak_the_tls_that_is_pinned(
     assert spoken == {(f"TLSv{version}", cipher)}
 
 
+@pytest.mark.process
 def test_an_engine_that_hangs_is_stopped_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -656,6 +668,7 @@ def test_requests_of_a_mixed_load_are_framed() -> None:
     assert launch.octets(chunked, host="h").endswith(b"chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
 
 
+@pytest.mark.process
 def test_an_open_loop_counts_what_was_due_and_reports_its_own_lag() -> None:
     plan = msgspec.structs.replace(OPEN, rate=400.0, arrivals="poisson", warmup_s=0.1)
     with peers.peer(peers.answering(dated())) as peer:
@@ -671,6 +684,7 @@ def test_an_open_loop_counts_what_was_due_and_reports_its_own_lag() -> None:
     assert measured.service_us["p50"] <= measured.latency_us["p99"]
 
 
+@pytest.mark.process
 def test_random_arrivals_are_others_in_each_window_and_the_same_in_each_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -692,6 +706,7 @@ def test_random_arrivals_are_others_in_each_window_and_the_same_in_each_run(
     assert all(int(seed) < 1_000_000_000 for seed in seeds(2**31))
 
 
+@pytest.mark.process
 def test_a_rate_that_was_only_served_in_the_drain_was_not_served() -> None:
     plan = msgspec.structs.replace(OPEN, rate=350.0, warmup_s=0.0)
     one_at_a_time = threading.Lock()
@@ -711,6 +726,7 @@ def test_a_rate_that_was_only_served_in_the_drain_was_not_served() -> None:
     assert measured.requests / measured.seconds < 250  # and not the 350 that were answered later
 
 
+@pytest.mark.process
 def test_churn_counts_connections() -> None:
     plan = msgspec.structs.replace(PLAN, mode=LoadMode.CHURN, connections=2, depth=1)
     with peers.peer(peers.answering(dated())) as peer:
@@ -723,6 +739,7 @@ def test_churn_counts_connections() -> None:
     assert measured.connect_us is not None
 
 
+@pytest.mark.process
 def test_histograms_are_those_of_the_hdrhistogram_package() -> None:
     """The independent implementation reads ours: every count, and percentiles to a thousandth."""
     null = [binaries.need("null"), "--port", "0"]
@@ -757,6 +774,7 @@ def test_histograms_are_those_of_the_hdrhistogram_package() -> None:
         assert figures["mean"] == pytest.approx(histogram.get_mean_value() / 1000, rel=0.002)
 
 
+@pytest.mark.process
 def test_an_engine_says_what_it_is(tmp_path: Path) -> None:
     script = tmp_path / "wrk2"
     script.write_text("#!/bin/sh\necho wrk 4.0.0 [epoll] Copyright\n")

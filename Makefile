@@ -114,8 +114,7 @@ test-python: $(VENV)/.dev
 	$(BIN)/pytest -m "timed and not nightly" $(ARGS)
 
 nightly-tests: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n 2 --dist worksteal -m "nightly and not timed" $(ARGS)
-	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -m "nightly and timed" $(ARGS)
+	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n 2 --dist worksteal -m nightly $(ARGS)
 
 nightly-clang: needs-nightly
 	cmake --preset clang >/dev/null

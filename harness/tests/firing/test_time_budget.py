@@ -93,6 +93,7 @@ def test_what_a_look_in_a_hurry_would_wait_for_is_void(tmp_path: Path) -> None:
     assert said["host-empty"].word is not Word.VOID
 
 
+@pytest.mark.timed
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("answer_s", "end_s", "attempts", "word"),
@@ -124,6 +125,7 @@ def test_a_quick_look_believes_in_the_silence_of_a_prompt_target_only(
     assert said.word is word
 
 
+@pytest.mark.timed
 @pytest.mark.process
 @pytest.mark.parametrize("at_once", [16, 256])
 def test_a_look_in_a_hurry_says_what_it_had_no_time_for(tmp_path: Path, at_once: int) -> None:

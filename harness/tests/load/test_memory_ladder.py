@@ -73,6 +73,7 @@ def greedy(most: int = 10_000) -> Iterator[memory_ladder.Ground]:
             process.kill()
 
 
+@pytest.mark.timed
 @pytest.mark.process
 def test_the_slope_is_what_a_connection_costs() -> None:
     plan = msgspec.structs.replace(PLAN, duration_s=0.96)  # 60 in it are 16 ms apart

@@ -136,6 +136,7 @@ def test_wrong_answers_break_every_sample_and_are_told_by_their_name(
         assert "broken" in line
 
 
+@pytest.mark.timed
 @pytest.mark.process
 def test_a_server_that_stalls_one_in_a_hundred_shows_in_its_latency(
     images: Path, tmp_path: Path
@@ -151,6 +152,7 @@ def test_a_server_that_stalls_one_in_a_hundred_shows_in_its_latency(
     assert "LATENCY, open_50" in out
 
 
+@pytest.mark.timed
 @pytest.mark.process
 def test_a_generator_that_starves_is_told_and_taken_again(tmp_path: Path) -> None:
     with spinning(max(os.sched_getaffinity(0))):  # where the generator is pinned to
@@ -158,7 +160,7 @@ def test_a_generator_that_starves_is_told_and_taken_again(tmp_path: Path) -> Non
     assert found["null"]["bottleneck"] == "starved"
     assert found["null"]["redone"] == 2
     assert not found["null"]["ranked"]
-    assert "waiting for a CPU" in found["null"]["bottleneck_why"]
+    assert "waited for a CPU" in found["null"]["bottleneck_why"]
     assert "starved" in out
 
 
@@ -187,6 +189,7 @@ while True:
 """
 
 
+@pytest.mark.timed
 @pytest.mark.process
 def test_a_drift_in_a_run_of_a_server_against_itself_is_told(tmp_path: Path) -> None:
     (tmp_path / "drifting.py").write_text(DRIFTING)

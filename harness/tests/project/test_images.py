@@ -269,11 +269,21 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     return Tls(port=0, cert=pair.certificate, key=pair.key)
 
 
+# Their images take minutes to build: they are nightly, and the images of the others prove the
+# same of containers on each change.
+BUILT_FOR_MINUTES = {"go_net_http", "qhttpserver", "rust_hyper"}
+
+
+def ways_to_run(name: str) -> list[Any]:
+    """A server as a process and as a container, as parameters of a test."""
+    marks = [pytest.mark.needs("docker")]
+    if name in BUILT_FOR_MINUTES:
+        marks.append(pytest.mark.nightly)
+    return [pytest.param(name, "process"), pytest.param(name, "docker", marks=marks)]
+
+
 @pytest.mark.process
-@pytest.mark.parametrize(
-    "how", ["process", pytest.param("docker", marks=pytest.mark.needs("docker"))]
-)
-@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.parametrize(("name", "how"), [one for name in BUILT for one in ways_to_run(name)])
 def test_a_server_answers_what_its_manifest_says(name: str, how: str, certificate: Tls) -> None:
     server = SERVERS[name]
     if reason := unavailable(server, how):

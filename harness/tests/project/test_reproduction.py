@@ -64,6 +64,7 @@ def reproduce(tmp_path: Path, runtime: str, *servers: str) -> None:
     assert "exact" in out
 
 
+@pytest.mark.nightly
 @pytest.mark.needs("docker")
 @pytest.mark.timeout(1200)
 def test_three_servers_in_containers_give_exactly_the_published_counts(tmp_path: Path) -> None:

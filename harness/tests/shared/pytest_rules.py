@@ -106,6 +106,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         info = getattr(item, "_fixtureinfo", None)
+        if item.get_closest_marker("needs"):
+            item.add_marker(pytest.mark.process)
         if info is not None and any(
             getattr(getattr(one, "func", None), "starts_process", False)
             for definitions in info.name2fixturedefs.values()

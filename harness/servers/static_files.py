@@ -47,7 +47,7 @@ def learned(ask: Ask, facts: Facts) -> dict[str, str]:
     """What scenario texts need to know of the static files: the names in ``STATIC_FILE_FACTS``.
 
     ETag and Last-Modified are what the server says of ``ok.html``; what it does not say is left
-    out. Empty where the server does not serve the planted files.
+    out. Empty where the server does not serve these files.
     """
     if "static" not in facts.capabilities:
         return {}

@@ -16,7 +16,7 @@ namespace httpmark {
 namespace {
 
 constexpr std::size_t kReceiveBytes = 64 * 1024;
-// While talks hold this much no new case begins: memory is bounded.
+// While conversations hold this much no new case begins: memory is bounded.
 constexpr std::size_t kHeldBytesMax = std::size_t{128} << 20;
 constexpr std::size_t kKeptCapacity = 256 * 1024;  // of a buffer that is used again
 constexpr std::uint64_t kRetryUs = 5'000;
@@ -24,19 +24,19 @@ constexpr std::uint64_t kRetryUs = 5'000;
 constexpr std::uint64_t kTroubleUsMax = 130'000'000;
 constexpr int kEventsPerWait = 256;
 
-Outcome outcome_of(const Talk& talk) {
-    if (talk.is_refused) return Outcome::kRefused;
-    if (!talk.received.empty()) return Outcome::kAnswered;
-    if (talk.end == End::kClosed) return Outcome::kClosed;
-    if (talk.end == End::kReset) return Outcome::kReset;
+Outcome outcome_of(const Conversation& conversation) {
+    if (conversation.is_refused) return Outcome::kRefused;
+    if (!conversation.received.empty()) return Outcome::kAnswered;
+    if (conversation.end == End::kClosed) return Outcome::kClosed;
+    if (conversation.end == End::kReset) return Outcome::kReset;
     return Outcome::kHung;
 }
 
 // Whether anything was left to send when the connection ended.
-bool has_sends_left(const Talk& talk) {
-    for (std::size_t i = talk.step; i < talk.play.steps.size(); ++i) {
-        const ProbeStep& step = talk.play.steps[i];
-        const std::size_t out = i == talk.step ? talk.step_sent : 0;
+bool has_sends_left(const Conversation& conversation) {
+    for (std::size_t i = conversation.step; i < conversation.play.steps.size(); ++i) {
+        const ProbeStep& step = conversation.play.steps[i];
+        const std::size_t out = i == conversation.step ? conversation.step_sent : 0;
         if (step.op == StepOp::kSend && !step.if_open && out < step.n) return true;
     }
     return false;
@@ -53,8 +53,8 @@ ProbeEngine::ProbeEngine(const ProbeOptions& options)
       receive_(kReceiveBytes) {}
 
 ProbeEngine::~ProbeEngine() {
-    for (auto& talk : talks_) {
-        if (talk->fd >= 0) close(talk->fd);
+    for (auto& conversation : conversations_) {
+        if (conversation->fd >= 0) close(conversation->fd);
     }
     close(epoll_fd_);
 }
@@ -82,7 +82,7 @@ int ProbeEngine::run() {
         const int ready = epoll_wait(epoll_fd_, events, kEventsPerWait, wait_ms());
         now_us_ = monotonic_us();
         for (int i = 0; i < ready; ++i) handle(events[i]);
-        while (Talk* talk = timers_.take_due(now_us_)) on_timer(talk);
+        while (Conversation* conversation = timers_.take_due(now_us_)) on_timer(conversation);
     }
     output_.unwatch();
     return code;
@@ -109,13 +109,13 @@ void ProbeEngine::handle(const epoll_event& event) {
     } else if (what == &output_) {
         output_.on_event();
     } else {
-        on_event(static_cast<Talk*>(what), event.events);
+        on_event(static_cast<Conversation*>(what), event.events);
     }
 }
 
 int ProbeEngine::wait_ms() const {
     std::uint64_t at = std::min(timers_.next_us(), output_.due_us());
-    // Room for another case may come by a talk growing old, if there is a case to begin.
+    // Room for another case may come by a conversation growing old, if there is a case to begin.
     if (fresh_.count() != 0 && fresh_.count() >= options_.in_flight) {
         at = std::min(at, fresh_.next_us());
     }
@@ -126,24 +126,24 @@ int ProbeEngine::wait_ms() const {
     return static_cast<int>(std::min<std::uint64_t>(ms, 60'000));
 }
 
-// --- the life of a talk
+// --- the life of a conversation
 
 void ProbeEngine::start_cases() {
     while (in_flight_ < options_.in_flight_max && fresh_.count() < options_.in_flight &&
            !output_.is_full() && held_bytes_ < kHeldBytesMax) {
-        Talk* talk = waiting_;
-        if (talk != nullptr) {
+        Conversation* conversation = waiting_;
+        if (conversation != nullptr) {
             if (now_us_ < retry_us_) return;
             waiting_ = nullptr;
         } else {
-            talk = acquire();
-            if (!input_.next(&talk->play)) {
-                idle_.push_back(talk);
+            conversation = acquire();
+            if (!input_.next(&conversation->play)) {
+                idle_.push_back(conversation);
                 return;
             }
         }
-        if (begin(talk) == Begin::kTryLater) {
-            waiting_ = talk;
+        if (begin(conversation) == Begin::kTryLater) {
+            waiting_ = conversation;
             retry_us_ = now_us_ + kRetryUs;
             if (trouble_since_us_ == 0) trouble_since_us_ = now_us_;
             return;
@@ -152,86 +152,90 @@ void ProbeEngine::start_cases() {
     }
 }
 
-Talk* ProbeEngine::acquire() {
+Conversation* ProbeEngine::acquire() {
     if (idle_.empty()) {
-        talks_.push_back(std::make_unique<Talk>());
-        idle_.push_back(talks_.back().get());
+        conversations_.push_back(std::make_unique<Conversation>());
+        idle_.push_back(conversations_.back().get());
     }
-    Talk* talk = idle_.back();
+    Conversation* conversation = idle_.back();
     idle_.pop_back();
-    return talk;
+    return conversation;
 }
 
-void ProbeEngine::on_event(Talk* talk, std::uint32_t events) {
-    if (talk->phase == Phase::kConnecting) {
+void ProbeEngine::on_event(Conversation* conversation, std::uint32_t events) {
+    if (conversation->phase == Phase::kConnecting) {
         if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0) return;
-        if (!connected(talk)) return;
-        watch_writable(talk, false);
-        read_available(talk);
+        if (!connected(conversation)) return;
+        watch_writable(conversation, false);
+        read_available(conversation);
     } else {
-        if (events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) read_available(talk);
-        if (talk->peer_fin && !talk->is_dead && (events & EPOLLERR) != 0) see_reset(talk);
+        if (events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) read_available(conversation);
+        if (conversation->peer_fin && !conversation->is_dead && (events & EPOLLERR) != 0)
+            see_reset(conversation);
     }
-    advance(talk);
+    advance(conversation);
 }
 
 // The time of a step, of settling or of the whole case is over. What has come meanwhile and was not
 // read yet counts: a probe that was kept waiting must not take an answer for silence.
-void ProbeEngine::on_timer(Talk* talk) {
-    if (talk->phase == Phase::kConnecting && !is_connected_late(talk)) {
-        talk->flags |= kExchangeDeadline;
-        refuse(talk);
+void ProbeEngine::on_timer(Conversation* conversation) {
+    if (conversation->phase == Phase::kConnecting && !is_connected_late(conversation)) {
+        conversation->flags |= kExchangeDeadline;
+        refuse(conversation);
         return;
     }
-    read_available(talk);
-    advance(talk);
+    read_available(conversation);
+    advance(conversation);
 }
 
-void ProbeEngine::finish(Talk* talk) {
+void ProbeEngine::finish(Conversation* conversation) {
     now_us_ = monotonic_us();
-    if (talk->phase != Phase::kSettle && talk->is_dead && has_sends_left(*talk)) {
-        talk->has_unsent = true;
+    if (conversation->phase != Phase::kSettle && conversation->is_dead &&
+        has_sends_left(*conversation)) {
+        conversation->has_unsent = true;
     }
-    if (talk->has_unsent) talk->flags |= kExchangeUnsent;
-    if (talk->framing.announced_close()) talk->flags |= kExchangeAnnouncedClose;
+    if (conversation->has_unsent) conversation->flags |= kExchangeUnsent;
+    if (conversation->framing.announced_close()) conversation->flags |= kExchangeAnnouncedClose;
 
     // A session that was never agreed on is no connection.
-    if (options_.tls && !talk->has_session) talk->is_refused = true;
+    if (options_.tls && !conversation->has_session) conversation->is_refused = true;
 
     ProbeExchange exchange;
-    exchange.number = talk->play.number;
-    exchange.outcome = outcome_of(*talk);
-    exchange.end = talk->end;
-    exchange.flags = talk->flags;
-    exchange.steps_done = static_cast<std::uint8_t>(std::min(talk->step, kStepsDoneMax));
-    exchange.connect_us = talk->connect_us;
-    exchange.first_us = talk->first_us;
-    exchange.end_us = clamp_u32(now_us_ - talk->start_us);
-    exchange.sent = talk->sent;
-    exchange.final_responses = talk->final_responses;
-    exchange.received = talk->received;
-    exchange.events = &talk->events;
+    exchange.number = conversation->play.number;
+    exchange.outcome = outcome_of(*conversation);
+    exchange.end = conversation->end;
+    exchange.flags = conversation->flags;
+    exchange.steps_done = static_cast<std::uint8_t>(std::min(conversation->step, kStepsDoneMax));
+    exchange.connect_us = conversation->connect_us;
+    exchange.first_us = conversation->first_us;
+    exchange.end_us = clamp_u32(now_us_ - conversation->start_us);
+    exchange.sent = conversation->sent;
+    exchange.final_responses = conversation->final_responses;
+    exchange.received = conversation->received;
+    exchange.events = &conversation->events;
     output_.add(exchange, now_us_);
-    release(talk);
+    release(conversation);
 }
 
-void ProbeEngine::release(Talk* talk) {
-    if (!talk->peer_fin && !talk->is_refused) {
+void ProbeEngine::release(Conversation* conversation) {
+    if (!conversation->peer_fin && !conversation->is_refused) {
         // Reset instead of a close of ours, which would leave the port in TIME_WAIT.
         const linger reset = {1, 0};
-        setsockopt(talk->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+        setsockopt(conversation->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     }
-    talk->tls.reset();
-    close(talk->fd);
-    talk->fd = -1;
-    talk->phase = Phase::kIdle;
-    timers_.remove(talk);
-    fresh_.remove(talk);
+    conversation->tls.reset();
+    close(conversation->fd);
+    conversation->fd = -1;
+    conversation->phase = Phase::kIdle;
+    timers_.remove(conversation);
+    fresh_.remove(conversation);
     --in_flight_;
-    held_bytes_ -= talk->received.size() + talk->events.size() * sizeof(ProbeEvent);
-    if (talk->received.capacity() > kKeptCapacity) std::string().swap(talk->received);
-    if (talk->play.octets.capacity() > kKeptCapacity) std::string().swap(talk->play.octets);
-    idle_.push_back(talk);
+    held_bytes_ -= conversation->received.size() + conversation->events.size() * sizeof(ProbeEvent);
+    if (conversation->received.capacity() > kKeptCapacity)
+        std::string().swap(conversation->received);
+    if (conversation->play.octets.capacity() > kKeptCapacity)
+        std::string().swap(conversation->play.octets);
+    idle_.push_back(conversation);
 }
 
 }  // namespace httpmark

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "probe/case_input.hpp"
+#include "probe/conversation.hpp"
 #include "probe/exchange_output.hpp"
-#include "probe/fresh_talks.hpp"
-#include "probe/talk.hpp"
+#include "probe/fresh_conversations.hpp"
 #include "probe/timers.hpp"
 #include "shared/endpoint.hpp"
 #include "shared/tls.hpp"
@@ -50,7 +50,7 @@ class ProbeEngine {
     int run();
 
   private:
-    using Phase = Talk::Phase;
+    using Phase = Conversation::Phase;
 
     // The loop (engine.cpp).
     bool has_failed() const;
@@ -58,46 +58,46 @@ class ProbeEngine {
     void handle(const epoll_event& event);
     int wait_ms() const;
 
-    // The life of a talk (engine.cpp).
+    // The life of a conversation (engine.cpp).
     void start_cases();
-    Talk* acquire();
-    void on_event(Talk* talk, std::uint32_t events);
-    void on_timer(Talk* talk);
-    void finish(Talk* talk);
-    void release(Talk* talk);
+    Conversation* acquire();
+    void on_event(Conversation* conversation, std::uint32_t events);
+    void on_timer(Conversation* conversation);
+    void finish(Conversation* conversation);
+    void release(Conversation* conversation);
 
     // Its connection (engine_connect.cpp).
     enum class Begin { kStarted, kTryLater };
-    Begin begin(Talk* talk);
-    bool send_first(Talk* talk);
-    bool connected(Talk* talk);
-    bool is_connected_late(Talk* talk);
-    void refuse(Talk* talk);
-    static std::uint32_t interest(const Talk& talk);
-    void watch_writable(Talk* talk, bool on);
-    void set_interest(Talk* talk);
+    Begin begin(Conversation* conversation);
+    bool send_first(Conversation* conversation);
+    bool connected(Conversation* conversation);
+    bool is_connected_late(Conversation* conversation);
+    void refuse(Conversation* conversation);
+    static std::uint32_t interest(const Conversation& conversation);
+    void watch_writable(Conversation* conversation, bool on);
+    void set_interest(Conversation* conversation);
 
     // Its steps (engine_steps.cpp).
     enum class Progress { kDone, kWaits, kEnded };
-    // Plays steps until one has to wait. May end the talk.
-    void advance(Talk* talk);
-    bool enter(Talk* talk, const ProbeStep& step);
-    Progress play(Talk* talk, const ProbeStep& step);
-    bool play_send(Talk* talk, const ProbeStep& step);
-    bool play_await(Talk* talk, const ProbeStep& step, bool is_over);
-    void play_fin(Talk* talk);
-    static bool take_response(Talk* talk, AwaitKind kind);
-    void settle(Talk* talk);
+    // Plays steps until one has to wait. May end the conversation.
+    void advance(Conversation* conversation);
+    bool enter(Conversation* conversation, const ProbeStep& step);
+    Progress play(Conversation* conversation, const ProbeStep& step);
+    bool play_send(Conversation* conversation, const ProbeStep& step);
+    bool play_await(Conversation* conversation, const ProbeStep& step, bool is_over);
+    void play_fin(Conversation* conversation);
+    static bool take_response(Conversation* conversation, AwaitKind kind);
+    void settle(Conversation* conversation);
 
     // What comes from the server (engine_receive.cpp).
-    ssize_t receive_bytes(Talk* talk, char* data, std::size_t size);
-    void read_available(Talk* talk);
-    void keep(Talk* talk, std::string_view octets);
-    static void digest(Talk* talk, std::string_view octets);
-    void see_fin(Talk* talk);
-    void see_reset(Talk* talk);
-    void see_broken_send(Talk* talk, int error);
-    void note(Talk* talk, EventKind kind, std::size_t bytes);
+    ssize_t receive_bytes(Conversation* conversation, char* data, std::size_t size);
+    void read_available(Conversation* conversation);
+    void keep(Conversation* conversation, std::string_view octets);
+    static void digest(Conversation* conversation, std::string_view octets);
+    void see_fin(Conversation* conversation);
+    void see_reset(Conversation* conversation);
+    void see_broken_send(Conversation* conversation, int error);
+    void note(Conversation* conversation, EventKind kind, std::size_t bytes);
 
     ProbeOptions options_;
     int epoll_fd_ = -1;
@@ -105,11 +105,12 @@ class ProbeEngine {
     CaseInput input_;
     ExchangeOutput output_;
     Timers timers_;
-    FreshTalks fresh_;
+    FreshConversations fresh_;
 
-    std::vector<std::unique_ptr<Talk>> talks_;
-    std::vector<Talk*> idle_;
-    Talk* waiting_ = nullptr;  // a case that could not start for want of a port or a descriptor
+    std::vector<std::unique_ptr<Conversation>> conversations_;
+    std::vector<Conversation*> idle_;
+    Conversation* waiting_ =
+        nullptr;  // a case that could not start for want of a port or a descriptor
     std::uint64_t retry_us_ = 0;
     std::uint64_t trouble_since_us_ = 0;
     int trouble_errno_ = 0;

@@ -37,7 +37,7 @@ bool begins_with_send(const ProbeCase& play) {
 
 }  // namespace
 
-ProbeEngine::Begin ProbeEngine::begin(Talk* talk) {
+ProbeEngine::Begin ProbeEngine::begin(Conversation* conversation) {
     const int family = options_.server.family();
     const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
@@ -59,130 +59,132 @@ ProbeEngine::Begin ProbeEngine::begin(Talk* talk) {
         return Begin::kTryLater;
     }
 
-    talk->begin(fd, start);
+    conversation->begin(fd, start);
     ++in_flight_;
-    fresh_.append(talk);
-    timers_.insert(talk);
+    fresh_.append(conversation);
+    timers_.insert(conversation);
     if (error != 0 && error != EINPROGRESS) {
-        refuse(talk);
+        refuse(conversation);
         return Begin::kStarted;
     }
-    if (error == 0 && !options_.tls) talk->phase = Phase::kSteps;
-    if (talk->phase == Phase::kConnecting && !options_.tls && begins_with_send(talk->play) &&
-        !send_first(talk)) {
+    if (error == 0 && !options_.tls) conversation->phase = Phase::kSteps;
+    if (conversation->phase == Phase::kConnecting && !options_.tls &&
+        begins_with_send(conversation->play) && !send_first(conversation)) {
         return Begin::kStarted;
     }
-    talk->wants_writable = talk->phase == Phase::kConnecting;
+    conversation->wants_writable = conversation->phase == Phase::kConnecting;
     epoll_event event = {};
-    event.data.ptr = talk;
-    event.events = interest(*talk);
+    event.data.ptr = conversation;
+    event.events = interest(*conversation);
     if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0) {
         // Nothing was sent or little: start over later, on a connection of its own.
         trouble_errno_ = errno;
         close(fd);
-        talk->fd = -1;
-        timers_.remove(talk);
-        fresh_.remove(talk);
+        conversation->fd = -1;
+        timers_.remove(conversation);
+        fresh_.remove(conversation);
         --in_flight_;
         return Begin::kTryLater;
     }
-    if (talk->phase == Phase::kSteps) advance(talk);
+    if (conversation->phase == Phase::kSteps) advance(conversation);
     return Begin::kStarted;
 }
 
 // On the loopback the handshake is over before connect returns, so that a first SEND goes out
-// without a turn of the loop; where it is not, the send says so (EAGAIN). False: the talk has
-// ended.
-bool ProbeEngine::send_first(Talk* talk) {
-    const ProbeStep& step = talk->play.steps[0];
-    const ssize_t sent =
-        send(talk->fd, talk->play.octets.data() + step.offset, step.n, MSG_NOSIGNAL);
-    if (sent >= 0 && is_joined_to_itself(talk->fd, options_.server)) {
-        refuse(talk);
+// without a turn of the loop; where it is not, the send says so (EAGAIN). False: the conversation
+// has ended.
+bool ProbeEngine::send_first(Conversation* conversation) {
+    const ProbeStep& step = conversation->play.steps[0];
+    const ssize_t sent = send(conversation->fd, conversation->play.octets.data() + step.offset,
+                              step.n, MSG_NOSIGNAL);
+    if (sent >= 0 && is_joined_to_itself(conversation->fd, options_.server)) {
+        refuse(conversation);
         return false;
     }
     if (sent >= 0) {
         now_us_ = monotonic_us();
-        talk->phase = Phase::kSteps;
-        talk->connect_us = clamp_u32(now_us_ - talk->start_us);
-        talk->first_send_us = now_us_;
-        talk->entered = true;
-        talk->step_sent = static_cast<std::size_t>(sent);
-        talk->sent = clamp_u32(talk->step_sent);
-        note(talk, EventKind::kSent, talk->step_sent);
+        conversation->phase = Phase::kSteps;
+        conversation->connect_us = clamp_u32(now_us_ - conversation->start_us);
+        conversation->first_send_us = now_us_;
+        conversation->entered = true;
+        conversation->step_sent = static_cast<std::size_t>(sent);
+        conversation->sent = clamp_u32(conversation->step_sent);
+        note(conversation, EventKind::kSent, conversation->step_sent);
         return true;
     }
     if (errno == ECONNRESET || errno == EPIPE) {
         // Only a connection that stood can be reset: a reset of the handshake is ECONNREFUSED.
-        see_broken_send(talk, errno);
-        finish(talk);
+        see_broken_send(conversation, errno);
+        finish(conversation);
         return false;
     }
     if (!is_local_trouble(errno) && errno != EINPROGRESS && errno != ENOTCONN) {
-        refuse(talk);
+        refuse(conversation);
         return false;
     }
     return true;
 }
 
-void ProbeEngine::refuse(Talk* talk) {
-    talk->is_refused = true;
-    talk->is_dead = true;
-    talk->connect_us = clamp_u32(monotonic_us() - talk->start_us);
-    finish(talk);
+void ProbeEngine::refuse(Conversation* conversation) {
+    conversation->is_refused = true;
+    conversation->is_dead = true;
+    conversation->connect_us = clamp_u32(monotonic_us() - conversation->start_us);
+    finish(conversation);
 }
 
-// The connect has come to its end. False: the talk has, too.
-bool ProbeEngine::connected(Talk* talk) {
+// The connect has come to its end. False: the conversation has, too.
+bool ProbeEngine::connected(Conversation* conversation) {
     int error = 0;
     socklen_t size = sizeof error;
-    getsockopt(talk->fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    getsockopt(conversation->fd, SOL_SOCKET, SO_ERROR, &error, &size);
     if (error == ECONNRESET || error == EPIPE) {
-        see_broken_send(talk, error);
-    } else if (error != 0 || is_joined_to_itself(talk->fd, options_.server)) {
-        refuse(talk);
+        see_broken_send(conversation, error);
+    } else if (error != 0 || is_joined_to_itself(conversation->fd, options_.server)) {
+        refuse(conversation);
         return false;
     }
-    if (options_.tls && !talk->is_dead && !talk->tls.begin(*options_.tls, talk->fd)) {
-        refuse(talk);
+    if (options_.tls && !conversation->is_dead &&
+        !conversation->tls.begin(*options_.tls, conversation->fd)) {
+        refuse(conversation);
         return false;
     }
-    talk->connect_us = clamp_u32(now_us_ - talk->start_us);
-    talk->phase = Phase::kSteps;
+    conversation->connect_us = clamp_u32(now_us_ - conversation->start_us);
+    conversation->phase = Phase::kSteps;
     return true;
 }
 
 // The deadline is over, and no event has told of the connection yet: it may stand all the same.
-bool ProbeEngine::is_connected_late(Talk* talk) {
+bool ProbeEngine::is_connected_late(Conversation* conversation) {
     int error = 0;
     socklen_t size = sizeof error;
     sockaddr_storage peer;
     socklen_t peer_size = sizeof peer;
-    getsockopt(talk->fd, SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0 || getpeername(talk->fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) {
+    getsockopt(conversation->fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0 ||
+        getpeername(conversation->fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) {
         return false;
     }
-    talk->connect_us = clamp_u32(now_us_ - talk->start_us);
-    talk->phase = Phase::kSteps;
-    watch_writable(talk, false);
+    conversation->connect_us = clamp_u32(now_us_ - conversation->start_us);
+    conversation->phase = Phase::kSteps;
+    watch_writable(conversation, false);
     return true;
 }
 
-std::uint32_t ProbeEngine::interest(const Talk& talk) {
-    return EPOLLIN | EPOLLRDHUP | EPOLLET | (talk.wants_writable ? EPOLLOUT : 0U);
+std::uint32_t ProbeEngine::interest(const Conversation& conversation) {
+    return EPOLLIN | EPOLLRDHUP | EPOLLET | (conversation.wants_writable ? EPOLLOUT : 0U);
 }
 
-void ProbeEngine::watch_writable(Talk* talk, bool on) {
-    if (talk->wants_writable == on) return;
-    talk->wants_writable = on;
-    set_interest(talk);
+void ProbeEngine::watch_writable(Conversation* conversation, bool on) {
+    if (conversation->wants_writable == on) return;
+    conversation->wants_writable = on;
+    set_interest(conversation);
 }
 
-void ProbeEngine::set_interest(Talk* talk) {
+void ProbeEngine::set_interest(Conversation* conversation) {
     epoll_event event = {};
-    event.data.ptr = talk;
-    event.events = interest(*talk);
-    epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, talk->fd, &event);
+    event.data.ptr = conversation;
+    event.events = interest(*conversation);
+    epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, conversation->fd, &event);
 }
 
 }  // namespace httpmark

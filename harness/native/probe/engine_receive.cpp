@@ -19,13 +19,13 @@ bool takes_final(AwaitKind kind) {
 
 // What the request was that the response beginning now belongs to: told by the AWAIT that will take
 // it, which is as many AWAITs ahead as there are final responses that no AWAIT has taken yet.
-RequestKind kind_of_next_response(const Talk& talk) {
+RequestKind kind_of_next_response(const Conversation& conversation) {
     std::size_t ahead = 0;
-    for (std::size_t i = talk.responses_taken; i < talk.responses.size(); ++i) {
-        if (talk.responses[i]) ++ahead;
+    for (std::size_t i = conversation.responses_taken; i < conversation.responses.size(); ++i) {
+        if (conversation.responses[i]) ++ahead;
     }
-    for (std::size_t i = talk.step; i < talk.play.steps.size(); ++i) {
-        const ProbeStep& step = talk.play.steps[i];
+    for (std::size_t i = conversation.step; i < conversation.play.steps.size(); ++i) {
+        const ProbeStep& step = conversation.play.steps[i];
         if (step.op != StepOp::kAwait || !takes_final(step.kind)) continue;
         if (ahead-- != 0) continue;
         if (step.kind == AwaitKind::kHead) return RequestKind::kHead;
@@ -37,120 +37,127 @@ RequestKind kind_of_next_response(const Talk& talk) {
 
 }  // namespace
 
-ssize_t ProbeEngine::receive_bytes(Talk* talk, char* data, std::size_t size) {
-    if (!talk->tls.is_open()) return recv(talk->fd, data, size, 0);
-    const ssize_t got = talk->tls.receive(data, size);
+ssize_t ProbeEngine::receive_bytes(Conversation* conversation, char* data, std::size_t size) {
+    if (!conversation->tls.is_open()) return recv(conversation->fd, data, size, 0);
+    const ssize_t got = conversation->tls.receive(data, size);
     const int error = errno;
-    talk->has_session = talk->has_session || talk->tls.is_established();
+    conversation->has_session = conversation->has_session || conversation->tls.is_established();
     errno = error;
     if (got == 0) {
         now_us_ = monotonic_us();
-        note(talk, EventKind::kCloseNotify, 0);
-    } else if (got < 0 && errno == EPROTO && talk->has_session) {
+        note(conversation, EventKind::kCloseNotify, 0);
+    } else if (got < 0 && errno == EPROTO && conversation->has_session) {
         // The transport ended without close_notify: an end of the connection all the same.
         return 0;
     }
     return got;
 }
 
-void ProbeEngine::read_available(Talk* talk) {
-    if (talk->peer_fin || talk->is_dead) return;
+void ProbeEngine::read_available(Conversation* conversation) {
+    if (conversation->peer_fin || conversation->is_dead) return;
     for (int i = 0;; ++i) {
-        const ssize_t got = receive_bytes(talk, receive_.data(), receive_.size());
+        const ssize_t got = receive_bytes(conversation, receive_.data(), receive_.size());
         if (got > 0) {
-            keep(talk, {receive_.data(), static_cast<std::size_t>(got)});
+            keep(conversation, {receive_.data(), static_cast<std::size_t>(got)});
             // What the session holds already makes no edge.
-            if (i < kReadsPerEvent || (talk->tls.is_open() && talk->tls.has_pending())) continue;
+            if (i < kReadsPerEvent ||
+                (conversation->tls.is_open() && conversation->tls.has_pending()))
+                continue;
             // Others want their turn. Setting the interest again makes an edge of what is still
             // there.
-            set_interest(talk);
+            set_interest(conversation);
             return;
         }
         if (got == 0) {
-            send_reset_ ? see_reset(talk) : see_fin(talk);
+            send_reset_ ? see_reset(conversation) : see_fin(conversation);
             return;
         }
         if (errno == EINTR) continue;
         if (errno == EAGAIN) return;
-        see_reset(talk);
+        see_reset(conversation);
         return;
     }
 }
 
-void ProbeEngine::keep(Talk* talk, std::string_view octets) {
+void ProbeEngine::keep(Conversation* conversation, std::string_view octets) {
     now_us_ = monotonic_us();
-    if (talk->received.empty() && talk->first_send_us != 0) {
-        talk->first_us = clamp_u32(now_us_ - talk->first_send_us);
+    if (conversation->received.empty() && conversation->first_send_us != 0) {
+        conversation->first_us = clamp_u32(now_us_ - conversation->first_send_us);
     }
-    fresh_.touch(talk, now_us_);
-    note(talk, EventKind::kReceived, octets.size());
-    const std::size_t kept = std::min(octets.size(), kReceivedBytesMax - talk->received.size());
-    if (kept < octets.size()) talk->flags |= kExchangeCut;
-    talk->received.append(octets.data(), kept);
+    fresh_.touch(conversation, now_us_);
+    note(conversation, EventKind::kReceived, octets.size());
+    const std::size_t kept =
+        std::min(octets.size(), kReceivedBytesMax - conversation->received.size());
+    if (kept < octets.size()) conversation->flags |= kExchangeCut;
+    conversation->received.append(octets.data(), kept);
     held_bytes_ += kept;
-    digest(talk, octets);
+    digest(conversation, octets);
 }
 
-void ProbeEngine::digest(Talk* talk, std::string_view octets) {
+void ProbeEngine::digest(Conversation* conversation, std::string_view octets) {
     while (!octets.empty()) {
-        switch (talk->framing.feed(&octets)) {
+        switch (conversation->framing.feed(&octets)) {
             case FramingEvent::kNeedMore:
             case FramingEvent::kGarbage:
                 break;
             case FramingEvent::kHead: {
-                const bool is_interim = talk->framing.is_interim();
-                const bool is_whole = talk->framing.begin_body(kind_of_next_response(*talk));
+                const bool is_interim = conversation->framing.is_interim();
+                const bool is_whole =
+                    conversation->framing.begin_body(kind_of_next_response(*conversation));
                 if (is_interim) {
-                    talk->responses.push_back(false);
-                } else if (is_whole || talk->head_only) {
-                    talk->responses.push_back(true);
-                    ++talk->final_responses;
+                    conversation->responses.push_back(false);
+                } else if (is_whole || conversation->head_only) {
+                    conversation->responses.push_back(true);
+                    ++conversation->final_responses;
                 }
                 break;
             }
             case FramingEvent::kMessage:
-                if (!talk->head_only) {
-                    talk->responses.push_back(true);
-                    ++talk->final_responses;
+                if (!conversation->head_only) {
+                    conversation->responses.push_back(true);
+                    ++conversation->final_responses;
                 }
                 break;
         }
     }
 }
 
-void ProbeEngine::see_fin(Talk* talk) {
-    talk->peer_fin = true;
-    talk->end = End::kClosed;
+void ProbeEngine::see_fin(Conversation* conversation) {
+    conversation->peer_fin = true;
+    conversation->end = End::kClosed;
     now_us_ = monotonic_us();
-    note(talk, EventKind::kFin, 0);
-    if (talk->framing.finish() && !talk->head_only) {
-        talk->responses.push_back(true);
-        ++talk->final_responses;
+    note(conversation, EventKind::kFin, 0);
+    if (conversation->framing.finish() && !conversation->head_only) {
+        conversation->responses.push_back(true);
+        ++conversation->final_responses;
     }
-    if (talk->own_fin) talk->is_dead = true;
+    if (conversation->own_fin) conversation->is_dead = true;
 }
 
 // A send has failed. What the server said before that is still there to be read; after it the
 // kernel, which has told the error already, reports an ordinary end: a FIN if there was one (then
 // the error is EPIPE), else it stands for the reset.
-void ProbeEngine::see_broken_send(Talk* talk, int error) {
+void ProbeEngine::see_broken_send(Conversation* conversation, int error) {
     send_reset_ = error == ECONNRESET;
-    read_available(talk);
+    read_available(conversation);
     send_reset_ = false;
-    if (!talk->is_dead) see_reset(talk);
+    if (!conversation->is_dead) see_reset(conversation);
 }
 
-void ProbeEngine::see_reset(Talk* talk) {
+void ProbeEngine::see_reset(Conversation* conversation) {
     now_us_ = monotonic_us();
-    note(talk, EventKind::kRst, 0);
-    if (talk->end == End::kOpen) talk->end = End::kReset;
-    talk->peer_fin = true;
-    talk->is_dead = true;
+    note(conversation, EventKind::kRst, 0);
+    if (conversation->end == End::kOpen) conversation->end = End::kReset;
+    conversation->peer_fin = true;
+    conversation->is_dead = true;
 }
 
-void ProbeEngine::note(Talk* talk, EventKind kind, std::size_t bytes) {
-    if ((talk->play.flags & kCaseTimeline) == 0 || talk->events.size() >= kEventsMax) return;
-    talk->events.push_back({kind, clamp_u32(now_us_ - talk->start_us), clamp_u32(bytes)});
+void ProbeEngine::note(Conversation* conversation, EventKind kind, std::size_t bytes) {
+    if ((conversation->play.flags & kCaseTimeline) == 0 ||
+        conversation->events.size() >= kEventsMax)
+        return;
+    conversation->events.push_back(
+        {kind, clamp_u32(now_us_ - conversation->start_us), clamp_u32(bytes)});
     held_bytes_ += sizeof(ProbeEvent);
 }
 

@@ -274,7 +274,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Tls:
 BUILT_FOR_MINUTES = {"go_net_http", "qhttpserver", "rust_hyper"}
 
 
-def ways_to_run(name: str) -> list[Any]:
+def runtimes_of(name: str) -> list[Any]:
     """A server as a process and as a container, as parameters of a test."""
     marks = [pytest.mark.needs("docker")]
     if name in BUILT_FOR_MINUTES:
@@ -283,7 +283,7 @@ def ways_to_run(name: str) -> list[Any]:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("name", "how"), [one for name in BUILT for one in ways_to_run(name)])
+@pytest.mark.parametrize(("name", "how"), [one for name in BUILT for one in runtimes_of(name)])
 def test_a_server_answers_what_its_manifest_says(name: str, how: str, certificate: Tls) -> None:
     server = SERVERS[name]
     if reason := unavailable(server, how):

@@ -1,4 +1,4 @@
-// Faults planted in a server; the load generator has to see each.
+// Faults that a server is given; the load generator has to see each.
 #include <gtest/gtest.h>
 
 #include <algorithm>

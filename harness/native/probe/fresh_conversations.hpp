@@ -1,24 +1,24 @@
-// The talks that count against in_flight: those on which something went or came a short while ago.
-// A list, the one that has been silent longest first.
+// The conversations that count against in_flight: those on which something went or came a short
+// while ago. A list, the one that has been silent longest first.
 #ifndef HTTPMARK_NATIVE_PROBE_FRESH_TALKS_HPP_
 #define HTTPMARK_NATIVE_PROBE_FRESH_TALKS_HPP_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "probe/talk.hpp"
+#include "probe/conversation.hpp"
 
 namespace httpmark {
 
-class FreshTalks {
+class FreshConversations {
   public:
-    explicit FreshTalks(std::uint64_t fresh_us) : fresh_us_(fresh_us) {}
+    explicit FreshConversations(std::uint64_t fresh_us) : fresh_us_(fresh_us) {}
 
     std::size_t count() const { return count_; }
-    void append(Talk* talk);
-    void remove(Talk* talk);
+    void append(Conversation* conversation);
+    void remove(Conversation* conversation);
     // Something went or came.
-    void touch(Talk* talk, std::uint64_t now_us);
+    void touch(Conversation* conversation, std::uint64_t now_us);
     // Takes out those that have been silent too long.
     void age(std::uint64_t now_us);
     // When the first one will have been; there has to be one.
@@ -27,8 +27,8 @@ class FreshTalks {
   private:
     std::uint64_t fresh_us_;
     std::size_t count_ = 0;
-    Talk* first_ = nullptr;
-    Talk* last_ = nullptr;
+    Conversation* first_ = nullptr;
+    Conversation* last_ = nullptr;
 };
 
 }  // namespace httpmark

@@ -22,7 +22,7 @@ inline std::uint32_t clamp_u32(std::uint64_t value) {
         std::min<std::uint64_t>(value, std::numeric_limits<std::uint32_t>::max()));
 }
 
-struct Talk {
+struct Conversation {
     enum class Phase : std::uint8_t { kIdle, kConnecting, kSteps, kSettle };
 
     int fd = -1;
@@ -53,8 +53,8 @@ struct Talk {
     std::uint16_t final_responses = 0;
     std::uint64_t armed_us = 0;  // its time in the heap, never after the time it has to wake at
     std::size_t heap_at = 0;
-    Talk* fresh_before = nullptr;
-    Talk* fresh_after = nullptr;
+    Conversation* fresh_before = nullptr;
+    Conversation* fresh_after = nullptr;
     TlsStream tls;
     ResponseFraming framing;
     std::vector<bool> responses;  // those seen, in order: true = final

@@ -35,7 +35,8 @@ PROGRAMS: dict[str, str] = {
         "A script in target, method, field name, Host or Expect is escaped or does not come back"
     ),
     "never_reading_client": (
-        "The server stops reading in time when a client sends 64 MiB of requests and reads no answer"
+        "The server stops reading in time when a client sends 64 MiB of "
+        "requests and reads no answer"
     ),
     "not_restarted": "The same processes run before and after the bad requests",
     "resets": (
@@ -78,7 +79,8 @@ SINGLE_CASE_RULES: dict[str, str] = {
         "One refusal, then a close or the right answer to the next request on the connection"
     ),
     "linear_cost": (
-        "The second of two similar messages is ten times as long, and takes at most 1 s or 20 times "
+        "The second of two similar messages is ten times as long, and takes at "
+        "most 1 s or 20 times "
         "as long"
     ),
     "slow_first": "The answer to the second request waits for the slow answer to the first",

@@ -1,10 +1,11 @@
-"""The exchanges of a run: one SQLite file (WAL), append-only, octets deduplicated.
+"""The exchanges of a run: one SQLite file (WAL), append-only. Equal bytes are stored once.
 
 Tables: ``server(id, name)``, ``item(id, slug, family)`` (the cases, in their families' order),
 ``octets(id, value)`` and ``exchange``, whose ``sent`` and ``received`` are rows of ``octets``;
-``facts(server, value)`` is what scenario texts needed to know of a server, ``observed`` what a
-runner saw that no single exchange shows, ``agreed`` how many cuts of a case, by mode of delivery,
-drew what one write drew: these are counted and not kept, they would be most of the file.
+``facts(server, value)`` is what scenario texts needed to know of a server. ``observed`` is what a
+runner saw that no single exchange shows. ``agreed`` is how many cuts of a case, by mode of
+delivery, got the same answers as one write. These cuts are counted and not kept: they would be most
+of the file.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Unpack
 
 import msgspec
 
+from httpmark.harness.judging.exchange_reader import Wanted
 from httpmark.harness.model.cases import Facts
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
@@ -32,11 +35,11 @@ _OUTCOME_NUMBER = {outcome: number for number, outcome in enumerate(_OUTCOMES)}
 _END_NUMBER = {end: number for number, end in enumerate(_ENDS)}
 _ROWS_HELD = 4096
 _ROWS_AT_ONCE = 50
-# Octets known by heart, so that what comes again is stored once. What answers have in common comes
-# again soon; a million different ones must not stay in memory.
-_KNOWN_OCTETS_MAX = 4 << 20
+# The bytes whose row is remembered, so that equal bytes are stored once. Equal answers mostly come
+# soon after each other, and a million different answers must not stay in memory.
+_KNOWN_BYTES_MAX = 4 << 20
 _KNOWN_MAX = 1 << 14
-_SECRET_OCTETS_MIN = 6
+_SECRET_BYTES_MIN = 6
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS server (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
@@ -61,11 +64,11 @@ CREATE TABLE IF NOT EXISTS agreed (
 
 
 class Mask:
-    """Hides the values of the user's own field lines, which may be secrets, octet for octet: what
-    a length says stays true.
+    """Hides the values of the user's own field lines, which may be secrets.
 
-    In what was sent the lines are known. What came back is searched for the values, as they are
-    and in base64, which is how a mirror tells them; a value of few octets would be found anywhere.
+    Each byte is replaced by one star, so lengths stay true. In what was sent, the lines are known.
+    What came back is searched for the values, plain and in base64 (as a mirror writes them). Short
+    values are not searched for: they would be found anywhere.
     """
 
     def __init__(self, header: Iterable[str]) -> None:
@@ -76,20 +79,20 @@ class Mask:
             self._lines.append(re.compile(rb"(?i)(\n" + re.escape(name) + rb":[ \t]*)([^\r\n]*)"))
             whole = value.strip()
             for secret in (whole, *whole.split()):
-                if len(secret) < _SECRET_OCTETS_MIN:
+                if len(secret) < _SECRET_BYTES_MIN:
                     continue
                 stars = b"*" * len(secret)
                 self._values.append((secret, stars))
                 self._values.append((base64.b64encode(secret), base64.b64encode(stars)))
 
     def sent(self, octets: bytes) -> bytes:
-        """Octets of ours without the values."""
+        """What the harness sent, without the values."""
         for line in self._lines:
             octets = line.sub(lambda found: found[1] + b"*" * len(found[2]), octets)
         return self.received(octets)
 
     def received(self, octets: bytes) -> bytes:
-        """Octets of a server without the values."""
+        """What a server sent, without the values."""
         for secret, stars in self._values:
             octets = octets.replace(secret, stars)
         return octets
@@ -98,8 +101,8 @@ class Mask:
 class Evidence:
     """The store of one run folder.
 
-    :param masked: what is read is to be shown: without the values of the user's own field lines.
-    :raises HarnessError: the file is missing or no evidence file.
+    :param masked: hide the values of the user's own field lines in what is read.
+    :raises HarnessError: the file is missing, or is not an evidence file.
     :raises Unusable: the disk is full.
     """
 
@@ -117,7 +120,7 @@ class Evidence:
         except sqlite3.Error as error:
             raise self._trouble(error) from None
         self._octets: dict[bytes, int] = {}
-        self._known_octets = 0
+        self._known_bytes = 0
         self._servers: dict[str, int] = {}
         self._rows: list[tuple[object, ...]] = []
         self._new_octets: list[tuple[int, bytes]] = []
@@ -128,12 +131,12 @@ class Evidence:
 
     @functools.cached_property
     def _items(self) -> dict[str, int]:
-        """The number of each case; who only reads families has no need of them."""
+        """The number of each case; not read where only families are asked for."""
         return dict(self._base.execute("SELECT slug, id FROM item"))
 
     @property
     def path(self) -> Path:
-        """The file; what :meth:`flush` handed over can be read from it by others."""
+        """The file. After :meth:`flush`, other processes can read from it."""
         return self._path
 
     def _trouble(self, error: sqlite3.Error) -> HarnessError:
@@ -151,7 +154,7 @@ class Evidence:
         self.close()
 
     def close(self) -> None:
-        """Write what is held and close; leaves one file, without a write-ahead log."""
+        """Write what is held, and close. One file is left, without a write-ahead log."""
         try:
             self.flush()
         finally:
@@ -163,10 +166,10 @@ class Evidence:
     def _octets_id(self, value: bytes) -> int:
         number = self._octets.get(value)
         if number is None:
-            self._known_octets += len(value)
-            if self._known_octets > _KNOWN_OCTETS_MAX or len(self._octets) >= _KNOWN_MAX:
+            self._known_bytes += len(value)
+            if self._known_bytes > _KNOWN_BYTES_MAX or len(self._octets) >= _KNOWN_MAX:
                 self._octets.clear()
-                self._known_octets = len(value)
+                self._known_bytes = len(value)
             number = self._octets[value] = self._next_octets
             self._next_octets += 1
             self._new_octets.append((number, value))
@@ -231,8 +234,11 @@ class Evidence:
             self._new_octets.clear()
 
     def _insert(self, table: str, columns: int, rows: Sequence[tuple[object, ...]]) -> None:
-        """Rows by the dozen: each statement lets go of the interpreter, and while cases are made
-        and fired another thread has it then."""
+        """Insert many rows with each statement.
+
+        A statement releases the interpreter lock, and other threads that make and fire cases take
+        it. Fewer statements mean fewer waits for it.
+        """
         one = f"({','.join('?' * columns)})"
         for begin in range(0, len(rows), _ROWS_AT_ONCE):
             some = rows[begin : begin + _ROWS_AT_ONCE]
@@ -280,7 +286,7 @@ class Evidence:
         return None if row is None else msgspec.json.decode(row[0], type=Facts)
 
     def observe(self, server: str, seen: Verdict) -> None:
-        """Keep what a runner saw; of several about one case the last one counts."""
+        """Keep what a runner saw. A later verdict on the same case replaces the earlier one."""
         self._base.execute(
             "INSERT OR REPLACE INTO observed VALUES (?,?,?)",
             (self._server_id(server), seen.case, msgspec.json.encode(seen)),
@@ -296,7 +302,7 @@ class Evidence:
         return {slug: msgspec.json.decode(value, type=Verdict) for slug, value in rows}
 
     def agree(self, server: str, cuts: Mapping[tuple[str, str], int]) -> None:
-        """Count cuts that are not kept, by case and mode: they drew what one write drew."""
+        """Count the cuts that got the same answers as one write, by case and mode; none is kept."""
         server_id = self._server_id(server)
         self._base.executemany(
             "INSERT INTO agreed VALUES (?,?,?,?)"
@@ -331,8 +337,8 @@ class Evidence:
         return int(row[0])
 
     def answers(self) -> Iterator[tuple[str, bytes, bool, int]]:
-        """What servers answered, most alike ones once: server, octets, whether the server closed
-        after them, and how many exchanges that was."""
+        """What servers answered: server, bytes, whether the server closed after them, and in how
+        many exchanges. Equal answers of a server mostly come once."""
         self.flush()
         rows = self._base.execute(
             "SELECT name, value, ending != ?, count(*) FROM exchange"
@@ -347,23 +353,16 @@ class Evidence:
             yield name, mask.received(value) if mask else value, bool(ended), exchanges
 
     def _mask(self, server: str) -> Mask | None:
-        """What hides from a reader what must not be shown; None where nothing must be hidden."""
+        """The mask for a server; None where nothing has to be hidden."""
         facts = self.facts(server) if self._masked else None
         return Mask(facts.header) if facts is not None and facts.header else None
 
-    def exchanges(
-        self,
-        server: str,
-        *,
-        family: str | None = None,
-        case: str | None = None,
-        delivery: str | None = "whole",
-    ) -> Iterator[Exchange]:
-        """A server's exchanges in case order; of several attempts the last one, which counts.
+    def exchanges(self, server: str, **wanted: Unpack[Wanted]) -> Iterator[Exchange]:
+        """A server's exchanges in case order. Of several attempts only the last one, which counts.
 
-        :param delivery: of one delivery only; None for all.
+        :param wanted: see :class:`Wanted`.
         """
-        for attempts in self.attempts(server, family=family, case=case, delivery=delivery):
+        for attempts in self.attempts(server, **wanted):
             yield attempts[-1]
 
     def last_with(
@@ -404,7 +403,7 @@ class Evidence:
             wheres.append("item = ?")
             words.append(self._items[case])
         if family is not None:
-            # Families are numbered in one go, so a range spares a walk over all exchanges.
+            # The cases of a family have adjacent numbers: a range avoids a walk over all exchanges.
             low, high = self._base.execute(
                 "SELECT min(id), max(id) FROM item WHERE family = ?", (family,)
             ).fetchone()

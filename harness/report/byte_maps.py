@@ -12,7 +12,6 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 import msgspec
 from markupsafe import Markup
@@ -21,6 +20,7 @@ from httpmark.harness.catalogue import variations
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.http import printable, shell_lines
 from httpmark.harness.judging import published_rule
+from httpmark.harness.judging.exchange_reader import ExchangeReader
 from httpmark.harness.model.cases import Facts, Level
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.run import ServerResult
@@ -39,25 +39,6 @@ _SENT_OCTETS_MAX = 240
 _TELLING = (0x00, 0x0D, 0x20, 0x22, 0x3C, 0x7C, 0x23, 0x25, 0x09, 0x0A, 0x7F, 0x80, 0xFF)
 _VARIES = re.compile(r"\{(octet|pair)\}")
 _MARK = {"octet": "▮", "pair": "▮▮"}
-
-
-class Evidence(Protocol):
-    """What ``evidence.Evidence`` offers to a reader of exchanges."""
-
-    def exchanges(
-        self,
-        server: str,
-        *,
-        family: str | None = None,
-        case: str | None = None,
-        delivery: str | None = "whole",
-    ) -> Iterator[Exchange]:
-        """Every exchange with a server, in case order: of a family, a case, a delivery."""
-        ...  # pragma: no cover
-
-    def facts(self, server: str) -> Facts | None:
-        """Where a server listens, among others."""
-        ...  # pragma: no cover
 
 
 class FamilyText(msgspec.Struct, frozen=True):
@@ -368,7 +349,7 @@ def _named(found: tuple[int, ...]) -> str:
     )
 
 
-def look(server: ServerResult, evidence: Evidence, known: Sequence[Place]) -> Seen:
+def look(server: ServerResult, evidence: ExchangeReader, known: Sequence[Place]) -> Seen:
     """One pass over a server's exchanges: its maps, and the requests that stand for others."""
     place_of = {id: place for place in known for id in place.families}
     published = {family.id for family in FAMILIES}

@@ -12,11 +12,11 @@ import msgspec
 from httpmark.harness.catalogue import delivery_modes
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.http import shell_lines
+from httpmark.harness.judging.exchange_reader import ExchangeReader
 from httpmark.harness.model import timeline
 from httpmark.harness.model.cases import Family, Level
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import Deliveries
-from httpmark.harness.report.byte_maps import Evidence
 
 SHOWN_MAX = 12  # of disagreements, those whose octets stand in the page
 
@@ -64,7 +64,7 @@ class Cuts(msgspec.Struct, frozen=True):
     left_out: int
 
 
-def cuts(run: Run, known: Catalogue, evidence: Evidence | None) -> Cuts | None:
+def cuts(run: Run, known: Catalogue, evidence: ExchangeReader | None) -> Cuts | None:
     """What the run knows of deliveries; None where no other cut than one write went out."""
     tallies = tuple(
         Tally(server.name, name, suite.deliveries)
@@ -104,7 +104,7 @@ def _command(case: str, suite: str, again: Sequence[str]) -> str:
     return f"{shell_lines.command(case, suite, again, is_played=True)} --full"
 
 
-def _with_octets(side: Side, case: str, evidence: Evidence, *, typed: bool) -> Side:
+def _with_octets(side: Side, case: str, evidence: ExchangeReader, *, typed: bool) -> Side:
     alone = list(evidence.exchanges(side.server, case=case, delivery=delivery_modes.ONE))
     cut = list(evidence.exchanges(side.server, case=case, delivery=side.deliveries[0]))
     if not alone or not cut:

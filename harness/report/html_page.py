@@ -22,6 +22,7 @@ from markupsafe import Markup
 from httpmark.harness.catalogue import expectation_words, loading
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.http import printable
+from httpmark.harness.judging.exchange_reader import ExchangeReader
 from httpmark.harness.model.load import Bottleneck
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import Word
@@ -204,7 +205,7 @@ def _stamped(run: Run) -> list[Bottleneck]:
     return [limit for limit in Bottleneck if limit in found]
 
 
-def render(run: Run, evidence: byte_maps.Evidence | None) -> str:
+def render(run: Run, evidence: ExchangeReader | None) -> str:
     """The HTML report of a run, one file without a network.
 
     :param evidence: the exchanges, for maps and wire logs; without it those sections say so.
@@ -251,9 +252,7 @@ def _of_requirements(made: matrix.Matrix | None) -> dict[str, Any]:
     }
 
 
-def _of_exchanges(
-    run: Run, known: Catalogue, evidence: byte_maps.Evidence | None
-) -> dict[str, Any]:
+def _of_exchanges(run: Run, known: Catalogue, evidence: ExchangeReader | None) -> dict[str, Any]:
     """Maps, agreement, wire logs and deliveries; and the style and policy, which name the maps."""
     places = byte_maps.places(known)
     seen = {}
@@ -305,7 +304,7 @@ def _filled(
     page: Callable[..., str],
     made: matrix.Matrix | None,
     run: Run,
-    evidence: byte_maps.Evidence | None,
+    evidence: ExchangeReader | None,
 ) -> str:
     """The page with as many wire logs of requirements as it has room for."""
     text = page(matrix=made)

@@ -17,10 +17,10 @@ from httpmark.harness.http.printable import page_bytes
 from httpmark.harness.http.shell_lines import by_hand, command, fewer
 from httpmark.harness.judging import requirement_verdicts
 from httpmark.harness.judging.evidence import kept_as
+from httpmark.harness.judging.exchange_reader import ExchangeReader
 from httpmark.harness.model.cases import Family, Level, Requirement
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.model.verdicts import SuiteResult, Verdict, Word
-from httpmark.harness.report.byte_maps import Evidence
 
 SENT_OCTETS_MAX = 300
 RECEIVED_OCTETS_MAX = 200
@@ -177,7 +177,7 @@ def _only_contested(cases: Iterable[CaseRow], at: int) -> bool:
 
 def with_logs(
     made: Matrix,
-    evidence: Evidence,
+    evidence: ExchangeReader,
     again: Mapping[str, tuple[str, ...]],
     *,
     octets: int = LOGS_OCTETS_MAX,
@@ -382,7 +382,7 @@ def _case(
 
 
 def _with_logs(
-    row: CaseRow, evidence: Evidence, again: Mapping[str, tuple[str, ...]], budget: _Budget
+    row: CaseRow, evidence: ExchangeReader, again: Mapping[str, tuple[str, ...]], budget: _Budget
 ) -> CaseRow:
     sent, line = b"", ""
     alike: dict[tuple[bytes, str, str], list[str]] = {}

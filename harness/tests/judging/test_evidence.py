@@ -107,7 +107,7 @@ def test_cuts_that_agreed_are_counted_and_add_up(tmp_path: Path) -> None:
 def test_what_is_known_by_heart_is_bounded_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evidence_module, "_KNOWN_OCTETS_MAX", 1000)
+    monkeypatch.setattr(evidence_module, "_KNOWN_BYTES_MAX", 1000)
     stored = [exchange(f"c{n}", received=b"%03d" % (n % 70) * 10) for n in range(200)]
     with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
         evidence.plan((one.case, one.family) for one in stored)

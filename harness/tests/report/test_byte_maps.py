@@ -9,11 +9,13 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
+from typing import Unpack
 
 import msgspec
 import pytest
 
 from httpmark.harness.catalogue import loading
+from httpmark.harness.judging.exchange_reader import Wanted
 from httpmark.harness.model.cases import Facts, Level
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.run import ServerResult
@@ -230,14 +232,7 @@ class Stored:
     def facts(self, server: str) -> Facts | None:
         return None
 
-    def exchanges(
-        self,
-        server: str,
-        *,
-        family: str | None = None,
-        case: str | None = None,
-        delivery: str | None = "whole",
-    ) -> Iterator[Exchange]:
+    def exchanges(self, server: str, **wanted: Unpack[Wanted]) -> Iterator[Exchange]:
         for id, slug, received in (
             ("method_octet", "method_octet-00", BAD),
             ("method_octet", "method_octet-22", OK),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Unpack
 
 import msgspec
 
 from httpmark.harness.catalogue import loading
+from httpmark.harness.judging.exchange_reader import Wanted
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.timeline import EVENT_RECORD, EventKind
 from httpmark.harness.model.verdicts import Compliance
@@ -65,8 +67,8 @@ def test_each_says_how_to_cut_it_again() -> None:
 class Timed(CompleteEvidence):
     """The same, with the record of two writes: of 17 octets, and of the others."""
 
-    def exchanges(self, server: str, **asked: str | None) -> Iterator[Exchange]:
-        for one in super().exchanges(server, **asked):
+    def exchanges(self, server: str, **wanted: Unpack[Wanted]) -> Iterator[Exchange]:
+        for one in super().exchanges(server, **wanted):
             writes = ((EventKind.SENT, 0, 17), (EventKind.SENT, 5, len(one.sent) - 17))
             timeline = b"".join(EVENT_RECORD.pack(*write) for write in writes)
             yield msgspec.structs.replace(one, timeline=timeline)

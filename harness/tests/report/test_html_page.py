@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
+from typing import Unpack
 
 import hypothesis
 import hypothesis.strategies as st
@@ -18,6 +19,7 @@ import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.judging import family_tally, requirement_verdicts
+from httpmark.harness.judging.exchange_reader import Wanted
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.load import Bottleneck, Cost
 from httpmark.harness.model.memory import BytesPerConnection
@@ -316,16 +318,10 @@ def test_ten_servers_with_all_evidence_stay_under_500_kb() -> None:
 class Failing(CompleteEvidence):
     """The same, and an answer of its own to every designed case."""
 
-    def exchanges(
-        self,
-        server: str,
-        *,
-        family: str | None = None,
-        case: str | None = None,
-        delivery: str | None = "whole",
-    ) -> Iterator[Exchange]:
-        if case is None or delivery != "whole":
-            yield from super().exchanges(server, family=family, case=case, delivery=delivery)
+    def exchanges(self, server: str, **wanted: Unpack[Wanted]) -> Iterator[Exchange]:
+        case = wanted.get("case")
+        if case is None or wanted.get("delivery", "whole") != "whole":
+            yield from super().exchanges(server, **wanted)
             return
         sent = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nhello"
         received = OK + server.encode()

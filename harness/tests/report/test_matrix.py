@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Unpack
 
 import msgspec
 import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.judging import evidence, family_tally, requirement_verdicts
+from httpmark.harness.judging.exchange_reader import Wanted
 from httpmark.harness.model.cases import Facts, Level
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.run import Run, ServerResult
@@ -32,15 +34,8 @@ class Stored:
     def facts(self, server: str) -> Facts | None:
         return Facts(host="a", address="127.0.0.1", port=18080)
 
-    def exchanges(
-        self,
-        server: str,
-        *,
-        family: str | None = None,
-        case: str | None = None,
-        delivery: str | None = "whole",
-    ) -> Iterator[Exchange]:
-        if case == CASE.id and delivery == "whole":
+    def exchanges(self, server: str, **wanted: Unpack[Wanted]) -> Iterator[Exchange]:
+        if wanted.get("case") == CASE.id and wanted.get("delivery", "whole") == "whole":
             received = HOSTILE % len(server)
             yield Exchange(
                 CASE.id, CASE.id, SENT, received, Outcome.ANSWERED, End.OPEN, 1, 2, len(SENT)
@@ -102,14 +97,14 @@ def test_answers_that_differ_in_their_date_alone_are_one_log() -> None:
 
 
 class WithFewer(Stored):
-    """The same, and what fewer octets drew."""
+    """The same, and what fewer bytes got."""
 
-    def exchanges(self, server: str, **asked: str | None) -> Iterator[Exchange]:
-        if asked.get("delivery") == evidence.kept_as(CASE.id):
-            [whole] = super().exchanges(server, case=asked.get("case"))
+    def exchanges(self, server: str, **wanted: Unpack[Wanted]) -> Iterator[Exchange]:
+        if wanted.get("delivery") == evidence.kept_as(CASE.id):
+            [whole] = super().exchanges(server, case=wanted.get("case"))
             yield msgspec.structs.replace(whole, sent=SENT.replace(b"hello", b""))
         else:
-            yield from super().exchanges(server, **asked)
+            yield from super().exchanges(server, **wanted)
 
 
 @pytest.mark.long
@@ -208,8 +203,8 @@ CONTESTED = next(f for f in KNOWN.families.values() if f.contested and not f.gen
 class OfContested(Stored):
     """The exchanges of a contested case."""
 
-    def exchanges(self, server: str, **asked: str | None) -> Iterator[Exchange]:
-        if asked.get("case") == CONTESTED.id:
+    def exchanges(self, server: str, **wanted: Unpack[Wanted]) -> Iterator[Exchange]:
+        if wanted.get("case") == CONTESTED.id:
             case = CONTESTED.id
             yield Exchange(case, case, SENT, b"HTTP/1.1 200 OK\r\n\r\n", Outcome.ANSWERED,
                            End.OPEN, 1, 2, len(SENT))  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
+from typing import Unpack
 
 import msgspec
 from hdrh.histogram import HdrHistogram
@@ -13,6 +14,7 @@ from httpmark.harness.catalogue import case_builder, loading
 from httpmark.harness.catalogue.family_rules import Rule
 from httpmark.harness.http import grammar
 from httpmark.harness.judging import family_tally, published_score, requirement_verdicts
+from httpmark.harness.judging.exchange_reader import Wanted
 from httpmark.harness.model.cases import Facts, Family, Level
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.load import (
@@ -138,15 +140,9 @@ class MadeEvidence:
     def facts(self, server: str) -> Facts | None:
         return Facts(host="127.0.0.1:18080", address="127.0.0.1", port=18080)
 
-    def exchanges(
-        self,
-        server: str,
-        *,
-        family: str | None = None,
-        case: str | None = None,
-        delivery: str | None = "whole",
-    ) -> Iterator[Exchange]:
-        assert case is None, "the made run has no designed cases"
+    def exchanges(self, server: str, **wanted: Unpack[Wanted]) -> Iterator[Exchange]:
+        assert wanted.get("case") is None, "the made run has no designed cases"
+        family = wanted.get("family")
         manner = self.manners.get(server)
         if manner is None:
             return
@@ -393,14 +389,9 @@ def designed() -> tuple[Family, ...]:
 class CompleteEvidence(MadeEvidence):
     """The same, with designed cases, the octets of a path, and one message in two cuts."""
 
-    def exchanges(
-        self,
-        server: str,
-        *,
-        family: str | None = None,
-        case: str | None = None,
-        delivery: str | None = "whole",
-    ) -> Iterator[Exchange]:
+    def exchanges(self, server: str, **wanted: Unpack[Wanted]) -> Iterator[Exchange]:
+        family, case = wanted.get("family"), wanted.get("case")
+        delivery = wanted.get("delivery", "whole")
         if delivery is not None and delivery.startswith("minimised:"):
             return  # nothing smaller was found
         if delivery != "whole":

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from httpmark.harness.catalogue import delivery_modes
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
 from httpmark.harness.judging.delivery_comparison import (
+    AFTER_BUFFER_BYTES,
     ATTEMPTS,
-    BEHIND_OCTETS,
     Comparison,
     corpus_of,
     plain_request,
@@ -170,7 +170,7 @@ def _rooms(catalogue: Catalogue, facts: Facts) -> list[Case]:
     made = []
     octets = delivery_modes.message(case)
     for count in delivery_modes.BUFFERS:
-        size = count * delivery_modes.BUFFER_OCTETS + BEHIND_OCTETS
+        size = count * delivery_modes.BUFFER_OCTETS + AFTER_BUFFER_BYTES
         moved = delivery_modes.padded(octets, size, len(octets) - 1)
         if moved is not None:
             made.append(delivery_modes.one_of(case, moved, room_control(count)))

@@ -88,7 +88,7 @@ def _understood(about: frozenset[str], octets: bytes, request: request_reader.Re
     return said
 
 
-_BY_HAND_OCTETS_MAX = 8192  # longer shell lines are hard to copy
+_BY_HAND_BYTES_MAX = 8192  # longer shell lines are hard to copy
 
 
 def scenario(find: Find, *, host: str, command: str, again: Sequence[str] = ()) -> str:
@@ -137,7 +137,7 @@ def reproducers(find: Find, target: targets.Target, *, words: Sequence[str]) -> 
     :param words: the target and the options as the user gave them.
     """
     line = shell_lines.command(find.slug, "found", words)
-    if len(find.octets) > _BY_HAND_OCTETS_MAX:
+    if len(find.octets) > _BY_HAND_BYTES_MAX:
         return [line]
     where = shell_lines.place(target.facts())
     return [

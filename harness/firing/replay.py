@@ -84,7 +84,7 @@ def replay_cut(name: str, target: targets.Target, cut: str) -> str:
         raise HarnessError(f"{case.id}: this message is only sent whole; leave the cut out")
     whole = delivery_modes.one(case)
     exchanges = [_sent(whole, target), _sent(whole, target)]
-    alone = tuple(answer_difference.drawn(whole, exchange) for exchange in exchanges)
+    alone = tuple(answer_difference.compared(whole, exchange) for exchange in exchanges)
     known = delivery_comparison.depends(case, target.facts(), alone, delivery_modes.BUFFERS)
     shown = [
         f"{case.id} to {target.place}",
@@ -101,8 +101,8 @@ def replay_cut(name: str, target: targets.Target, cut: str) -> str:
     chosen = next((one for one in made if one.delivery == cut), None)
     if chosen is None:
         raise HarnessError(f"{case.id}: it has no delivery {cut!r}; name one like two@17")
-    drawn = [_sent(chosen, target) for _ in range(_TIMES)]
-    told = [delivery_comparison.unlike(family, alone[0], chosen, exchange) for exchange in drawn]
+    cuts = [_sent(chosen, target) for _ in range(_TIMES)]
+    told = [delivery_comparison.unlike(family, alone[0], chosen, exchange) for exchange in cuts]
     differing = [one for one in told if one]
     own = [step for step in own_steps(chosen) if step.op in (Op.SEND, Op.PAUSE)]
     writes = sum(step.op is Op.SEND for step in own)
@@ -114,7 +114,7 @@ def replay_cut(name: str, target: targets.Target, cut: str) -> str:
     return "\n".join(
         (
             *shown,
-            *_came(f"received, cut as {cut} in {writes} writes", drawn[-1], target),
+            *_came(f"received, cut as {cut} in {writes} writes", cuts[-1], target),
             f"the answer {differs} of {_TIMES} times)",
         )
     )

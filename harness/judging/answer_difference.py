@@ -29,7 +29,7 @@ class Answer(msgspec.Struct, frozen=True):
     echo: tuple[object, ...] | None
 
 
-class Drawn(msgspec.Struct, frozen=True):
+class Compared(msgspec.Struct, frozen=True):
     """What is compared of one exchange."""
 
     answers: tuple[Answer, ...]
@@ -40,24 +40,24 @@ class Drawn(msgspec.Struct, frozen=True):
     fault: str | None
     cut: bool
     hung: bool
-    early: bool  # a 2xx or 3xx began before the last octet of its header section had gone
+    early: bool  # a 2xx or 3xx began before its whole header section was sent
 
 
-# A mirror's length follows its request_number and the padding, and its framing may follow its
-# length; a close may be announced where it is permitted.
+# The length of a mirror depends on its request_number and the padding, and its framing may depend
+# on the length. A close may be announced wherever it is permitted.
 _NOT_COMPARED = frozenset({b"date"})
 _OF_A_MIRROR = frozenset({b"content-length", b"transfer-encoding", b"etag"})
 _OF_A_CLOSE = frozenset({b"connection", b"keep-alive"})
 
 
-def drawn(case: Case, exchange: Exchange) -> Drawn:
-    """What an exchange of a delivered case says, as far as it is compared."""
+def compared(case: Case, exchange: Exchange) -> Compared:
+    """The parts of an exchange that are compared."""
     sight = observation.sight(case, exchange)
     records = events(exchange.timeline)
     sent = sum(event.octets for event in records if event.kind is EventKind.SENT)
     whole = sum(len(step.data) for step in case.steps if step.op is Op.SEND)
     canary = 0 if case.joined else len(case.canary)
-    return Drawn(
+    return Compared(
         tuple(_answer(final) for final in sight.answers),
         tuple(_answer(final) for final in sight.after),
         sight.closed,
@@ -99,7 +99,7 @@ def _answer(final: Final) -> Answer:
 def _by_name(
     lines: tuple[tuple[bytes, bytes], ...] | None,
 ) -> tuple[tuple[bytes, tuple[bytes, ...]], ...] | None:
-    """Field lines by name, the padding's apart; the order between names is a server's own."""
+    """Field lines by name, without the padding. A server may order the names as it likes."""
     if lines is None:
         return None
     found: dict[bytes, list[bytes]] = {}
@@ -110,7 +110,7 @@ def _by_name(
 
 
 def _early(case: Case, exchange: Exchange, sight: Sight) -> bool:
-    """Whether a 2xx or 3xx began before its request's header section had gone (RFC 9110 5.3)."""
+    """Whether a 2xx or 3xx began before its whole header section was sent (RFC 9110 5.3)."""
     records = events(exchange.timeline)
     octets = message(case)
     ends: list[int] = []
@@ -120,8 +120,8 @@ def _early(case: Case, exchange: Exchange, sight: Sight) -> bool:
         if at < 0:
             break
         ends.append(at)
-        # Behind content the next request's beginning is the server's to find: only the first and
-        # those directly behind a header section are looked at.
+        # After content, where the next request begins depends on how the server reads the content.
+        # So only the first request and those directly after a header section are looked at.
         if not re.match(rb"[A-Z]+ ", octets[at : at + 12]):
             break
     for final, end in zip(sight.answers, ends, strict=False):
@@ -138,21 +138,21 @@ def _early(case: Case, exchange: Exchange, sight: Sight) -> bool:
     return False
 
 
-def expected(alone: Drawn, delivery: str) -> Drawn:
-    """What a cut should draw, given what one write of the message drew alone."""
+def expected(alone: Compared, delivery: str) -> Compared:
+    """What a cut should get, given what one write of the message got."""
     replace = msgspec.structs.replace
     if delivery == "join" and not alone.closed:
         return replace(alone, answers=alone.answers * 2)
     return alone
 
 
-def difference(alone: Drawn, cut: Drawn, delivery: str, *, first_only: bool = False) -> str:
-    """How a cut differs from one write; nothing where it does not.
+def difference(alone: Compared, cut: Compared, delivery: str, *, first_only: bool = False) -> str:
+    """How a cut differs from one write; empty where it does not.
 
-    A close where one write left the connection open is permitted (RFC 9112 9.5) and no difference;
-    :func:`closes` tells of it.
+    A close where one write left the connection open is permitted (RFC 9112 9.5), so it is no
+    difference; :func:`closes` reports it.
 
-    :param first_only: compare the first answer alone, where what follows it is not the message's.
+    :param first_only: compare the first answer only; what follows it answers other bytes.
     """
     if cut.early:
         return EARLY
@@ -160,7 +160,7 @@ def difference(alone: Drawn, cut: Drawn, delivery: str, *, first_only: bool = Fa
     answers = cut.answers
     if delivery == "join@content":
         refused = bool(alone.answers) and alone.answers[0].status >= 400
-        # A refusal that swallows the answer before it is PIPE-13, judged there.
+        # A refusal that replaces the answer before it is judged by PIPE-13.
         if len(answers) > len(wanted.answers) or not refused:
             if not answers or not 200 <= answers[0].status < 300:
                 return "the request before it is not answered"
@@ -185,8 +185,8 @@ def difference(alone: Drawn, cut: Drawn, delivery: str, *, first_only: bool = Fa
     return _unlike(wanted.after, cut.after, closes=False, what="the next request: ")
 
 
-def closes(alone: Drawn, cut: Drawn) -> bool:
-    """Whether the connection was closed where one write left it open: permitted, and told."""
+def closes(alone: Compared, cut: Compared) -> bool:
+    """Whether the connection was closed where one write left it open: permitted, and reported."""
     return cut.closed and not alone.closed
 
 

@@ -1,8 +1,8 @@
-"""Deliveries fired and compared: a server whose answer depends on where TCP cuts is found out.
+"""Compares deliveries: does a server's answer depend on where TCP cuts the message?
 
-Each message of the delivery corpus goes out twice in one write, then in every cut of the modes
-asked for; what differs is asked twice more, and counts when it differs every time. What agrees is
-counted and not kept.
+Each message of the delivery corpus is sent twice in one write, then in every cut of the chosen
+modes. A cut whose answer differs is sent twice more, and counts if the answer differs every time.
+Cuts that get the same answer are counted and not kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from httpmark.harness.catalogue import case_builder, delivery_modes
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
 from httpmark.harness.catalogue.delivery_modes import Known
 from httpmark.harness.judging import answer_difference, judge
-from httpmark.harness.judging.answer_difference import Drawn
+from httpmark.harness.judging.answer_difference import Compared
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.response_rules.exchange_view import declared, view
 from httpmark.harness.judging.response_rules.findings import Finding
@@ -25,18 +25,18 @@ from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.verdicts import Deliveries, Disagreement, Tally, Verdict, Word
 
 ATTEMPTS = 3
-BEHIND_OCTETS = 1024  # what may stand after the byte that is moved to the end of a buffer
+AFTER_BUFFER_BYTES = 1024  # room for what follows the byte that is moved to the end of a buffer
 _FRAMED = re.compile(rb"(?i)\n(?:content-length|transfer-encoding)[ \t]*:")
-# Its last byte is left over: what follows the first answer is not the message's alone.
+# One byte is left over after these messages: what follows the first answer is not theirs alone.
 _FIRST_ONLY = frozenset({"EOL-07"})
 _TAKEN = ("ACC", "EITHER", "PARSED")
-_DISAGREEMENTS_MAX = 64  # told by name, of one case
+_DISAGREEMENTS_MAX = 64  # deliveries that are named, for one case
 
 
 def corpus_of(
     catalogue: Catalogue, suite: str, facts: Facts, chosen: Callable[[Family], bool]
 ) -> Iterator[tuple[Family, Planned]]:
-    """The delivery corpus of a suite, as far as a target can be asked it."""
+    """The delivery corpus of a suite, without the cases that do not apply to the target."""
     for family in catalogue.of_suite(suite):
         wanted = family.deliver or any(ref in delivery_modes.VARIATIONS for ref in family.refs)
         if not wanted or not chosen(family) or catalogue.inapplicable(family.id, facts) is not None:
@@ -47,7 +47,7 @@ def corpus_of(
 
 
 def _by_timing(planned: Planned) -> bool:
-    """A place that answers before it reads content takes or refuses it by timing."""
+    """Whether timing decides the answer: ``/hello`` answers before it reads the content."""
     case, expectation = planned.case, planned.expectation
     if case.place != "hello" or not _FRAMED.search(delivery_modes.message(case)):
         return False
@@ -63,7 +63,7 @@ def before(case: Case, facts: Facts) -> bytes:
 
 
 def room_control(count: int) -> str:
-    """The name of the control of ``buf``: does the server take so much of a header section."""
+    """The name of the control of ``buf``: does the server take a header section of that size?"""
     return f"room@{count}"
 
 
@@ -75,13 +75,13 @@ def plain_request(catalogue: Catalogue, facts: Facts) -> Case | None:
 
 
 class Comparison:
-    """Reads what stored exchanges say; remembers what one write of each message drew."""
+    """Reads stored exchanges, and remembers what each message got when it was sent in one write."""
 
     def __init__(self, catalogue: Catalogue, facts: Facts, evidence: Evidence, server: str) -> None:
         self._facts = facts
         self._evidence = evidence
         self._server = server
-        self._alone: dict[str, tuple[Drawn, ...]] = {}
+        self._alone: dict[str, tuple[Compared, ...]] = {}
         self._broken: dict[str, frozenset[str]] = {}
         self._declared = declared(facts)
         plain = plain_request(catalogue, facts)
@@ -93,32 +93,32 @@ class Comparison:
             if judge.taken(exchange)
         )
 
-    def alone(self, case: Case) -> tuple[Drawn, ...]:
-        """What one write drew, each time."""
+    def alone(self, case: Case) -> tuple[Compared, ...]:
+        """What the message got in one write, each time it was sent."""
         if case.id not in self._alone:
             made = delivery_modes.one(case)
             attempts = self._evidence.attempts(
                 self._server, case=case.id, delivery=delivery_modes.ONE
             )
             self._alone[case.id] = tuple(
-                answer_difference.drawn(made, exchange) for one in attempts for exchange in one
+                answer_difference.compared(made, exchange) for one in attempts for exchange in one
             )
         return self._alone[case.id]
 
     def known(self, case: Case) -> Known | None:
-        """What the cuts depend on; None where one write did not draw the same twice."""
+        """What the cuts depend on; None where one write did not get the same answers twice."""
         return depends(case, self._facts, self.alone(case), self._buffers)
 
     def joins(self, family: Family, case: Case) -> bool:
-        """Whether a second copy says anything: not after silence or a byte that is left over."""
+        """Whether a second copy is worth sending: not after silence or a byte that is left over."""
         return bool(self.alone(case)[0].answers) and not _FIRST_ONLY.intersection(family.refs)
 
     def difference(self, family: Family, cut: Case, exchange: Exchange) -> str:
-        """How what a cut drew differs from what one write drew; nothing where it does not."""
+        """How the answers to a cut differ from those to one write; empty where they do not."""
         return unlike(family, self.alone(cut)[0], cut, exchange)
 
     def malformed(self, cut: Case, exchange: Exchange) -> bool:
-        """Whether its answers break a rule that those to one write keep."""
+        """Whether the answers to a cut break a rule that the answers to one write keep."""
         if cut.id not in self._broken:
             made = delivery_modes.one(cut)
             attempts = self._evidence.attempts(
@@ -137,7 +137,7 @@ class Comparison:
         return judge_bytes(view(cut, exchange), self._declared).found
 
     def agreed(self, case: Case) -> Counter[str]:
-        """How many cuts drew what one write drew, by mode."""
+        """How many cuts got the same answers as one write, by mode."""
         return Counter(self._evidence.agreed(self._server, case.id))
 
     def kept(self, case: Case) -> Iterator[tuple[Case, list[Exchange]]]:
@@ -168,16 +168,16 @@ class Comparison:
             )
 
     def differing(self, family: Family, case: Case) -> Iterator[tuple[Case, str]]:
-        """The cuts that differed every time they were asked, and how."""
+        """The cuts that differed every time they were sent, and how."""
         for cut, told in self.cuts(family, case):
             if told and all(told):
                 yield cut, told[-1]
 
 
 def depends(
-    case: Case, facts: Facts, alone: tuple[Drawn, ...], buffers: tuple[int, ...]
+    case: Case, facts: Facts, alone: tuple[Compared, ...], buffers: tuple[int, ...]
 ) -> Known | None:
-    """What the cuts of a message depend on; None where one write did not draw the same twice.
+    """What the cuts of a message depend on; None where one write did not get the same twice.
 
     :param buffers: how many buffers of padding the server takes.
     """
@@ -192,22 +192,22 @@ def depends(
     )
 
 
-def unlike(family: Family, alone: Drawn, cut: Case, exchange: Exchange) -> str:
-    """How what a cut drew differs from what one write drew; nothing where it does not."""
+def unlike(family: Family, alone: Compared, cut: Case, exchange: Exchange) -> str:
+    """How the answers to a cut differ from those to one write; empty where they do not."""
     return answer_difference.difference(
         alone,
-        answer_difference.drawn(cut, exchange),
+        answer_difference.compared(cut, exchange),
         cut.delivery,
         first_only=bool(_FIRST_ONLY.intersection(family.refs)),
     )
 
 
-def stable(drawn: tuple[Drawn, ...]) -> bool:
-    """Whether one write of a message drew the same each time; a close that varies is permitted."""
+def stable(alone: tuple[Compared, ...]) -> bool:
+    """Whether one write of a message got the same each time; a close may vary."""
     return all(
         not answer_difference.difference(a, b, delivery_modes.ONE)
-        for a in drawn
-        for b in drawn
+        for a in alone
+        for b in alone
         if a is not b
     )
 
@@ -215,7 +215,7 @@ def stable(drawn: tuple[Drawn, ...]) -> bool:
 def answered(
     catalogue: Catalogue, suite: str, facts: Facts, evidence: Evidence, server: str
 ) -> Iterator[tuple[Case, Exchange]]:
-    """The cuts of a suite that were kept, and what the last attempt at each drew."""
+    """The cuts of a suite that were kept, and the last exchange of each."""
     if not evidence.holds(server, delivery_modes.ONE):
         return
     found = Comparison(catalogue, facts, evidence, server)
@@ -228,7 +228,7 @@ def answered(
 def compare(
     catalogue: Catalogue, suite: str, facts: Facts, evidence: Evidence, server: str
 ) -> Deliveries | None:
-    """Where the deliveries of a suite agree and where not, from stored exchanges alone.
+    """Where the deliveries of a suite agree and where they do not, from stored exchanges alone.
 
     None where none was fired.
     """
@@ -242,11 +242,11 @@ def compare(
     messages = 0
     for family, planned in corpus_of(catalogue, suite, facts, lambda _: True):
         case = planned.case
-        drawn = found.alone(case)
-        if not drawn:
+        alone = found.alone(case)
+        if not alone:
             continue
         messages += 1
-        if not stable(drawn):
+        if not stable(alone):
             unstable.append(case.id)
             continue
         told: list[tuple[str, str]] = []
@@ -278,12 +278,12 @@ def compare(
     )
 
 
-# RFC 9110 5.3: a request is not applied before its whole header section is in.
+# RFC 9110 5.3: a server must not apply a request before it has received the whole header section.
 NOT_EARLY = "SEG-TAIL"
 
 
 def tallies(told: Deliveries | None) -> dict[str, Tally]:
-    """What the deliveries say of the requirements that only they can show, by number."""
+    """The tallies of the requirements that only deliveries can test, by catalogue number."""
     if told is None or not told.fired:
         return {}
     compared = told.messages - len(told.unstable)

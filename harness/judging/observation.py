@@ -17,7 +17,7 @@ from httpmark.harness.model.cases import Case, Op
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import Event, EventKind, events
 
-# A close within this time of the last byte belongs to the exchange before it; a case waits as long
+# A close within this time of the last byte belongs to the exchange before it. A case waits as long
 # for a close that was announced (model.cases.Case.close_ms).
 CLOSE_US = 1_500_000
 
@@ -42,7 +42,7 @@ class Final(msgspec.Struct, frozen=True):
 
     response: response_reader.Response
     interims: tuple[response_reader.Response, ...]
-    start: int  # of its first octet, interim ones included
+    start: int  # where its first byte is, interim responses included
 
     @property
     def mirror(self) -> Mirror | None:
@@ -53,7 +53,7 @@ class Sight(msgspec.Struct, frozen=True):
     """What is seen of one exchange.
 
     ``answers`` are the final responses to the case itself, ``after`` those that began once the
-    canary was sent (all in ``answers`` where the canary was part of the case's own octets).
+    canary was sent (all in ``answers`` where the canary was part of the case's own bytes).
     """
 
     outcome: Outcome
@@ -134,7 +134,7 @@ def _boundaries(
 ) -> tuple[int | None, int | None]:
     """How many bytes had come when the canary, and when the completing bytes, went out."""
     received = 0
-    before: list[tuple[int, int]] = []  # octets sent so far, octets received so far
+    before: list[tuple[int, int]] = []  # bytes sent so far, bytes received so far
     sent = 0
     for record in records:
         if record.kind is EventKind.SENT:

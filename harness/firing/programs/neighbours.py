@@ -49,7 +49,7 @@ def clean_neighbours(stage: Stage) -> Found:
         steps += [Step(Op.WATCH, wait_ms=SURPLUS_MS, if_open=True)]
         return msgspec.structs.replace(with_steps(case, steps), methods=(b"GET",))
 
-    # Half of them leave a whole request behind, half the beginning of one.
+    # Half of them leave a whole request unread, half the beginning of one.
     prefix = b"GET /404 HTTP/1.1\r\nX-P: "
     whole = delivery_modes.message(case)
     poisons = [

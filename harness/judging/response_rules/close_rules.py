@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from httpmark.harness.http import request_reader
+from httpmark.harness.judging.observation import CLOSE_US
 from httpmark.harness.judging.response_rules.answers import Answers
 from httpmark.harness.judging.response_rules.exchange_view import Clock, Declared
 from httpmark.harness.judging.response_rules.findings import Notes
 from httpmark.harness.judging.response_rules.turns import Turns, ends_connection
 from httpmark.harness.model.exchanges import End
 
-# A close within this time belongs to the answer before it; a case waits as long for one that was
-# announced (model.cases.Case.close_ms).
-CLOSE_US = 1_500_000
 # A server may linger for the client's FIN (RFC 9112 9.6). After this long the close has not come.
 CLOSE_LATE_US = 10_000_000
 # A close at this part of the declared idle timeout or later is the timeout's.

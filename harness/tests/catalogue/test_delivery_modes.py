@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from httpmark.harness.catalogue import delivery_modes, loading
 from httpmark.harness.catalogue.delivery_modes import Known
 from httpmark.harness.judging import answer_difference
-from httpmark.harness.judging.answer_difference import Drawn
+from httpmark.harness.judging.answer_difference import Compared
 from httpmark.harness.model.cases import Await, Case, Facts, Family, Op, Step
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EVENT_RECORD
@@ -48,7 +48,7 @@ def drew(
     end: End = End.OPEN,
     writes: int | None = None,
     before_write: int = 0,
-) -> Drawn:
+) -> Compared:
     """What an exchange says in which the answers but the last came before the canary.
 
     :param writes: of all writes of the case so many went out, the rest was left.
@@ -71,7 +71,7 @@ def drew(
         EVENT_RECORD.pack(kind, 1000 * at, octets) for at, (kind, octets) in enumerate(records)
     )
     received = b"".join(answers)
-    return answer_difference.drawn(
+    return answer_difference.compared(
         case,
         Exchange(
             case.id,

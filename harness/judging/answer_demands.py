@@ -65,7 +65,7 @@ def _shown(played: Played, demand: Demand, final: Final) -> bool | None:
     if demand.kind.endswith("?") and value is None:
         return True
     if demand.kind.startswith("no "):
-        # What another place answered, or is not said, is not the value that may not be.
+        # Holds, too, where the answer comes from another place or does not show the value.
         return value != demand.text
     return None if value is None else value == demand.text
 
@@ -98,10 +98,10 @@ def _understood_content(played: Played, final: Final) -> bytes | None:
 
 
 def _is_prompt(sight: Sight) -> bool | None:
-    """Before each write but the canary's, as many answers had begun as writes went before it.
+    """Before each write (the canary apart), as many answers had begun as writes were made earlier.
 
-    A 100 counts: what has begun is not held back until more bytes come. Another interim answer
-    makes the client go on, too, but asks for nothing: None where only that had come.
+    A 100 counts as an answer that has begun. Another interim answer lets the client go on, too,
+    but it asks for nothing: None where only such an answer had come.
     """
     writes = sight.received_at_writes[: -1 if sight.canary_sent else None]
 

@@ -48,7 +48,7 @@ _WORDS: dict[str, Callable[[bytes, Final], bool]] = {
 
 
 def fits_word(word: str, sent: bytes, final: Final) -> bool:
-    """Whether an answer is what a word asks for, which may be statuses, too.
+    """Whether an answer is what a word asks for. A word may also list statuses.
 
     :param sent: the bytes of the case, for a redirect to its target.
     """

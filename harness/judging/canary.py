@@ -23,7 +23,7 @@ class Canary(enum.Enum):
 
 
 def fate(case: Case, sight: Sight, own: int | None) -> Canary:
-    """The canary's fate, once ``own`` answers are the case's own (None: not known)."""
+    """What became of the canary if ``own`` answers belong to the case (None: not known)."""
     if not case.canary:
         return Canary.NONE
     finals = sight.answers[own:] if case.joined and own is not None else sight.after
@@ -40,14 +40,14 @@ def fate(case: Case, sight: Sight, own: int | None) -> Canary:
 
 
 def answered_as_itself(final: Final, case: Case) -> bool:
-    """Whether an answer is the canary's own: the mirror names it, else a 2xx has to do."""
+    """Whether an answer belongs to the canary: the mirror names it; without a mirror, any 2xx."""
     if not 200 <= final.response.status < 300:
         return False
     shown = final.mirror
     if shown is None or shown.target is None:
         return True
     named = b"canary-" + case.id.encode("latin-1") in shown.target
-    # Bytes of the case before the canary's method make another request of it.
+    # If bytes of the case come before the canary's method, it is a different request.
     return named and shown.method in (None, b"GET") and not _leaked(shown, case)
 
 

@@ -10,7 +10,7 @@ KEPT = 8  # of one family
 OTHER = "other"
 BETWEEN = " | "
 
-# Baselines of before families told their failures apart list this; it excuses any.
+# Early baselines list this for a family: they did not tell its failures apart. It covers any.
 _UNTOLD = "fail"
 
 # A number that counts something, or is no status code.
@@ -19,7 +19,7 @@ _MEASURED = re.compile(
     r"|resets|connections)\b)|(?![1-5]\d\d\b(?!\.\d))\d+(?:\.\d+)?)\b"
 )
 
-# Words that verdicts used before, as stored runs and baselines have them, and those of today.
+# Words of earlier versions, which stored runs and baselines hold, and the words of today.
 _EARLIER_WORDS = (
     (re.compile(r"\ban octet\b"), "a byte"),
     (re.compile(r"\boctet(s?)\b"), r"byte\1"),
@@ -29,11 +29,11 @@ _EARLIER_WORDS = (
 
 
 def failure_mode(actual: str) -> str:
-    """How a case fails: what a verdict says came, without what differs from run to run.
+    """How a case fails: the verdict's words for what came, without what differs from run to run.
 
-    Explanations in brackets are left out, what was measured is an N (a status code stays), and
-    whether a connection ends with FIN or RST depends on the moment: both are a close. Words of
-    earlier versions become those of today.
+    Explanations in brackets are left out. A measured number becomes N; a status code stays. FIN and
+    RST are both written as a close, because which one comes depends on the moment. Words of earlier
+    versions become those of today.
     """
     for earlier, today in _EARLIER_WORDS:
         actual = earlier.sub(today, actual)
@@ -49,7 +49,7 @@ def failure_mode(actual: str) -> str:
 
 
 def most_frequent(modes: Mapping[str, int]) -> dict[str, int]:
-    """How often a family fails how; what is rarer than the first ``KEPT`` is one more."""
+    """The ``KEPT`` most frequent failure modes, and the sum of the others."""
     ranked = sorted(modes.items(), key=lambda item: (-item[1], item[0]))
     kept = dict(sorted(ranked[:KEPT]))
     others = sum(number for _, number in ranked[KEPT:])
@@ -62,10 +62,10 @@ def as_outcome(modes: Mapping[str, int]) -> str:
 
 
 def covers(listed: str, found: str, *, family: bool) -> bool:
-    """Whether an outcome that a baseline lists speaks of the one that was found.
+    """Whether an outcome that a baseline lists covers the one that was found.
 
-    ``any`` covers all. Of a family every failure mode that was found must be listed. One that is
-    listed without what follows a semicolon leaves that open.
+    ``any`` covers all. For a family, every failure mode that was found must be listed. A mode
+    listed without a semicolon covers those that say more after one.
 
     :param family: the outcome found is that of many requests.
     """

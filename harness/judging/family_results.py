@@ -39,14 +39,14 @@ class Folded(msgspec.Struct, frozen=True):
 
 
 class FoldedWithDoubts(NamedTuple):
-    """The same, with the first cases to ask again, and of each whether its time ran out."""
+    """The same, with the first cases to ask again, and whether the time of each ran out."""
 
     folded: Folded
     doubted: list[tuple[str, bool]]
 
 
 class StoredServer(msgspec.Struct, frozen=True):
-    """All that judging needs of one server: the catalogue, and what is stored of the server."""
+    """All that judging a server needs: the catalogue, and what is stored of the server."""
 
     catalogue: Catalogue
     facts: Facts
@@ -59,7 +59,7 @@ def fold_with_doubts(stored: StoredServer, family: str, *, quick: bool) -> Folde
     doubted: list[tuple[str, bool]] = []
 
     def look(verdict: Verdict, exchanges: list[Exchange]) -> None:
-        # A quick look asks again what decides, alone, and takes the rest by its first word.
+        # A quick run asks again only the cases that decide; the others keep their first verdict.
         decides = not quick or verdict.level.is_binding
         if decides and verdict.word in _DOUBTED and len(doubted) < _AGAIN_MAX:
             doubted.append((verdict.case, exchanges[-1].ran_out))
@@ -110,7 +110,7 @@ def judged(
     :param answers: collects what the rules on answers find in the attempt that counts.
     """
     judging = judge.Judge(hardened=hardened)
-    # A stored run does not say whether it was a quick one; how much of a family it planned does.
+    # A stored run does not say whether it was quick. It was if it planned a part of the family.
     known = stored.catalogue.families[family]
     quick = quick or stored.evidence.planned(family) < known.count
     all_attempts = stored.evidence.attempts(stored.name, family=family)
@@ -124,7 +124,7 @@ def judged(
         verdicts = [judging.judge(one, exchange) for exchange in attempts]
         if answers is not None:
             answers.add(one.case, attempts[-1])
-        # Asked once, there is nothing it could have chosen otherwise.
+        # A server that was asked once cannot have chosen differently the second time.
         asked_for = one.expectation if len(attempts) > 1 else None
         has_choice = asked_for is not None and asked_for.offers_choice
         yield judge.settled(verdicts, attempts, has_choice=has_choice), attempts
@@ -132,7 +132,7 @@ def judged(
 
 
 def strict(verdict: Verdict, family: Family) -> Verdict:
-    """In the ruleset ``hardened``: what is merely permitted fails where framing is at stake."""
+    """By the ruleset ``hardened``: a warning about framing is a failure."""
     if verdict.word is Word.WARN and (family.framing or family.group in HARDENED):
         return msgspec.structs.replace(verdict, word=Word.FAIL)
     return verdict

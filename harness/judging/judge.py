@@ -1,4 +1,4 @@
-"""Family + exchange to verdict: pure, so that stored evidence can be judged again for ever."""
+"""From a family and an exchange to a verdict. Pure: stored evidence can be judged again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Said = tuple[matching.Judgement, str, str]  # and what was expected, and what c
 class Judge:
     """Judges planned cases; equal refusals of one family are judged once.
 
-    :param hardened: by what the ruleset ``hardened`` asks for.
+    :param hardened: judge by the ruleset ``hardened``.
     """
 
     def __init__(self, *, hardened: bool = False) -> None:
@@ -47,10 +47,10 @@ class Judge:
     def _key(
         self, expectation: Expectation, case: Case, exchange: Exchange
     ) -> tuple[object, ...] | None:
-        """What a judgement rests on, where that is little: a refusal and a close, no canary sent.
+        """All that a judgement depends on, for a refusal or a close where no canary was sent.
 
-        The bytes sent matter to what was understood and to redirects; a 4xx or 5xx on a
-        connection that ended in time is judged without them.
+        None where the judgement depends on the bytes sent, too: what was understood, and redirects.
+        A 4xx or 5xx on a connection that ended in time does not depend on them.
         """
         if exchange.outcome is Outcome.ANSWERED:
             if not exchange.received.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5")):
@@ -59,7 +59,7 @@ class Judge:
             return None
         writes = timeline.writes(exchange.timeline)
         if exchange.end is End.OPEN or writes != 1 or b"HEAD" in case.methods:
-            return None  # what follows the head of an answer to HEAD depends on the bytes sent, too
+            return None  # how an answer to HEAD is read depends on the bytes sent, too
         in_time = observation.closed_in_time(exchange)
         return (
             expectation, case.methods, case.place, bool(case.canary), case.joined,
@@ -80,10 +80,11 @@ def settled(
 ) -> Verdict:
     """One verdict from all attempts at a case: *unstable* where they differ.
 
-    Silence among many others in flight is only believed where a later and more patient attempt was
-    silent too; so is an answer that was only late, and a reset, which a full accept queue makes.
+    Three things do not count if they happened while many other cases were in flight, unless no
+    other attempt is left: silence, an answer that was only late, and a reset (a full accept queue
+    causes resets). A later and more patient attempt counts instead.
 
-    :param has_choice: accepting and refusing are both right, and not one time this, then that.
+    :param has_choice: the server may accept or refuse, but must do the same each time.
     """
     if len(verdicts) == 1:
         return verdicts[0]

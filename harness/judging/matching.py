@@ -1,8 +1,8 @@
 """Judges one exchange: does what came back fit what may come back (docs/catalogue.md)?
 
-Pure. An expectation is a choice of alternatives; each is answers in order and how the connection
-goes on. Silence fits nothing but ``WAIT``. Bytes that are no HTTP response fit nothing, and a close
-without a byte is never an answer.
+Pure. An expectation is a choice of alternatives. Each alternative lists answers in order, and how
+the connection goes on. Silence fits only ``WAIT``. Bytes that are not an HTTP response fit nothing,
+and a close without a byte is never an answer.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _ID_LINE = re.compile(rb"(?:\A|\n)[!-~]+ [^ \r\n]*[?&]id=([0-9]+)[^ \r\n]* HTTP/
 _AT_MIRROR = re.compile(rb"(?i)(?:https?://[^/?#]*)?/mirror(?:[?#]|\Z)")
 _FRAMED = re.compile(rb"(?i)\n(?:content-length|transfer-encoding)[ \t]*:")
 _KEEP_ALIVE = re.compile(rb"(?i)\nconnection:[^\r\n]*keep-alive")
-# So many bytes of the canary show that it was taken for a part of the message: fewer may be chance.
+# If this many bytes of the canary were understood, it was read as part of the message. Fewer may
+# be chance.
 _TAKEN_IN = 12
-_TAKEN_IN_AT_END = 4  # the same, where they are the last that the server understood
+_TAKEN_IN_AT_END = 4  # the same, if they are the last bytes that the server understood
 _ANSWERS_TOLD = 4
 # Words that a close without an answer fits, too.
 _CLOSING = frozenset({"REJ", "REJ301", "EITHER", "NO101", "CLOSE"})
@@ -39,7 +40,7 @@ class Fit(enum.IntEnum):
     """How well an alternative fits; a larger number is better."""
 
     NO = 0
-    UNPROVEN = 1  # fits, but what would prove it cannot be seen on this server
+    UNPROVEN = 1  # fits, but this server does not show what would prove it
     LENIENT = 2  # fits, but for a close that was not announced (RFC 9112 9.5)
     YES = 3
 
@@ -52,7 +53,7 @@ class Judgement(msgspec.Struct, frozen=True):
     span: tuple[int, int] | None = None
     closed_unanswered: bool = False
     why: str = ""
-    late: bool = False  # a failure that is only of time: an answer had not begun when it was due
+    late: bool = False  # fails only because an answer began later than it should
 
 
 def judge(

@@ -25,7 +25,7 @@ _MIRROR_FIELDS = ("method", "target", "authority", "version", "content")
 
 
 class Mirror(msgspec.Struct, frozen=True):
-    """What a server says it understood (``mirror``, docs/contract.md); None: it does not say."""
+    """What a server says it understood (``mirror``, docs/contract.md); None: not shown."""
 
     method: bytes | None
     target: bytes | None
@@ -68,10 +68,10 @@ class Sight(msgspec.Struct, frozen=True):
     cut: bool  # the last response is begun and not ended
     cut_after_canary: bool
     cut_status: int | None
-    closed_in_time: bool  # FIN or RST within 1.5 s of the last byte of ours or theirs
+    closed_in_time: bool  # FIN or RST within 1.5 s of the last byte either way
     interims: int
     machine_dropped: bool
-    received_at_writes: tuple[int, ...] = ()  # bytes that had come, at each write of ours
+    received_at_writes: tuple[int, ...] = ()  # bytes that had come, at each of our writes
     received_at_fin: int | None = None  # bytes that had come when we half-closed
 
     @property
@@ -194,7 +194,7 @@ def _finals(
         except response_reader.Incomplete:
             return finals, None, None, start, _status(octets, at), seen
         if not response.complete and ended is False:
-            # Delimited by a close that has not come: begun and not ended.
+            # It ends with a close that has not come: the response is begun and not ended.
             return finals, None, None, start, response.status, seen
         at = response.end
         if response.interim:
@@ -212,8 +212,9 @@ def _finals(
 
 
 def _refused_with_content(exchange: Exchange, response: response_reader.Response) -> bool:
-    """Whether a malformed HEAD is refused as if it were no HEAD: the head of the answer is what is
-    judged, and what follows it by the checks on every answer (RESP-16)."""
+    """Whether a malformed HEAD got a refusal with content, as another method would.
+
+    Then only the head of the answer is judged here. RESP-16 judges what follows it."""
     after = exchange.received[response.end : response.end + 7]
     if response.status < 400 or not after or b"HTTP/1.".startswith(after):
         return False

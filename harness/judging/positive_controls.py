@@ -19,7 +19,7 @@ from httpmark.harness.model.verdicts import (
 
 
 def controls(judged: Iterable[Verdict]) -> Controls:
-    """Fold the verdicts of positive controls; a void one proves nothing, so it does not pass."""
+    """Fold the verdicts of positive controls. A void one proves nothing, so it does not pass."""
     passed, failures = 0, []
     for verdict in judged:
         if verdict.word in (Word.PASS, Word.WARN):
@@ -58,7 +58,7 @@ def control_verdicts(
 def failed_controls(
     catalogue: Catalogue, controls: list[Family], evidence: Evidence, server: str
 ) -> list[str]:
-    """The controls that did not pass whole; one that was not fired did not pass."""
+    """The controls that did not pass in full. A control that was not fired did not pass."""
     return [
         name
         for name, verdicts in control_verdicts(catalogue, controls, evidence, server).items()

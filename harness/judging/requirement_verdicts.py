@@ -15,13 +15,13 @@ from httpmark.harness.model.verdicts import (
     Word,
 )
 
-# A requirement is as good as its worst case; what is not applicable proves nothing either way.
+# A requirement is as good as its worst case. A case that does not apply proves nothing.
 _WORST_FIRST = (Word.FAIL, Word.UNSTABLE, Word.VOID, Word.WARN, Word.PASS, Word.NOT_APPLICABLE)
 _RANGE = re.compile(r"([A-Z]+)-([0-9]+)\.\.([0-9]+)")
 
 
 def showing(requirement: Requirement) -> Callable[[Iterable[str], str], bool]:
-    """Tells of a case's numbers and family whether it is among those of a requirement."""
+    """Whether a case belongs to a requirement, by the case's numbers and family."""
     exact: set[str] = set()
     patterns = []
     for selector in requirement.cases:
@@ -93,7 +93,7 @@ def requirements(
         counted = [t.words[lv] for t in members for lv in own if lv in t.words]
         word = worst(word for words in counted for word in words)
         failed = sum(words.get(Word.FAIL, 0) for words in counted)
-        # Of an entry that fails at other levels, too, it is not known which failures are closes.
+        # If an entry fails at other levels, too, it is not known which of the failures are closes.
         closed = sum(
             t.closed_unanswered
             for t in members

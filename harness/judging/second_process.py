@@ -1,4 +1,4 @@
-"""A second process that judges a part of the families, where there is much to judge.
+"""A second process that judges a part of the families if there is much to judge.
 
 It is a Python of its own that gets orders through a pipe and answers each. Where it cannot be had
 or ends too soon, the first process judges all by itself.
@@ -22,9 +22,9 @@ from httpmark.harness.judging.family_results import FoldedWithDoubts, StoredServ
 from httpmark.harness.judging.quick_look import cases_of
 from httpmark.harness.model.cases import Facts
 
-# From so many cases on a second process is worth its start, which takes about a second.
+# With this many cases, a second process is worth its start, which takes about a second.
 _START_FROM = 20_000
-# Where it runs already, it gets a part from so many cases on.
+# If it already runs, it gets a part from this many cases.
 _SHARE_FROM = 1_000
 _LOTS = 12  # a lot is this part of what is left
 _LOTS_AHEAD = 2  # one waits while it judges another
@@ -43,7 +43,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class SecondProcess:
-    """Another process that judges, too.
+    """Another process that also judges.
 
     Start it early: it reads the catalogue first.
     """
@@ -60,7 +60,7 @@ class SecondProcess:
         self._stop()
 
     def start(self, cases: int) -> None:
-        """Start it where it does not run, the cases are worth it, and it has a processor."""
+        """Start it if it does not run, there are enough cases, and a processor is free for it."""
         if self._process is None and cases >= _START_FROM and len(os.sched_getaffinity(0)) > 1:
             self._pipe, theirs = Pipe()
             with theirs:
@@ -84,7 +84,7 @@ class SecondProcess:
             self._stop()
 
     def answers(self, *, wait: bool) -> dict[str, FoldedWithDoubts]:
-        """What it has found, of the orders that are done; of all of them where ``wait``."""
+        """The results of the orders that are done; of all orders if ``wait``."""
         found: dict[str, FoldedWithDoubts] = {}
         while self._pipe is not None and self._owed and (wait or self._pipe.poll()):
             try:

@@ -13,10 +13,10 @@ from httpmark.harness.judging.evidence import Evidence
 
 
 class Disagreement(msgspec.Struct, frozen=True):
-    """Answers of one server that the two read differently, told by the first of them."""
+    """Answers of one server that the two readers read differently; the first stands for all."""
 
     server: str
-    ours: str  # a status, or why it is none
+    ours: str  # a status, or why there is none
     h11: str
     exchanges: int
     received: bytes  # the first of them
@@ -29,7 +29,7 @@ def disagreements(evidence: Evidence) -> list[Disagreement]:
         ours, other = _ours(received, ended=ended), _theirs(received, ended=ended)
         if ours == other or _neither(ours, other):
             continue
-        # Why an answer is none is told with a place in it; a class of them is one line.
+        # The reason names a place in the answer. Without the place, equal reasons are one line.
         key = (server, ours.partition(" at ")[0], other)
         known = found.get(key)
         found[key] = (exchanges + (known[0] if known else 0), known[1] if known else received)

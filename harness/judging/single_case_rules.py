@@ -15,7 +15,7 @@ Rule = Callable[[Played], tuple[bool | None, str]]
 
 # RFC 8446 5.1: an alert or a handshake record, legacy version 3.x
 _TLS_RECORD = (b"\x15\x03", b"\x16\x03")
-_H2_SETTINGS = 4  # RFC 9113 6.5, the frame that a server's connection preface is
+_H2_SETTINGS = 4  # RFC 9113 6.5; a server's connection preface is this frame
 
 
 def tls_record(played: Played) -> tuple[bool | None, str]:
@@ -32,8 +32,8 @@ def http2_settings(played: Played) -> tuple[bool | None, str]:
 
 
 def _ended_early(sight: Sight) -> bool:
-    """A good answer that says close, and the close: of two requests in turn the second never went
-    out. Persistence is asked for by other cases."""
+    """A good answer that says close, and the close: the second of two requests was never sent.
+    Other cases test persistence."""
     if len(sight.answers) != 1 or sight.fault is not None or sight.cut or not sight.closed:
         return False
     response = sight.answers[0].response
@@ -41,7 +41,7 @@ def _ended_early(sight: Sight) -> bool:
 
 
 _ONE_ONLY = "the connection was closed, as announced, after the first answer"
-# Ten times the chunks may take ten times as long, and twice that is noise; a second is always fine.
+# Ten times the chunks may take ten times as long; noise may double that. One second is always fine.
 _LINEAR_US = 1_000_000
 _LINEAR_RATIO = 20
 
@@ -76,7 +76,7 @@ def linear_cost(played: Played) -> tuple[bool | None, str]:
 
 
 def in_sync_after_refusal(played: Played) -> tuple[bool | None, str]:
-    """One refusal, then a close or the canary answered as itself; nothing to say without one."""
+    """One refusal, then a close or an answer to the canary. Not judged without a refusal."""
     sight = played.sight
     if not sight.answers or sight.answers[0].response.status < 400:
         return None, "no refusal came"
@@ -121,7 +121,7 @@ def content_given_up(played: Played) -> tuple[bool | None, str]:
 
 
 def close_announced(played: Played) -> tuple[bool | None, str]:
-    """An answer that a close follows says close."""
+    """An answer before a close says close."""
     sight = played.sight
     if not sight.answers or not sight.closed_in_time:
         return None, "no answer that a close followed"
@@ -142,19 +142,19 @@ def close_notify(played: Played) -> tuple[bool | None, str]:
 
 
 def unasked_close_announced(played: Played) -> tuple[bool | None, str]:
-    """A server that closes after one answer, asked for nothing of the kind, says so in it."""
+    """A server that closes after one answer, without being asked to, says so in the answer."""
     sight = played.sight
     if len(sight.answers) != 1 or not sight.closed:
         return None, "the connection lives on"
     return sight.answers[0].response.announces_close, "the close was not announced"
 
 
-# /slow takes 500 ms (docs/contract.md); what comes much sooner is another answer.
+# /slow takes 500 ms (docs/contract.md); an answer that comes much sooner is another one.
 _SLOW_US = 300_000
 
 
 def slow_first(played: Played) -> tuple[bool | None, str]:
-    """The quick answer, ready first, waits for the slow one."""
+    """The quick answer is ready first, and is sent after the slow one."""
     sight = played.sight
     if sight.fault is not None:
         return False, f"no HTTP response: {sight.fault}"
@@ -211,7 +211,7 @@ def content_before_switch(played: Played) -> tuple[bool | None, str]:
     return True, ""
 
 
-# RFC 9110 9.3.2: what depends on the content, or on the connection, may be left out
+# RFC 9110 9.3.2: fields that depend on the content or the connection may be left out
 _OF_CONTENT = frozenset((
     b"content-length", b"transfer-encoding", b"trailer", b"content-digest", b"repr-digest",
     b"digest", b"content-md5", b"etag", b"vary", b"connection", b"keep-alive",

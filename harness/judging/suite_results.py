@@ -1,4 +1,4 @@
-"""The verdicts of a suite from stored exchanges alone, so that a run can be judged again for ever.
+"""The verdicts of a suite from stored exchanges alone, so that a run can be judged again.
 
 What was fired, and by whom, does not matter here: cases are made once more from the catalogue and
 what is stored of the target, judged with all attempts at them, and folded into requirements.
@@ -27,7 +27,8 @@ from httpmark.harness.model.cases import Case, Family, Level, Op, Step
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.verdicts import SuiteResult, Tally, Verdict, Word
 
-# The gate: who does not answer this is dead or misrouted, and would take hours to say no more.
+# The gate: a server that does not answer this is down, or the address is wrong. Asking it the rest
+# would take hours and show no more.
 PLAIN = "BASE-01"
 
 
@@ -37,7 +38,7 @@ class Fired(msgspec.Struct, kw_only=True):
     wall_seconds: float = 0.0
     probe_cpu_seconds: float = 0.0
     exchanges: int = 0
-    # By family, of those that had to be asked nothing again: what judging them said.
+    # By family: the results of the families without a case to ask again.
     folded: dict[str, Folded] = {}
 
 
@@ -94,12 +95,12 @@ class _Outcomes:
         self._add(family, first, family_tally.tally([first]))
 
     def add_observed(self, family: Family, seen: Verdict) -> None:
-        """A family of which a runner has seen what no single exchange shows."""
-        # Of a family that was not asked the reason is all there is to tell.
+        """A family with an observation of a runner, which no single exchange shows."""
+        # For a family that was not asked, there is only the reason.
         why_void = (seen,) if seen.word is Word.VOID else ()
         tally = msgspec.structs.replace(family_tally.tally([seen]), failures=why_void)
         self._add(family, seen, tally)
-        # What a program played has no verdict of its own, but its answers have to keep the rules.
+        # A program's exchanges have no verdicts of their own, but the answers must keep the rules.
         stored = self._stored
         for exchange in stored.evidence.exchanges(stored.name, family=family.id, delivery=None):
             self.answers.add(_as_sent(exchange), exchange)
@@ -187,7 +188,7 @@ def _as_sent(exchange: Exchange) -> Case:
 
 
 def _held_back(stored: StoredServer) -> dict[str, str]:
-    """The catalogue's families that are not judged, and why: a control of theirs fails.
+    """The families that are not judged because one of their controls fails, and why.
 
     A server that refuses the good message would be praised for refusing the bad ones.
     """
@@ -196,7 +197,7 @@ def _held_back(stored: StoredServer) -> dict[str, str]:
         for family in stored.catalogue.families.values()
         if family.gates and family.suite != "seed"
         for verdict, attempts in judged(stored, family.id)
-        # A refusal that is permitted, as of chunked by 411, is one all the same.
+        # A permitted refusal (such as 411 to chunked content) is still a refusal.
         if verdict.word in (Word.FAIL, Word.UNSTABLE)
         or (verdict.word is Word.WARN and not judge.taken(attempts[-1]))
         for group in family.gates

@@ -12,7 +12,7 @@ from httpmark.harness.model.exchanges import End
 
 # A server may linger for the client's FIN (RFC 9112 9.6). After this long the close has not come.
 CLOSE_LATE_US = 10_000_000
-# A close at this part of the declared idle timeout or later is the timeout's.
+# A close after this part of the declared idle timeout, or later, counts as the timeout.
 _OF_IDLE = 0.9
 # How the finding of RESP-33 begins where the exchange ended too early to tell.
 STILL_OPEN = "says close, and is still open"
@@ -72,11 +72,11 @@ def judge_close(notes: Notes, turns: Turns, declared: Declared) -> None:
         following = whole[len(finals)]
         asked_us = clock.sent(following.start)
         if whole_us is None or asked_us is None or asked_us - whole_us > CLOSE_US:
-            return  # the server may have tired of waiting
+            return  # the server may have stopped waiting
         notes.judge("RESP-30", True, response.head, "closed after the next request was sent")
         return
     if turns.begun and len(finals) == len(whole):
-        return  # what was begun may have been given up
+        return  # the server may have given up the unfinished request
     if len(finals) <= len(whole) and _is_1_0(whole[len(finals) - 1]):
         return
     assert clock.closed_us is not None

@@ -24,7 +24,7 @@ class Collector:
 
     def __init__(self, facts: Facts) -> None:
         self._declared = declared(facts)
-        # Another machine has another clock: what its Date is compared with is not known here.
+        # Another machine has another clock, so its Date cannot be compared with ours.
         self._same_clock = _LOOPBACK.fullmatch(facts.host) is not None
         self._clean: Counter[int] = Counter()  # exchanges without a finding, by what was judged
         self._words: dict[str, dict[Word, int]] = {}
@@ -38,8 +38,10 @@ class Collector:
         self._count(case, found)
 
     def add_cut(self, cut: Case, exchange: Exchange) -> None:
-        """Judge the answers to a delivery in pieces, by their bytes: among many pieces in flight
-        time says little. Nobody is shown these bytes, so the finding names the delivery instead."""
+        """Judge the answers to a delivery in pieces by their bytes only.
+
+        Many pieces are in flight at once, so times say little. The report does not show these
+        bytes, so the finding names the delivery instead."""
         found = judge_bytes(view(cut, exchange), self._declared)
         told = (
             Finding(one.rule, (0, 0), f"{one.text}: delivery {cut.delivery}", one.word)
@@ -73,7 +75,7 @@ class Collector:
                 kept.append(Verdict(case.id, word, title, shown.text, shown.span, level))
 
     def merge(self, other: Collector) -> None:
-        """Add what was collected apart; its failures come after those that are known."""
+        """Add what another collector found. Its failures come after the known ones."""
         self._clean += other._clean
         for name, words in other._words.items():
             mine = self._words.setdefault(name, {})

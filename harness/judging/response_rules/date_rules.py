@@ -71,6 +71,6 @@ def _judge_now(
         return
     soonest = seen.began_s + (came_us or 0) / 1e6
     latest = seen.began_s + (clock.end_us if came_us is None else came_us) / 1e6
-    # A Date has whole seconds: it may lag by the fraction.
+    # A Date has whole seconds, so it may be late by a fraction of one.
     off = not soonest - DATE_OFF_S - 1 < one.now < latest + DATE_OFF_S
     notes.judge("RESP-34", off, one.answer.response.head, f"Date: {shown(one.date)}")

@@ -82,7 +82,7 @@ def _really_sent(case: Case, exchange: Exchange) -> bytes:
         return exchange.sent
     first = case.steps[0]
     if exchange.sent_octets == len(first.data) and not (first.if_open or first.if_unanswered):
-        return first.data  # all that was sent, and the canary was not
+        return first.data  # only this was sent, and not the canary
     writes = [one.octets for one in events(exchange.timeline) if one.kind is EventKind.SENT]
     if not writes:
         return exchange.sent[: exchange.sent_octets]

@@ -9,7 +9,7 @@ import msgspec
 from httpmark.harness.judging.response_rules.rule_table import RULES
 from httpmark.harness.model.verdicts import Word
 
-# Which rules were judged is a set that is made for every exchange: bits of a number are cheap.
+# A set of rules is made for every exchange. As bits of a number it is cheap.
 _BIT = {name: 1 << number for number, name in enumerate(RULES)}
 
 

@@ -120,7 +120,7 @@ def _judge_length(
         return UNKNOWN
     after = octets[response.end : response.end + 9]
     if after and not _NEXT.startswith(after[: len(_NEXT)]):
-        # More than was announced; or less, and the next response was read as content.
+        # More was sent than announced; or less, and the next response was read as content.
         inside = octets.find(_NEXT, content_at, response.end + len(_NEXT))
         if inside > content_at and response_reader.read_on(
             octets, inside, method=b"GET", ended=fin

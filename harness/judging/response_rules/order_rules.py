@@ -13,10 +13,10 @@ from httpmark.harness.judging.response_rules.findings import Notes
 from httpmark.harness.judging.response_rules.turns import Turns
 from httpmark.harness.model.exchanges import End
 
-# An exchange lasts 2 s after its last step (model.cases.Case.deadline_ms); this is that, less what
-# the timing of the probe may take off.
+# An exchange lasts 2 s after its last step (model.cases.Case.deadline_ms). This is a little less,
+# because the probe's timing is not exact.
 SILENCE_US = 1_950_000
-# A 400 that comes so long after all that was asked is an end of idling and no second answer.
+# A 400 that comes this long after the last request ends an idle connection; it is no second answer.
 IDLE_US = 1_000_000
 
 

@@ -8,7 +8,7 @@ from httpmark.harness.judging.response_rules.answers import Answers, is_html, sh
 from httpmark.harness.judging.response_rules.exchange_view import ExchangeView
 from httpmark.harness.judging.response_rules.findings import Notes
 
-# A "<" with so many characters after it, or before it, is no chance match of two pages.
+# A match of "<" with this many characters before or after it is no coincidence.
 _PIECES = (rb"(?=(<[!-~\x80-\xff]{4,8}))", rb"(?=([!-~\x80-\xff]{6}<))")
 
 

@@ -15,7 +15,7 @@ from httpmark.harness.http import request_reader
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What one answer may depend on of its request; equal requests make equal answers."""
+    """The parts of a request on which the judgement of its answer depends."""
 
     method: bytes = b""  # HEAD, CONNECT, another as "GET", or empty where it is not known
     major: int | None = None  # None: not known
@@ -29,7 +29,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 _HANDLED = re.compile(rb"/(?:404|get-only|redirect|304|early|slow)(?:[/?]|$)")
-# A line of a method and a target, and nothing of a version.
+# A line with a method and a target, and no version.
 _NO_VERSION = rb"(?![^\r\n]*HTTP/)[^\s:]+[ \t]+[^\s]*[ \t]*(?=[\r\n]|\Z)"
 _WITHOUT_VERSION = re.compile(_NO_VERSION)
 _LATER_WITHOUT_VERSION = re.compile(rb"[\r\n]" + _NO_VERSION)

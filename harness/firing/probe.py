@@ -29,6 +29,7 @@ IN_FLIGHT = 64
 _FEED_BYTES = 1 << 16
 _FEED_BYTES_IN_TIME = 1 << 12
 _READ_BYTES = 1 << 18
+_NOT_UNDERSTOOD = 2  # exit code: the frames are not those of its own layout, so it is an older one
 
 
 class Probe:
@@ -121,7 +122,8 @@ class Probe:
             said = process.stderr.read().decode("utf-8", "replace").strip()
             code = process.wait()
             if code != 0:
-                raise Unusable(f"the probe cannot go on: {said or f'exit code {code}'}")
+                mend = "; build it again: make setup" if code == _NOT_UNDERSTOOD else ""
+                raise Unusable(f"the probe cannot go on: {said or f'exit code {code}'}{mend}")
             feeder.join()
             if trouble[0] is not None:
                 raise trouble[0]  # making the cases failed

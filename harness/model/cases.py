@@ -55,6 +55,7 @@ class Step(msgspec.Struct, frozen=True):
     kind: int = 0  # AWAIT: an Await
     if_open: bool = False  # only while the connection is open and no answer announced close
     if_unanswered: bool = False  # only while no final response has come
+    if_connected: bool = False  # only while the connection is open, whatever an answer announced
 
 
 # What the harness learns of the files that it gives to a server with the capability ``static``.

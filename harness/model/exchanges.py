@@ -48,6 +48,7 @@ class ExchangeFlag(enum.IntFlag):
     AWAIT_RAN_OUT = 4  # an answer that was waited for did not come in time
     ANNOUNCED_CLOSE = 8
     CUT = 16  # more came than is kept
+    LOOK_RAN_OUT = 32  # the next write went out before an answer to the one before it
 
 
 class Attempt(enum.IntEnum):

@@ -93,7 +93,7 @@ def _really_sent(case: Case, exchange: Exchange) -> bytes:
         so_far = list(itertools.accumulate(writes))
         if len(step.data) in so_far:
             took = so_far.index(len(step.data)) + 1
-        elif (step.if_open or step.if_unanswered) and number + 1 < len(steps):
+        elif (step.if_open or step.if_unanswered or step.if_connected) and number + 1 < len(steps):
             continue  # skipped
         else:
             took = len(writes)  # cut short by the end

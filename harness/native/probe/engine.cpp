@@ -37,7 +37,8 @@ bool has_sends_left(const Conversation& conversation) {
     for (std::size_t i = conversation.step; i < conversation.play.steps.size(); ++i) {
         const ProbeStep& step = conversation.play.steps[i];
         const std::size_t out = i == conversation.step ? conversation.step_sent : 0;
-        if (step.op == StepOp::kSend && !step.if_open && out < step.n) return true;
+        const bool is_conditional = step.if_open || step.if_connected;
+        if (step.op == StepOp::kSend && !is_conditional && out < step.n) return true;
     }
     return false;
 }

@@ -85,6 +85,7 @@ class ProbeEngine {
     Progress play(Conversation* conversation, const ProbeStep& step);
     bool play_send(Conversation* conversation, const ProbeStep& step);
     bool play_await(Conversation* conversation, const ProbeStep& step, bool is_over);
+    static bool awaits_close(Conversation* conversation, const ProbeStep& step, bool is_over);
     void play_fin(Conversation* conversation);
     static bool take_response(Conversation* conversation, AwaitKind kind);
     void settle(Conversation* conversation);

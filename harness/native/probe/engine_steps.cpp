@@ -74,6 +74,7 @@ void ProbeEngine::advance(Conversation* conversation) {
 bool ProbeEngine::enter(Conversation* conversation, const ProbeStep& step) {
     const bool is_open = !conversation->peer_fin && !conversation->own_fin;
     if (step.if_open && (!is_open || conversation->framing.announced_close())) return false;
+    if (step.if_connected && !is_open) return false;
     if (step.if_unanswered && conversation->final_responses != 0) return false;
     conversation->entered = true;
     conversation->step_sent = 0;
@@ -81,6 +82,9 @@ bool ProbeEngine::enter(Conversation* conversation, const ProbeStep& step) {
     if (step.op != StepOp::kSend) {
         now_us_ = monotonic_us();
         conversation->until_us = now_us_ + step.n * kUsPerMs;
+    } else if (step.if_connected && conversation->framing.announced_close()) {
+        now_us_ = monotonic_us();
+        conversation->until_us = now_us_ + kClosingMs * kUsPerMs;
     }
     return true;
 }
@@ -90,7 +94,8 @@ ProbeEngine::Progress ProbeEngine::play(Conversation* conversation, const ProbeS
     bool is_done = true;
     switch (step.op) {
         case StepOp::kSend:
-            is_done = play_send(conversation, step);
+            is_done = awaits_close(conversation, step, is_over) ? conversation->peer_fin
+                                                                : play_send(conversation, step);
             break;
         case StepOp::kPause:
             is_done = is_over;
@@ -115,8 +120,21 @@ ProbeEngine::Progress ProbeEngine::play(Conversation* conversation, const ProbeS
 
 bool ProbeEngine::play_await(Conversation* conversation, const ProbeStep& step, bool is_over) {
     if (take_response(conversation, step.kind) || conversation->peer_fin) return true;
-    if (is_over && !is_look(step.kind)) conversation->flags |= kExchangeAwaitRanOut;
+    if (is_over) {
+        conversation->flags |= is_look(step.kind) ? kExchangeLookRanOut : kExchangeAwaitRanOut;
+    }
     return is_over;
+}
+
+// Whether a SEND still gives the server time for the close that an answer announced: most close at
+// once, and bytes of ours would make a reset of that.
+bool ProbeEngine::awaits_close(Conversation* conversation, const ProbeStep& step, bool is_over) {
+    if (!step.if_connected || conversation->step_sent != 0 ||
+        conversation->until_us == conversation->deadline_us)
+        return false;
+    if (!is_over || conversation->peer_fin) return true;
+    conversation->until_us = conversation->deadline_us;
+    return false;
 }
 
 void ProbeEngine::play_fin(Conversation* conversation) {

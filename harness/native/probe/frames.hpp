@@ -68,14 +68,22 @@ enum StepFlag : std::uint8_t {
     // Skipped unless the connection is open both ways and no answer so far announced close.
     kStepIfOpen = 0x80,
     kStepIfUnanswered = 0x40,  // skipped once a final response has come
+    // Skipped unless the connection is open both ways. Where an answer announced close, a SEND
+    // first
+    // waits kClosingMs for that close.
+    kStepIfConnected = 0x20,
 };
-inline constexpr std::uint32_t kStepOpMask = 0xffU & ~(0U | kStepIfOpen | kStepIfUnanswered);
+inline constexpr std::uint32_t kStepOpMask =
+    0xffU & ~(0U | kStepIfOpen | kStepIfUnanswered | kStepIfConnected);
+inline constexpr std::uint32_t kClosingMs = 50;
 constexpr const char* name_of(StepFlag flag) {
     switch (flag) {
         case kStepIfOpen:
             return "if_open";
         case kStepIfUnanswered:
             return "if_unanswered";
+        case kStepIfConnected:
+            return "if_connected";
     }
     return nullptr;
 }
@@ -168,6 +176,7 @@ enum ExchangeFlag : std::uint8_t {
     kExchangeAwaitRanOut = 4,     // the time of an AWAIT ran out
     kExchangeAnnouncedClose = 8,  // an answer announced close
     kExchangeCut = 16,            // more was received than is kept (kReceivedBytesMax)
+    kExchangeLookRanOut = 32,     // likewise, of an AWAIT that looks
 };
 constexpr const char* name_of(ExchangeFlag flag) {
     switch (flag) {
@@ -181,6 +190,8 @@ constexpr const char* name_of(ExchangeFlag flag) {
             return "announced_close";
         case kExchangeCut:
             return "cut";
+        case kExchangeLookRanOut:
+            return "look_ran_out";
     }
     return nullptr;
 }
@@ -284,6 +295,7 @@ struct ProbeStep {
     StepOp op = StepOp::kSend;
     bool if_open = false;
     bool if_unanswered = false;
+    bool if_connected = false;
     AwaitKind kind = AwaitKind::kFinal;
     std::uint32_t n = 0;     // bytes of a SEND, else milliseconds
     std::size_t offset = 0;  // of a SEND's bytes in ProbeCase::octets

@@ -27,6 +27,22 @@ def test_turns_wait_for_each_answer_and_stop_at_a_close() -> None:
     assert all(step.if_open for step in case.steps if step.op is Op.SEND)
 
 
+def test_announced_content_goes_out_although_a_close_is_announced_and_a_request_does_not() -> None:
+    """A server may read what a message announced before it closes (RFC 9112 9.6)."""
+    posts = (
+        r"POST {p} HTTP/1.1\r\nHost: {h}\r\nContent-Length: 5\r\n\r\n",
+        r"POST {p} HTTP/1.1\r\nHost: {h}\r\ntransfer-encoding:\x0bchunked\r\n\r\n",
+        r"POST {p} HTTP/1.1\r\n\tContent_Length: 5\r\nHost: {h}\r\n\r\n",
+    )
+    for first, conditions in (
+        (GET, [(False, False), (True, False)]),
+        *((post, [(False, False), (False, True)]) for post in posts),
+    ):
+        (case,) = case_builder.cases("c", Rule(sends=(first, "hello")), Facts(host="h"))
+        sent = [step for step in case.steps if step.op is Op.SEND]
+        assert [(step.if_open, step.if_connected) for step in sent] == conditions
+
+
 def test_more_octets_than_a_message_may_have_make_a_case_inapplicable() -> None:
     rule = Rule(sends=("{limit.content_bytes*a}",))
     told = case_builder.inapplicable(rule, Facts(host="h", limits={"content_bytes": 1 << 40}))

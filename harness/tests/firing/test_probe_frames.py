@@ -82,6 +82,7 @@ def test_a_case_is_packed_field_by_field() -> None:
         Step(Op.SEND, b"abc", if_open=True),
         Step(Op.AWAIT, wait_ms=7, kind=Await.ANY, if_unanswered=True),
         Step(Op.FIN),
+        Step(Op.SEND, b"d", if_connected=True),
     )
     case = Case("a", "f", steps, head_only=True, deadline_ms=9, settle_ms=8, close_ms=6)
     packed = probe_frames.encode(5, case)
@@ -96,8 +97,11 @@ def test_a_case_is_packed_field_by_field() -> None:
     assert head == {
         "length": len(packed) - probe_frames.LENGTH.size, "number": 5, "deadline_ms": 9,
         "settle_ms": 8, "close_ms": 6, "flags": probe_frames.CaseFlag.HEAD_ONLY, "zero": 0,
-        "steps": 3,
+        "steps": 4,
     }  # fmt: skip
     assert packed[size:] == (
-        b"\x81\x03\x00\x00\x00abc" + b"\x43\x07\x00\x00\x00\x03" + b"\x04\x00\x00\x00\x00"
+        b"\x81\x03\x00\x00\x00abc"
+        + b"\x43\x07\x00\x00\x00\x03"
+        + b"\x04\x00\x00\x00\x00"
+        + b"\x21\x01\x00\x00\x00d"
     )

@@ -337,8 +337,38 @@ TEST(ProbeEngine, a_look_leaves_the_answer_to_the_await) {
     const Seen looked = play_one(
         continues, {{send_step(kGet), await_step(100, 4), send_step("body"), await_step(1000)}});
     EXPECT_EQ(looked.finals, 1);
-    EXPECT_EQ(looked.flags, 0);
+    EXPECT_EQ(looked.flags, kExchangeLookRanOut);
     EXPECT_GT(looked.end_us, 90'000u);
+}
+
+// A server may read what a message announced before it closes (RFC 9112 9.6).
+TEST(ProbeEngine, announced_octets_go_to_a_server_that_announced_close_and_reads_on) {
+    const CaseText text = {{send_step(kGet), await_step(1000, 4), send_step("more", 0x20),
+                            await_step(1000), send_step(kGet, 0x80)},
+                           3000,
+                           0,
+                           1500};
+    const auto lingers = [](int fd) {
+        hear_heads(fd, 1);
+        say(fd, kBad);
+        char octets[4];
+        recv(fd, octets, sizeof octets, MSG_WAITALL);
+    };
+    const Seen seen = play_one(lingers, text);
+    EXPECT_EQ(seen.received, kBad);
+    EXPECT_EQ(seen.sent, kGet.size() + 4);
+    EXPECT_EQ(seen.end, End::kClosed);
+    EXPECT_LT(seen.end_us, 1'000'000u);
+    // Whoever closes at once gets nothing more, which would make a reset of the close.
+    const auto closes = [](int fd) {
+        hear_heads(fd, 1);
+        say(fd, kBad);
+        usleep(10'000);
+    };
+    const Seen closed = play_one(closes, text);
+    EXPECT_EQ(closed.sent, kGet.size());
+    EXPECT_EQ(closed.end, End::kClosed);
+    EXPECT_EQ(closed.flags, kExchangeAnnouncedClose);
 }
 
 TEST(ProbeEngine, octets_only_for_a_server_that_still_waits) {

@@ -7,66 +7,62 @@
 
 namespace httpmark {
 
-// One octet of a chunk-size line, its CRLF included.
-Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
-    // What may stand behind a size, an extension's name and an extension's value.
-    const auto ends_part = [&](Phase behind_space) {
-        if (c == '\r') {
-            phase_ = Phase::kLineLf;
-        } else if (c == ';') {
-            phase_ = Phase::kExtensionStart;
-        } else if (is_ows(c)) {
-            phase_ = behind_space;
-        } else {
-            return false;
+// What may stand behind a size, an extension's name and an extension's value.
+inline bool ChunkedDecoder::ends_part(unsigned char c, Phase behind_space) {
+    if (c == '\r') {
+        phase_ = Phase::kLineLf;
+    } else if (c == ';') {
+        phase_ = Phase::kExtensionStart;
+    } else if (is_ows(c)) {
+        phase_ = behind_space;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+// A digit of the size, or what ends it.
+inline Reason ChunkedDecoder::size_octet(unsigned char c, const Limits& limits) {
+    if (!is_hexdig(c)) {
+        return ends_part(c, Phase::kBeforeExtension) ? Reason::kNone : Reason::kChunkSizeSyntax;
+    }
+    const std::uint64_t room = std::min(limits.body_max, content_max_) - content_size_;
+    const std::uint64_t digit = hex_value(c);
+    // Overflow-safe: what is there already is within the room, which is under 2^60.
+    if (chunk_left_ > room >> 4 || chunk_left_ * 16 + digit > room) {
+        return Reason::kChunkSizeTooLarge;
+    }
+    chunk_left_ = chunk_left_ * 16 + digit;
+    return Reason::kNone;
+}
+
+// From behind the size to the end of an extension's name, and to the '=' behind it.
+inline Reason ChunkedDecoder::extension_name_octet(unsigned char c) {
+    if (phase_ == Phase::kExtensionName) {
+        if (is_tchar(c)) return Reason::kNone;
+        if (c != '=') {
+            return ends_part(c, Phase::kAfterName) ? Reason::kNone : Reason::kChunkExtensionSyntax;
         }
-        return true;
-    };
+        phase_ = Phase::kValueStart;
+        return Reason::kNone;
+    }
+    if (is_ows(c)) return Reason::kNone;
+    if (phase_ == Phase::kExtensionStart) {
+        if (!is_tchar(c)) return Reason::kChunkExtensionSyntax;
+        phase_ = Phase::kExtensionName;
+    } else if (c == ';') {
+        phase_ = Phase::kExtensionStart;
+    } else if (c == '=' && phase_ == Phase::kAfterName) {
+        phase_ = Phase::kValueStart;
+    } else {
+        return Reason::kChunkExtensionSyntax;
+    }
+    return Reason::kNone;
+}
+
+// An extension's value, a token or a quoted-string, and what ends it.
+inline Reason ChunkedDecoder::extension_value_octet(unsigned char c) {
     switch (phase_) {
-        case Phase::kSizeStart:
-            if (!is_hexdig(c)) return Reason::kChunkSizeSyntax;
-            chunk_left_ = 0;
-            phase_ = Phase::kSize;
-            [[fallthrough]];
-        case Phase::kSize:
-            if (is_hexdig(c)) {
-                const std::uint64_t room = std::min(limits.body_max, content_max_) - content_size_;
-                const std::uint64_t digit = hex_value(c);
-                // Overflow-safe: what is there already is within the room, which is under 2^60.
-                if (chunk_left_ > room >> 4 || chunk_left_ * 16 + digit > room) {
-                    return Reason::kChunkSizeTooLarge;
-                }
-                chunk_left_ = chunk_left_ * 16 + digit;
-                return Reason::kNone;
-            }
-            return ends_part(Phase::kBeforeExtension) ? Reason::kNone : Reason::kChunkSizeSyntax;
-        case Phase::kBeforeExtension:
-            if (is_ows(c)) return Reason::kNone;
-            if (c != ';') return Reason::kChunkExtensionSyntax;
-            phase_ = Phase::kExtensionStart;
-            return Reason::kNone;
-        case Phase::kExtensionStart:
-            if (is_ows(c)) return Reason::kNone;
-            if (!is_tchar(c)) return Reason::kChunkExtensionSyntax;
-            phase_ = Phase::kExtensionName;
-            return Reason::kNone;
-        case Phase::kExtensionName:
-            if (is_tchar(c)) return Reason::kNone;
-            if (c == '=') {
-                phase_ = Phase::kValueStart;
-                return Reason::kNone;
-            }
-            return ends_part(Phase::kAfterName) ? Reason::kNone : Reason::kChunkExtensionSyntax;
-        case Phase::kAfterName:
-            if (is_ows(c)) return Reason::kNone;
-            if (c == ';') {
-                phase_ = Phase::kExtensionStart;
-            } else if (c == '=') {
-                phase_ = Phase::kValueStart;
-            } else {
-                return Reason::kChunkExtensionSyntax;
-            }
-            return Reason::kNone;
         case Phase::kValueStart:
             if (is_ows(c)) return Reason::kNone;
             if (c == '"') {
@@ -77,12 +73,6 @@ Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
                 return Reason::kChunkExtensionSyntax;
             }
             return Reason::kNone;
-        case Phase::kToken:
-            if (is_tchar(c)) return Reason::kNone;
-            [[fallthrough]];
-        case Phase::kAfterQuoted:
-            return ends_part(Phase::kBeforeExtension) ? Reason::kNone
-                                                      : Reason::kChunkExtensionSyntax;
         case Phase::kQuoted:
             if (c == '"') {
                 phase_ = Phase::kAfterQuoted;
@@ -96,6 +86,36 @@ Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
             if (!is_quoted_pair_char(c)) return Reason::kChunkExtensionSyntax;
             phase_ = Phase::kQuoted;
             return Reason::kNone;
+        case Phase::kToken:
+            if (is_tchar(c)) return Reason::kNone;
+            break;
+        default:
+            break;
+    }
+    return ends_part(c, Phase::kBeforeExtension) ? Reason::kNone : Reason::kChunkExtensionSyntax;
+}
+
+// One octet of a chunk-size line, its CRLF included.
+Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
+    switch (phase_) {
+        case Phase::kSizeStart:
+            if (!is_hexdig(c)) return Reason::kChunkSizeSyntax;
+            chunk_left_ = 0;
+            phase_ = Phase::kSize;
+            [[fallthrough]];
+        case Phase::kSize:
+            return size_octet(c, limits);
+        case Phase::kBeforeExtension:
+        case Phase::kExtensionStart:
+        case Phase::kExtensionName:
+        case Phase::kAfterName:
+            return extension_name_octet(c);
+        case Phase::kValueStart:
+        case Phase::kToken:
+        case Phase::kQuoted:
+        case Phase::kQuotedPair:
+        case Phase::kAfterQuoted:
+            return extension_value_octet(c);
         case Phase::kLineLf:
             if (c != '\n') return Reason::kChunkLineEnd;
             last_chunk_ = chunk_left_ == 0;

@@ -54,6 +54,10 @@ class ChunkedDecoder {
         kDone,
         kRejected,
     };
+    bool ends_part(unsigned char c, Phase behind_space);
+    Reason size_octet(unsigned char c, const Limits& limits);
+    Reason extension_name_octet(unsigned char c);
+    Reason extension_value_octet(unsigned char c);
     Reason line_octet(unsigned char c, const Limits& limits);
     bool is_in_extension(unsigned char c) const;
     Reason trailer_name_octet(char c);

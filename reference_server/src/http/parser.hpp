@@ -155,6 +155,7 @@ class HeadParser {
     struct BlockLines;
     struct Cursor;
     struct Suspects;
+    struct FirstLine;
     struct Context {
         const char* data;
         const Limits& limits;
@@ -167,6 +168,9 @@ class HeadParser {
         bool after_end_cr = false;
     };
 
+    template <class Block>
+    std::uint32_t first_fields(const Block& block, const char* data, std::size_t size,
+                               const Limits& limits, const FirstLine& line);
     template <class Block>
     std::uint32_t first_block(const char* data, std::size_t size, const Limits& limits);
     template <class Block>

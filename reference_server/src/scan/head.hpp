@@ -328,6 +328,48 @@ template <class Block>
     return false;
 }
 
+// A common request-line that ends in the first block.
+struct HeadParser::FirstLine {
+    Method method;
+    unsigned method_size;
+    unsigned target;
+    unsigned target_end;
+};
+
+// The field lines of the first block, behind its request-line. As first_block() says.
+template <class Block>
+[[gnu::always_inline]] inline std::uint32_t HeadParser::first_fields(const Block& block,
+                                                                     const char* data,
+                                                                     std::size_t size,
+                                                                     const Limits& limits,
+                                                                     const FirstLine& line) {
+    const unsigned at = line.target_end + 11;
+    // Behind the last octet there is NUL, which is at fault unless the head ends before.
+    const BlockLines lines(block, '\0', 0, at, kBlockSize);
+    const auto count = static_cast<std::uint32_t>(__builtin_popcountll(lines.ends));
+    // Its lowest bit, if LF is behind it.
+    const std::uint64_t whole_end = lines.end_cr & -lines.end_cr & (block.lf() >> 1);
+    if (lines.fault != 0 || count >= limits.field_lines_max ||
+        (whole_end == 0 && lines.end_cr != 0)) {
+        return 0;
+    }
+    head_.method_name = {0, line.method_size};
+    head_.method = line.method;
+    head_.target = {line.target, line.target_end - line.target};
+    begin_fields(at);
+    Cursor cursor({at, 0, count, false}, 0);
+    Suspects suspects;
+    take_lines(block, data, 0, lines, cursor, suspects);
+    suspects.take(*this, data);
+    if (whole_end != 0) {
+        head_.field_count = count;
+        return static_cast<std::uint32_t>(first_of(whole_end)) + 2;
+    }
+    scan_ = kBlockSize;
+    lines_ = cursor.state(kBlockSize);
+    return whole_blocks<Block>(data, size, limits);
+}
+
 // The common request-line, origin-form and HTTP/1.1, and as much of the rest as stands in the first
 // block. The length of the head when that is all of it; otherwise 0, and rest() goes on from
 // wherever this has come.
@@ -385,30 +427,7 @@ template <class Block>
         begin_fields(at);
         return whole_blocks<Block>(data, size, limits);
     }
-    // Behind the last octet there is NUL, which is at fault unless the head ends before.
-    const BlockLines lines(block, '\0', 0, at, kBlockSize);
-    const auto count = static_cast<std::uint32_t>(__builtin_popcountll(lines.ends));
-    // Its lowest bit, if LF is behind it.
-    const std::uint64_t whole_end = lines.end_cr & -lines.end_cr & (block.lf() >> 1);
-    if (lines.fault != 0 || count >= limits.field_lines_max ||
-        (whole_end == 0 && lines.end_cr != 0)) {
-        return 0;
-    }
-    head_.method_name = {0, method_size};
-    head_.method = method;
-    head_.target = {begin, end - begin};
-    begin_fields(at);
-    Cursor cursor({at, 0, count, false}, 0);
-    Suspects suspects;
-    take_lines(block, data, 0, lines, cursor, suspects);
-    suspects.take(*this, data);
-    if (whole_end != 0) {
-        head_.field_count = count;
-        return static_cast<std::uint32_t>(first_of(whole_end)) + 2;
-    }
-    scan_ = kBlockSize;
-    lines_ = cursor.state(kBlockSize);
-    return whole_blocks<Block>(data, size, limits);
+    return first_fields(block, data, size, limits, {method, method_size, begin, end});
 }
 
 // As many blocks as are all there, and have nothing in them that wants a closer look, from scan_

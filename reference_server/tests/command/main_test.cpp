@@ -95,57 +95,53 @@ TEST(Main, help_version_and_limits) {
     LAW(std::count(text.begin(), text.end(), '\n') >= 30);
 }
 
-TEST(Main, each_switch_does_what_it_says) {
-    struct Row {
-        std::vector<std::string> words;
-        std::string ask;
-        int without;
-        int with;
-    };
+struct SwitchRow {
+    std::vector<std::string> words;
+    std::string ask;
+    int without;
+    int with;
+};
+
+std::vector<SwitchRow> switch_rows() {
     const std::string chunks = "1\r\na\r\n0\r\n";
-    for (const Row& row : std::vector<Row>{
-             {{"--refuse", "empty-codings"},
-              request_of("POST /", "Transfer-Encoding: ,chunked\r\n", chunks + "\r\n"),
-              200,
-              400},
-             {{"--refuse", "framing-trailers"},
-              request_of("POST /", "Transfer-Encoding: chunked\r\n", chunks + "Host: x\r\n\r\n"),
-              200,
-              400},
-             {{"--refuse", "repeated-fields"},
-              request_of("GET /", "From: a\r\nFrom: a\r\n"),
-              200,
-              400},
-             {{"--strictness", "rfc"},
-              "GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n",
-              400,
-              200},
-             {{"--strictness", "rfc"}, "\r\n\r\n" + request_of("GET /"), 400, 200},
-             {{"--strictness", "rfc"},
-              request_of("POST /", "Content-Length: 1, 1\r\n", "a"),
-              400,
-              200},
-             {{"--strictness", "rfc"}, request_of("GET /?a=[1]|{2}"), 400, 400},
-             {{"--strictness", "browser"}, request_of("GET /?a=[1]|{2}^`\\"), 400, 200},
-             {{"--strictness", "browser"}, request_of("GET /[1]"), 400, 400},
-             {{"--trace"}, request_of("TRACE /"), 501, 200},
-             {{"--route", "/body,body-max=2"},
-              request_of("POST /body", "Content-Length: 3\r\n", "abc"),
-              200,
-              413},
-             {{"--route", "/body,length"},
-              request_of("POST /body", "Transfer-Encoding: chunked\r\n", chunks + "\r\n"),
-              200,
-              411},
-             {{"--route", "/body,type=Text/Plain,body-max=9"},
-              request_of("POST /body", "Content-Length: 1\r\nContent-Type: a/b\r\n", "a"),
-              200,
-              415},
-             {{"--route", "/body,type=Text/Plain,body-max=9"},
-              request_of("POST /body", "Content-Length: 1\r\nContent-Type: text/PLAIN\r\n", "a"),
-              200,
-              200},
-         }) {
+    return {
+        {{"--refuse", "empty-codings"},
+         request_of("POST /", "Transfer-Encoding: ,chunked\r\n", chunks + "\r\n"),
+         200,
+         400},
+        {{"--refuse", "framing-trailers"},
+         request_of("POST /", "Transfer-Encoding: chunked\r\n", chunks + "Host: x\r\n\r\n"),
+         200,
+         400},
+        {{"--refuse", "repeated-fields"}, request_of("GET /", "From: a\r\nFrom: a\r\n"), 200, 400},
+        {{"--strictness", "rfc"}, "GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n", 400, 200},
+        {{"--strictness", "rfc"}, "\r\n\r\n" + request_of("GET /"), 400, 200},
+        {{"--strictness", "rfc"}, request_of("POST /", "Content-Length: 1, 1\r\n", "a"), 400, 200},
+        {{"--strictness", "rfc"}, request_of("GET /?a=[1]|{2}"), 400, 400},
+        {{"--strictness", "browser"}, request_of("GET /?a=[1]|{2}^`\\"), 400, 200},
+        {{"--strictness", "browser"}, request_of("GET /[1]"), 400, 400},
+        {{"--trace"}, request_of("TRACE /"), 501, 200},
+        {{"--route", "/body,body-max=2"},
+         request_of("POST /body", "Content-Length: 3\r\n", "abc"),
+         200,
+         413},
+        {{"--route", "/body,length"},
+         request_of("POST /body", "Transfer-Encoding: chunked\r\n", chunks + "\r\n"),
+         200,
+         411},
+        {{"--route", "/body,type=Text/Plain,body-max=9"},
+         request_of("POST /body", "Content-Length: 1\r\nContent-Type: a/b\r\n", "a"),
+         200,
+         415},
+        {{"--route", "/body,type=Text/Plain,body-max=9"},
+         request_of("POST /body", "Content-Length: 1\r\nContent-Type: text/PLAIN\r\n", "a"),
+         200,
+         200},
+    };
+}
+
+TEST(Main, each_switch_does_what_it_says) {
+    for (const SwitchRow& row : switch_rows()) {
         for (const bool with : {false, true}) {
             std::vector<std::string> words{"--port", "0", "--workers", "1"};
             if (with) words.insert(words.end(), row.words.begin(), row.words.end());

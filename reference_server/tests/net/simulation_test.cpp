@@ -52,6 +52,102 @@ std::string random_request(Random& random) {
     }
 }
 
+struct Client {
+    std::uint32_t id;
+    std::string to_send;
+    std::string expected;
+    std::size_t fed = 0;
+    std::size_t compared = 0;  // octets of the transcript
+    bool ended = false;
+    bool disturbed = false;  // a timeout may have cut in
+};
+
+std::vector<Client> connect_clients(Wire& wire, const ServerSettings& settings, Random& random) {
+    std::vector<Client> clients;
+    for (unsigned i = 0; i < 8; ++i) {
+        Client client{wire.connect(), {}, {}};
+        for (unsigned k = 1 + random() % 12; k > 0; --k) client.to_send += random_request(random);
+        client.expected = talk_in(client.to_send, client.to_send.size(), settings, 0).sent;
+        clients.push_back(client);
+    }
+    return clients;
+}
+
+void feed(Wire& wire, Client& client, std::size_t size_max) {
+    const std::size_t size = std::min<std::size_t>(size_max, client.to_send.size() - client.fed);
+    wire.feed(client.id, std::string_view(client.to_send).substr(client.fed, size));
+    client.fed += size;
+}
+
+// Something befalls one of the connections, or the clock of all.
+void turn(Wire& wire, std::vector<Client>& clients, Client& client, Random& random) {
+    switch (random() % 10) {
+        case 0:
+            wire.give_room(client.id, random() % 3000);
+            break;
+        case 1:
+            wire.give_room(client.id, 1U << 30);
+            break;
+        case 2:
+            wire.pass(random() % 200);
+            break;
+        case 3:
+            if (random() % 60 == 0) {
+                wire.pass(100000);
+                for (Client& other : clients) other.disturbed = true;
+            }
+            break;
+        case 4:
+            if (random() % 40 == 0 && wire.alive(client.id)) {
+                wire.connections().on_broken(client.id);
+                client.disturbed = true;
+            }
+            break;
+        case 5:
+            if (random() % 30 == 0) {
+                if (client.fed < client.to_send.size()) client.disturbed = true;
+                wire.end(client.id);
+                client.ended = true;
+            }
+            break;
+        default: {
+            // An engine may hand over what it had taken before it was told to stop.
+            if (!wire.alive(client.id) || client.ended) break;
+            if (!wire.reading(client.id) && random() % 3 != 0) break;
+            const std::size_t most = random() % 3 == 0 ? 5000 : 40;
+            feed(wire, client, random() % most + 1);
+            break;
+        }
+    }
+}
+
+// Whatever has been sent so far is the beginning of what was to be sent.
+void compare_so_far(Wire& wire, Client& client) {
+    if (client.disturbed) return;
+    const std::string& sent = wire.sent(client.id);
+    LAW(client.expected.compare(client.compared, sent.size() - client.compared, sent,
+                                client.compared) == 0,
+        << visible(client.to_send) << "\n"
+        << visible(sent));
+    client.compared = std::min(sent.size(), client.expected.size());
+}
+
+// With room for all answers: the rest is sent, and the answers are whole.
+void finish(Wire& wire, Client& client, Random& random) {
+    wire.give_room(client.id, 1U << 30);
+    for (unsigned k = 0; k < 100000 && client.fed < client.to_send.size() &&
+                         wire.alive(client.id) && !client.ended && wire.reading(client.id);
+         ++k) {
+        feed(wire, client, random() % 200 + 1);
+    }
+    if (!client.disturbed) {
+        LAW(wire.sent(client.id) == client.expected, << visible(client.to_send) << "\n"
+                                                     << wire.sent(client.id).size() << " of "
+                                                     << client.expected.size());
+    }
+    wire.end(client.id);
+}
+
 void simulate(std::uint64_t seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -61,92 +157,13 @@ void simulate(std::uint64_t seed) {
         if (kernel->supported() && random() % 2 == 0) settings.kernel = kernel;
     }
     Wire wire(settings);
-    struct Client {
-        std::uint32_t id;
-        std::string to_send;
-        std::string expected;
-        std::size_t fed = 0;
-        std::size_t compared = 0;  // octets of the transcript
-        bool ended = false;
-        bool disturbed = false;  // a timeout may have cut in
-    };
-    std::vector<Client> clients;
-    for (unsigned i = 0; i < 8; ++i) {
-        Client client{wire.connect(), {}, {}};
-        for (unsigned k = 1 + random() % 12; k > 0; --k) client.to_send += random_request(random);
-        client.expected = talk_in(client.to_send, client.to_send.size(), settings, 0).sent;
-        clients.push_back(client);
-    }
-    for (unsigned turn = 0; turn < 600; ++turn) {
+    std::vector<Client> clients = connect_clients(wire, settings, random);
+    for (unsigned turns = 0; turns < 600; ++turns) {
         Client& client = clients[random() % clients.size()];
-        switch (random() % 10) {
-            case 0:
-                wire.give_room(client.id, random() % 3000);
-                break;
-            case 1:
-                wire.give_room(client.id, 1U << 30);
-                break;
-            case 2:
-                wire.pass(random() % 200);
-                break;
-            case 3:
-                if (random() % 60 == 0) {
-                    wire.pass(100000);
-                    for (Client& other : clients) other.disturbed = true;
-                }
-                break;
-            case 4:
-                if (random() % 40 == 0 && wire.alive(client.id)) {
-                    wire.connections().on_broken(client.id);
-                    client.disturbed = true;
-                }
-                break;
-            case 5:
-                if (random() % 30 == 0) {
-                    if (client.fed < client.to_send.size()) client.disturbed = true;
-                    wire.end(client.id);
-                    client.ended = true;
-                }
-                break;
-            default: {
-                // An engine may hand over what it had taken before it was told to stop.
-                if (!wire.alive(client.id) || client.ended) break;
-                if (!wire.reading(client.id) && random() % 3 != 0) break;
-                const std::size_t most = random() % 3 == 0 ? 5000 : 40;
-                const std::size_t size =
-                    std::min<std::size_t>(random() % most + 1, client.to_send.size() - client.fed);
-                wire.feed(client.id, std::string_view(client.to_send).substr(client.fed, size));
-                client.fed += size;
-                break;
-            }
-        }
-        // Whatever has been sent so far is the beginning of what was to be sent.
-        if (!client.disturbed) {
-            const std::string& sent = wire.sent(client.id);
-            LAW(client.expected.compare(client.compared, sent.size() - client.compared, sent,
-                                        client.compared) == 0,
-                << visible(client.to_send) << "\n"
-                << visible(sent));
-            client.compared = std::min(sent.size(), client.expected.size());
-        }
+        turn(wire, clients, client, random);
+        compare_so_far(wire, client);
     }
-    for (Client& client : clients) {
-        wire.give_room(client.id, 1U << 30);
-        for (unsigned k = 0; k < 100000 && client.fed < client.to_send.size() &&
-                             wire.alive(client.id) && !client.ended && wire.reading(client.id);
-             ++k) {
-            const std::size_t size =
-                std::min<std::size_t>(random() % 200 + 1, client.to_send.size() - client.fed);
-            wire.feed(client.id, std::string_view(client.to_send).substr(client.fed, size));
-            client.fed += size;
-        }
-        if (!client.disturbed) {
-            LAW(wire.sent(client.id) == client.expected, << visible(client.to_send) << "\n"
-                                                         << wire.sent(client.id).size() << " of "
-                                                         << client.expected.size());
-        }
-        wire.end(client.id);
-    }
+    for (Client& client : clients) finish(wire, client, random);
     wire.pass(100000);
     wire.pass(100000);
     LAW(wire.connections().open_count() == 0);

@@ -76,109 +76,115 @@ oracle::Options options_of(const Setting& setting) {
     return options;
 }
 
-// The reasons of the server, gathered under what they are about. No default: a new reason must be
-// given its place here.
+struct Place {
+    Reason reason;
+    Subject subject;
+};
+
+// The reasons of the server, and what they are about.
+constexpr Place kPlaces[] = {
+    {Reason::kBareCrBeforeRequest, Subject::kMethod},
+    {Reason::kMethodEmpty, Subject::kMethod},
+    {Reason::kMethodOctet, Subject::kMethod},
+    {Reason::kMethodTooLong, Subject::kMethod},
+    {Reason::kMethodUnknown, Subject::kMethod},
+    {Reason::kTargetEmpty, Subject::kTarget},
+    {Reason::kTargetOctet, Subject::kTarget},
+    {Reason::kTargetPercent, Subject::kTarget},
+    {Reason::kTargetTooLong, Subject::kTarget},
+    {Reason::kTargetForm, Subject::kTarget},
+    {Reason::kTargetScheme, Subject::kTarget},
+    {Reason::kTargetAuthority, Subject::kTarget},
+    {Reason::kTargetUserinfo, Subject::kTarget},
+    {Reason::kTargetHostEmpty, Subject::kTarget},
+    {Reason::kConnectTarget, Subject::kTarget},
+    {Reason::kAsteriskMethod, Subject::kTarget},
+    {Reason::kVersionSyntax, Subject::kVersion},
+    {Reason::kVersionLineEnd, Subject::kVersion},
+    {Reason::kVersionMajor, Subject::kVersion},
+    {Reason::kFieldNameEmpty, Subject::kField},
+    {Reason::kFieldNameOctet, Subject::kField},
+    {Reason::kFieldFold, Subject::kField},
+    {Reason::kFieldSpaceBeforeColon, Subject::kField},
+    {Reason::kFieldValueOctet, Subject::kField},
+    {Reason::kFieldBareCr, Subject::kField},
+    {Reason::kFieldBareLf, Subject::kField},
+    {Reason::kFieldNameTooLong, Subject::kField},
+    {Reason::kFieldValueTooLong, Subject::kField},
+    {Reason::kFieldLinesTooMany, Subject::kField},
+    {Reason::kHeadTooLong, Subject::kField},
+    {Reason::kHostMissing, Subject::kHost},
+    {Reason::kHostRepeated, Subject::kHost},
+    {Reason::kHostInvalid, Subject::kHost},
+    {Reason::kHostEmpty, Subject::kHost},
+    {Reason::kTransferCodingSyntax, Subject::kTransferEncoding},
+    {Reason::kTransferCodingInOldVersion, Subject::kTransferEncoding},
+    {Reason::kTransferCodingTwice, Subject::kTransferEncoding},
+    {Reason::kTransferCodingParameters, Subject::kTransferEncoding},
+    {Reason::kTransferCodingNotFinal, Subject::kTransferEncoding},
+    {Reason::kTransferCodingEmpty, Subject::kTransferEncoding},
+    {Reason::kTransferCodingEmptyMember, Subject::kTransferEncoding},
+    {Reason::kTransferCodingUnknown, Subject::kTransferEncoding},
+    {Reason::kTransferCodingWithLength, Subject::kTransferEncoding},
+    {Reason::kLengthSyntax, Subject::kContentLength},
+    {Reason::kLengthRepeated, Subject::kContentLength},
+    {Reason::kLengthTooLarge, Subject::kContent},
+    {Reason::kContentTooLarge, Subject::kContent},
+    {Reason::kMisdirected, Subject::kMisdirected},
+    {Reason::kExpectationUnknown, Subject::kExpect},
+    {Reason::kChunkSizeSyntax, Subject::kChunk},
+    {Reason::kChunkSizeTooLarge, Subject::kChunk},
+    {Reason::kChunkExtensionSyntax, Subject::kChunk},
+    {Reason::kChunkLineTooLong, Subject::kChunk},
+    {Reason::kChunkExtensionTooLong, Subject::kChunk},
+    {Reason::kChunkExtensionsTooLong, Subject::kChunk},
+    {Reason::kChunkLineEnd, Subject::kChunk},
+    {Reason::kChunkDataEnd, Subject::kChunk},
+    {Reason::kTrailerNameEmpty, Subject::kTrailer},
+    {Reason::kTrailerNameOctet, Subject::kTrailer},
+    {Reason::kTrailerFold, Subject::kTrailer},
+    {Reason::kTrailerSpaceBeforeColon, Subject::kTrailer},
+    {Reason::kTrailerValueOctet, Subject::kTrailer},
+    {Reason::kTrailerBareCr, Subject::kTrailer},
+    {Reason::kTrailerBareLf, Subject::kTrailer},
+    {Reason::kTrailerNameTooLong, Subject::kTrailer},
+    {Reason::kTrailerValueTooLong, Subject::kTrailer},
+    {Reason::kTrailerLinesTooMany, Subject::kTrailer},
+    {Reason::kTrailersTooLong, Subject::kTrailer},
+    {Reason::kTrailerForbidden, Subject::kTrailer},
+    // It needs to know of the head and the content: the connection's.
+    {Reason::kRequestTooLarge, Subject::kNone},
+    // A choice of the connection's, off by default.
+    {Reason::kFieldRepeated, Subject::kNone},
+    {Reason::kNone, Subject::kNone},
+    {Reason::kIncomplete, Subject::kNone},
+    {Reason::kIdleTimeout, Subject::kNone},
+    {Reason::kHeadTimeout, Subject::kNone},
+    {Reason::kBodyTimeout, Subject::kNone},
+    {Reason::kHandlerTimeout, Subject::kNone},
+    {Reason::kHandlerFailed, Subject::kNone},
+    {Reason::kNotFound, Subject::kNone},
+    {Reason::kMethodNotAllowed, Subject::kNone},
+    {Reason::kLengthRequired, Subject::kNone},
+    {Reason::kMediaType, Subject::kNone},
+    {Reason::kNoMemory, Subject::kNone},
+    {Reason::kTooManyConnections, Subject::kNone},
+};
+
+// A new reason must be given its place.
+constexpr bool each_reason_has_one_place() {
+    for (unsigned reason = 0; reason < static_cast<unsigned>(Reason::kCount); ++reason) {
+        unsigned places = 0;
+        for (const Place& place : kPlaces) places += static_cast<unsigned>(place.reason) == reason;
+        if (places != 1) return false;
+    }
+    return true;
+}
+static_assert(each_reason_has_one_place());
+
 Subject subject_of(Reason reason) {
-    switch (reason) {
-        case Reason::kBareCrBeforeRequest:
-        case Reason::kMethodEmpty:
-        case Reason::kMethodOctet:
-        case Reason::kMethodTooLong:
-        case Reason::kMethodUnknown:
-            return Subject::kMethod;
-        case Reason::kTargetEmpty:
-        case Reason::kTargetOctet:
-        case Reason::kTargetPercent:
-        case Reason::kTargetTooLong:
-        case Reason::kTargetForm:
-        case Reason::kTargetScheme:
-        case Reason::kTargetAuthority:
-        case Reason::kTargetUserinfo:
-        case Reason::kTargetHostEmpty:
-        case Reason::kConnectTarget:
-        case Reason::kAsteriskMethod:
-            return Subject::kTarget;
-        case Reason::kVersionSyntax:
-        case Reason::kVersionLineEnd:
-        case Reason::kVersionMajor:
-            return Subject::kVersion;
-        case Reason::kFieldNameEmpty:
-        case Reason::kFieldNameOctet:
-        case Reason::kFieldFold:
-        case Reason::kFieldSpaceBeforeColon:
-        case Reason::kFieldValueOctet:
-        case Reason::kFieldBareCr:
-        case Reason::kFieldBareLf:
-        case Reason::kFieldNameTooLong:
-        case Reason::kFieldValueTooLong:
-        case Reason::kFieldLinesTooMany:
-        case Reason::kHeadTooLong:
-            return Subject::kField;
-        case Reason::kHostMissing:
-        case Reason::kHostRepeated:
-        case Reason::kHostInvalid:
-        case Reason::kHostEmpty:
-            return Subject::kHost;
-        case Reason::kTransferCodingSyntax:
-        case Reason::kTransferCodingInOldVersion:
-        case Reason::kTransferCodingTwice:
-        case Reason::kTransferCodingParameters:
-        case Reason::kTransferCodingNotFinal:
-        case Reason::kTransferCodingEmpty:
-        case Reason::kTransferCodingEmptyMember:
-        case Reason::kTransferCodingUnknown:
-        case Reason::kTransferCodingWithLength:
-            return Subject::kTransferEncoding;
-        case Reason::kLengthSyntax:
-        case Reason::kLengthRepeated:
-            return Subject::kContentLength;
-        case Reason::kLengthTooLarge:
-        case Reason::kContentTooLarge:
-            return Subject::kContent;
-        case Reason::kMisdirected:
-            return Subject::kMisdirected;
-        case Reason::kExpectationUnknown:
-            return Subject::kExpect;
-        case Reason::kChunkSizeSyntax:
-        case Reason::kChunkSizeTooLarge:
-        case Reason::kChunkExtensionSyntax:
-        case Reason::kChunkLineTooLong:
-        case Reason::kChunkExtensionTooLong:
-        case Reason::kChunkExtensionsTooLong:
-        case Reason::kChunkLineEnd:
-        case Reason::kChunkDataEnd:
-            return Subject::kChunk;
-        case Reason::kTrailerNameEmpty:
-        case Reason::kTrailerNameOctet:
-        case Reason::kTrailerFold:
-        case Reason::kTrailerSpaceBeforeColon:
-        case Reason::kTrailerValueOctet:
-        case Reason::kTrailerBareCr:
-        case Reason::kTrailerBareLf:
-        case Reason::kTrailerNameTooLong:
-        case Reason::kTrailerValueTooLong:
-        case Reason::kTrailerLinesTooMany:
-        case Reason::kTrailersTooLong:
-        case Reason::kTrailerForbidden:
-            return Subject::kTrailer;
-        case Reason::kNone:
-        case Reason::kRequestTooLarge:  // needs to know of the head and the content: the
-                                        // connection's
-        case Reason::kFieldRepeated:    // a choice of the connection's, off by default
-        case Reason::kIncomplete:
-        case Reason::kIdleTimeout:
-        case Reason::kHeadTimeout:
-        case Reason::kBodyTimeout:
-        case Reason::kHandlerTimeout:
-        case Reason::kHandlerFailed:
-        case Reason::kNotFound:
-        case Reason::kMethodNotAllowed:
-        case Reason::kLengthRequired:
-        case Reason::kMediaType:
-        case Reason::kNoMemory:
-        case Reason::kTooManyConnections:
-        case Reason::kCount:
-            break;
+    for (const Place& place : kPlaces) {
+        if (place.reason == reason) return place.subject;
     }
     return Subject::kNone;
 }
@@ -345,6 +351,19 @@ std::string difference_in_parts(const RequestHead& head, const char* data,
     return found;
 }
 
+// Nothing when the oracle asks for more before the deciding octet, and decides the same behind it.
+std::string impurity_of_oracle(std::string_view input, const oracle::Options& options,
+                               const Answer& wanted) {
+    const bool decided = wanted.verdict != oracle::Verdict::kNeedMore;
+    for (std::size_t size = 0; size <= input.size(); ++size) {
+        const Answer due = decided && size >= wanted.decided ? wanted : Answer{};
+        if (answer_of(oracle::read_head(input.substr(0, size), options)) != due) {
+            return "the oracle is not a pure function of the prefix of " + std::to_string(size);
+        }
+    }
+    return "";
+}
+
 // Nothing when the server agrees with the oracle; else where and how not.
 std::string head_difference(std::string_view input, const Setting& setting, Depth depth) {
     static const auto all = kernels();
@@ -400,15 +419,7 @@ std::string head_difference(std::string_view input, const Setting& setting, Dept
             if (anew != due) return complaint(*all[k], size, anew, due, "prefix alone");
         }
     }
-    if (depth == Depth::kEveryPrefix) {
-        for (std::size_t size = 0; size <= input.size(); ++size) {
-            const Answer due = decided && size >= last ? wanted : Answer{};
-            if (answer_of(oracle::read_head(input.substr(0, size), options)) != due) {
-                return "the oracle is not a pure function of the prefix of " + std::to_string(size);
-            }
-        }
-    }
-    return "";
+    return depth == Depth::kEveryPrefix ? impurity_of_oracle(input, options, wanted) : "";
 }
 
 // ---- Chunked bodies

@@ -13,10 +13,10 @@ from httpmark.harness.command import named_target, rerun, stored_runs
 from httpmark.harness.command.check_options import Options
 from httpmark.harness.command.cut_progress import CutProgress
 from httpmark.harness.firing import conformance, shrinking, targets, time_budget
-from httpmark.harness.gate import findings
 from httpmark.harness.http import address
 from httpmark.harness.judging import quick_look, second_process, suite_results
 from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.cases import Family
 from httpmark.harness.model.errors import NothingSelected, Unusable
@@ -247,9 +247,9 @@ def score_in_words(scored: SuiteResult) -> str:
         idle = (must or {}).get("not_applicable", 0)
         return f"none of {idle} MUSTs and controls applies" if idle else "no MUST was asked for"
     if must is None:
-        return f"{findings.floor(scored.score_percent)} %"
+        return f"{score_text(scored.score_percent)} %"
     asked = sum(must.get(word, 0) for word in ("passed", "failed", "warned", "void", "unstable"))
     return (
-        f"{findings.floor(scored.score_percent)} % of {asked} MUSTs and controls; "
+        f"{score_text(scored.score_percent)} % of {asked} MUSTs and controls; "
         f"{must.get('not_applicable', 0)} more do not apply"
     )

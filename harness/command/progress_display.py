@@ -12,6 +12,8 @@ from types import TracebackType
 
 import click
 
+from httpmark.harness.http.printable import one_line
+
 _PLAIN_EVERY_S = 10.0
 
 
@@ -28,7 +30,7 @@ class PlainLines:
         return None
 
     def say(self, line: str) -> None:
-        click.echo(line, err=True)
+        click.echo(one_line(line), err=True)
 
     def task(self, name: str, total: int) -> None:
         self._tasks[name] = (0, total, time.monotonic())
@@ -73,7 +75,7 @@ class Bars:
         self._progress.stop()
 
     def say(self, line: str) -> None:
-        self._progress.console.print(line, markup=False, highlight=False)
+        self._progress.console.print(one_line(line), markup=False, highlight=False)
 
     def task(self, name: str, total: int) -> None:
         self._tasks[name] = self._progress.add_task(name, total=total)

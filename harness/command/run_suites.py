@@ -14,9 +14,9 @@ from httpmark.harness.command.run_servers import ADDRESS, Entry, Servers
 from httpmark.harness.firing import conformance, shrinking, targets
 from httpmark.harness.judging import quick_look, suite_results
 from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.errors import ServerDied
 from httpmark.harness.model.verdicts import SuiteResult
-from httpmark.harness.report import number_format
 from httpmark.harness.servers import cpu_time, memory_use, running
 
 
@@ -131,4 +131,4 @@ def _of_entry(result: SuiteResult, entry: Entry, cpu_ns: int | None) -> SuiteRes
 def _in_words(scored: SuiteResult) -> str:
     if scored.score_percent is None:
         return scored.reason or "not scored"
-    return f"{number_format.percent(scored.score_percent)} % in {scored.wall_seconds:.1f} s"
+    return f"{score_text(scored.score_percent)} % in {scored.wall_seconds:.1f} s"

@@ -83,7 +83,8 @@ def ranked(run: Run) -> Run:
             excluded[entry.name] = "a control: measured, not ranked"
         suites = entry.compliance.suites
         if failed := sum((scored.must or {}).get("failed", 0) for scored in suites.values()):
-            excluded[entry.name] = f"not ranked: {failed} MUSTs not kept"
+            musts = "MUST" if failed == 1 else "MUSTs"
+            excluded[entry.name] = f"not ranked: {failed} {musts} failed"
         for suite, scored in suites.items():
             controls = scored.controls
             # In the published corpus, only the controls show that a server works. Other suites may

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import enum
-import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import TypedDict
@@ -19,6 +18,7 @@ import msgspec
 from httpmark.harness.catalogue import expectation_words
 from httpmark.harness.judging import failure_modes
 from httpmark.harness.judging.response_rules.rule_table import RULES
+from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.cases import Family, Level
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.run import Run, ServerResult
@@ -436,7 +436,9 @@ def _of_score(server: ServerResult, name: str, suite: SuiteResult, gate: Gate) -
         title, level = f"a score of at least {gate.fail_under:g} %", Level.MUST
         status = Status.PASSED if score >= gate.fail_under else Status.FAILED
         counted = "requirements are met" if has_verdicts else "requests were detected"
-        message = f"{floor(score)} % of the {counted}; --fail-under asks for {gate.fail_under:g} %"
+        message = (
+            f"{score_text(score)} % of the {counted}; --fail-under asks for {gate.fail_under:g} %"
+        )
     else:
         return []
     return [
@@ -489,11 +491,6 @@ def _of_family(
         failures=failures,
         requests=counts.requests,
     )
-
-
-def floor(score: float) -> str:
-    """A score with one decimal that never reaches 100 by rounding."""
-    return f"{math.floor(score * 10 + 1e-6) / 10:.1f}"
 
 
 WORST_FIRST = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from httpmark.harness.gate.conclusion import headline, worst_first
-from httpmark.harness.gate.findings import Finding, Status, floor, rfc_link, tally
+from httpmark.harness.gate.findings import Finding, Status, rfc_link, tally
 from httpmark.harness.http.printable import markdown, markdown_block, markdown_code
+from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import SuiteResult
 
@@ -36,7 +37,8 @@ def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> s
     if scores:
         lines += ["| server | suite | score | |", "|---|---|--:|---|"]
         for server, name, suite in scores:
-            score = "none" if suite.score_percent is None else f"{floor(suite.score_percent)} %"
+            percent = suite.score_percent
+            score = "none" if percent is None else f"{score_text(percent)} %"
             lines.append(
                 f"| {markdown(server.title)} | {markdown(name)} | {score} | {_counted(suite)} |"
             )

@@ -9,6 +9,7 @@ import math
 
 import msgspec
 
+from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.load import Bottleneck, LoadMode, LoadResult, LoadSample
 
 
@@ -18,12 +19,8 @@ def count(number: int | None) -> str:
 
 
 def percent(number: float | None) -> str:
-    """A score with one decimal that never reaches 100 or 0 by rounding."""
-    if number is None:
-        return "—"
-    if 0 < number < 0.1:
-        return "< 0.1"
-    return f"{math.floor(number * 10 + 1e-6) / 10:.1f}"
+    """A score (:func:`score_text`), or a dash where there is none."""
+    return "—" if number is None else score_text(number)
 
 
 def nanoseconds(number: float | None) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from httpmark.harness.http.printable import terminal_line
+from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import Word
 from httpmark.harness.report import load_text, memory_text
 from httpmark.harness.report.byte_maps import READINGS
-from httpmark.harness.report.number_format import count, percent
+from httpmark.harness.report.number_format import count
 from httpmark.harness.report.overview import PUBLISHED, REQUIREMENTS, Row, columns, rows
 from httpmark.harness.report.text_layout import Table, fit, grouped, wrapped
 
@@ -78,7 +79,7 @@ def _conformance_lines(measured: Sequence[Row], width: int) -> list[str]:
         if score is None and suite.reason:
             notes.append((row.server.name, suite.reason))
         cells = [
-            "no score" if score is None else f"{percent(score)} %",
+            "no score" if score is None else f"{score_text(score)} %",
             *(count(row.totals[reading]) for reading in READINGS[:4]),
             count(row.totals["malformed"] + row.totals["void"]),
             suite.published or "-",
@@ -114,7 +115,7 @@ def _requirement_lines(measured: Sequence[Row], width: int) -> list[str]:
             missed = suite.levels.get(Level.SHOULD, {}).get(Word.FAIL, 0)
             score = suite.score_percent
             cells = [
-                "no score" if score is None else f"{percent(score)} %",
+                "no score" if score is None else f"{score_text(score)} %",
                 *(count(suite.must[key]) for key in keys),
                 count(missed),
             ]

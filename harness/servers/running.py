@@ -6,6 +6,7 @@ import contextlib
 import time
 from typing import Protocol
 
+from httpmark.harness.http.printable import one_line
 from httpmark.harness.model.servers import Server
 from httpmark.harness.servers import sockets
 
@@ -68,8 +69,9 @@ class RunningServers:
 RUNNING = RunningServers()
 
 
-def last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+def last_line(log: str) -> str:
+    """The last line of a server's log that shows anything, without what a terminal would obey."""
+    lines = [line.strip() for line in map(one_line, log.splitlines()) if line.strip()]
     return lines[-1] if lines else ""
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from httpmark.harness.command import options, progress_display
 from httpmark.harness.command.printing import is_github_action, print_json
+from httpmark.harness.http.printable import one_line
 from httpmark.harness.load import comparison
 from httpmark.harness.model import progress
 from httpmark.harness.model.errors import HarnessError
@@ -134,7 +135,7 @@ def _compare(asked: comparison.Options, words: Words) -> None:
         print_json(found)
     else:
         for line in comparison_text.lines(found):
-            click.echo(line)
+            click.echo(one_line(line))
     code = comparison.exit_code(found, inconclusive=words.inconclusive)
     raise progress.Interrupted(code) if code > progress.SIGNALLED else SystemExit(code)
 

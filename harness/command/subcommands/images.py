@@ -17,11 +17,12 @@ def build(names: tuple[str, ...]) -> None:
 
     A SERVER is a name of 'httpmark list servers'.
     """
+    from httpmark.harness.http.printable import one_line
     from httpmark.harness.servers import manifests, starting
 
     chosen = [manifests.server(name) for name in names]
     if not chosen:
         chosen = [s for s in manifests.servers() if s.container and s.container.dockerfile]
     for server in chosen:
-        starting.prepare(server, "docker", say=lambda line: click.echo(line, err=True))
+        starting.prepare(server, "docker", say=lambda line: click.echo(one_line(line), err=True))
         click.echo(f"{server.name}: built")

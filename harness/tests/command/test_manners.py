@@ -232,6 +232,19 @@ def test_a_full_disk_is_said(tmp_path: Path, images: Path) -> None:
 
 
 @pytest.mark.process
+def test_what_a_server_logs_cannot_reach_the_terminal_as_an_escape_sequence(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    server.write_text("import sys\nsys.exit('\\x1b]0;owned\\x07\\x1b[2Jgone\\x9b31m')\n")
+    code, out, errors = run(
+        "check", "--serve", f"{sys.executable} {server} {{port}}", "--out", "r", cwd=tmp_path
+    )
+    assert code == 3
+    assert "]0;owned" in errors
+    assert "gone" in errors
+    assert all(character.isprintable() or character == "\n" for character in out + errors), errors
+
+
+@pytest.mark.process
 def test_a_target_that_dies_under_check_is_said_and_its_evidence_kept(
     tmp_path: Path, images: Path
 ) -> None:

@@ -20,13 +20,6 @@ def test_a_lower_bound_is_never_rounded_up(rate: float) -> None:
     assert value >= rate * 0.98
 
 
-@hypothesis.given(st.floats(0, 100))
-def test_a_score_reaches_100_and_0_only_where_it_is(score: float) -> None:
-    drawn = number_format.percent(score)
-    assert (drawn == "100.0") == (score >= 100 - 1e-6)
-    assert (drawn == "0.0") == (score == 0)
-
-
 def test_an_offered_rate_is_no_throughput_whoever_was_the_limit() -> None:
     why = "an offered rate is no throughput"
     offered = msgspec.structs.replace(open_result(1.0), ranked=False, ranked_reason=why)

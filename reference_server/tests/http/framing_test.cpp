@@ -95,6 +95,54 @@ TEST(Framing, repeated_singletons) {
     LAW(!comes_behind_repeated_fields(Reason::kTransferCodingUnknown));
 }
 
+// Which refusal comes first where a head deserves several; the order stands in judge_head().
+TEST(Framing, of_several_faults_one_is_told) {
+    struct Row {
+        const char* line;
+        const char* fields;
+        Reason reason;
+        Strictness strictness = Strictness::kStrict;
+    };
+    constexpr const char* kTooLong = "Content-Length: 9223372036854775808\r\n";
+    constexpr const char* kUnbounded = "Content-Length: 92233720368547758079\r\n";
+    for (const Row& row : {
+             Row{"POST /", kTooLong, Reason::kLengthTooLarge},
+             {"POST /", kUnbounded, Reason::kLengthTooLarge},
+             {"POST /", "Content-Length: 9223372036854775807\r\n", Reason::kContentTooLarge},
+             // An unknown method and the wrong scheme come before a length that is too large.
+             {"BREW /", kTooLong, Reason::kMethodUnknown},
+             {"BREW /", "Content-Length: 33554433\r\n", Reason::kMethodUnknown},
+             {"TRACE /", kUnbounded, Reason::kMethodUnknown},
+             {"POST https://h/", kTooLong, Reason::kMisdirected},
+             {"POST https://h/", "Content-Length: 33554433\r\n", Reason::kMisdirected},
+             {"BREW https://h/", "", Reason::kMethodUnknown},
+             // Framing comes before them all.
+             {"BREW /", "Content-Length: 1, 2\r\n", Reason::kLengthRepeated},
+             {"BREW https://h/", "Content-Length: x\r\n", Reason::kLengthSyntax},
+             {"BREW /", "Transfer-Encoding: gzip, chunked\r\n", Reason::kTransferCodingUnknown},
+             {"POST /", "Transfer-Encoding: chunked\r\nContent-Length: 9223372036854775808\r\n",
+              Reason::kTransferCodingWithLength},
+             {"POST /", "Content-Length: 33554433\r\nExpect: 200-ok\r\n", Reason::kContentTooLarge},
+             // Lengths are equal only where they are equal to their last digit.
+             {"POST /", "Content-Length: 9223372036854775807, 92233720368547758079\r\n",
+              Reason::kLengthRepeated, Strictness::kRfc},
+             {"POST /", "Content-Length: 92233720368547758079, 9223372036854775807\r\n",
+              Reason::kLengthRepeated, Strictness::kRfc},
+             {"POST /", "Content-Length: 922337203685477580, 9223372036854775808\r\n",
+              Reason::kLengthRepeated, Strictness::kRfc},
+             {"POST /", "Content-Length: 7, 7, 8\r\n", Reason::kLengthRepeated, Strictness::kRfc},
+             {"POST /", "Content-Length: 8, 7, 7\r\n", Reason::kLengthRepeated, Strictness::kRfc},
+             {"POST /", "Content-Length: 7, 07\r\n", Reason::kNone, Strictness::kRfc},
+         }) {
+        const std::string text =
+            std::string(row.line) + " HTTP/1.1\r\nHost: h\r\n" + row.fields + "\r\n";
+        ParserSetting setting;
+        setting.strictness = row.strictness;
+        const Reason reason = judged(parse_every_way(text, setting), setting);
+        LAW(reason == row.reason, << visible(text) << " is " << error_row(reason).name);
+    }
+}
+
 TEST(Framing, limits_on_announced_content) {
     Limits limits;
     limits.body_max = 10;

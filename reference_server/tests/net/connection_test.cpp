@@ -90,6 +90,67 @@ TEST(Connection, what_waits_may_grow_to_its_bound_before_reading_stops) {
     LAW(!wire.alive(id));
 }
 
+// While content comes, reading goes on; it stops only where what came has to wait for room.
+TEST(Connection, content_is_read_on_until_it_is_whole) {
+    const std::string content(40, 'c');
+    for (const std::string& text :
+         {request("POST /body HTTP/1.1", "Content-Length: 40\r\n", content),
+          request("POST /body HTTP/1.1", "Transfer-Encoding: chunked\r\n",
+                  "28\r\n" + content + "\r\n0\r\nA: b\r\n\r\n"),
+          request("POST /404 HTTP/1.1", "Content-Length: 40\r\n", content)}) {
+        const std::string all = kGet + text;
+        const std::string whole = talk_in(all, all.size(), {}, 0).sent;
+        for (const bool has_room : {true, false}) {  // for the answer before it
+            Wire wire;
+            const std::uint32_t id = wire.connect();
+            if (!has_room) wire.give_room(id, 0);
+            wire.feed(id, kGet);
+            for (std::size_t i = 0; i < text.size(); ++i) {
+                LAW(wire.reading(id), << i << has_room << visible(text));
+                wire.feed(id, std::string_view(text).substr(i, 1));
+            }
+            LAW(wire.reading(id), << visible(text));
+            wire.give_room(id, 100000);
+            LAW(wire.sent(id) == whole, << visible(wire.sent(id)));
+        }
+    }
+}
+
+TEST(Connection, content_waits_for_room_and_no_octet_of_it_is_lost) {
+    ServerSettings settings;
+    settings.limits.pending_output_max = 65536;
+    std::string batch;
+    for (unsigned i = 0; i < 1000; ++i) batch += kGet;
+    const std::string content = "0123456789abcdefghijklmnopqrstuvwxyz";
+    for (const std::string& text :
+         {request("POST /body HTTP/1.1", "Content-Length: 36\r\n", content),
+          request("POST /body HTTP/1.1", "Transfer-Encoding: chunked\r\n",
+                  "14\r\n" + content.substr(0, 20) + "\r\n10\r\n" + content.substr(20) +
+                      "\r\n0\r\nA: b\r\n\r\n")}) {
+        const std::string all = batch + text + kGet;
+        const std::string whole = talk_in(all, all.size(), settings, 0).sent;
+        LAW(whole.find(content) != std::string::npos);
+        for (std::size_t cut = 1; cut < text.size(); ++cut) {
+            Wire wire(settings);
+            const std::uint32_t id = wire.connect();
+            wire.give_room(id, 1000);
+            wire.feed(id, batch + text.substr(0, cut));
+            LAW(!wire.reading(id), << cut);
+            // An engine may hand over what it had taken before it was told to stop.
+            wire.feed(id, text.substr(cut, 1));
+            LAW(!wire.reading(id), << cut);
+            for (unsigned turn = 0; turn < 100 && !wire.reading(id); ++turn)
+                wire.give_room(id, 5000);
+            LAW(wire.reading(id), << cut);
+            wire.feed(id, text.substr(cut + 1) + kGet);
+            for (unsigned turn = 0; turn < 100 && wire.sent(id).size() < whole.size(); ++turn)
+                wire.give_room(id, 5000);
+            LAW(wire.sent(id) == whole, << cut << " " << wire.sent(id).size());
+            LAW(wire.reading(id) && wire.connections().arena().bytes_in_use() == 0, << cut);
+        }
+    }
+}
+
 TEST(Connection, a_generated_answer_takes_no_memory) {
     Wire wire;
     const std::uint32_t id = wire.connect();

@@ -144,7 +144,10 @@ TEST(Connection, timeouts) {
 TEST(Connection, a_late_answer_comes_after_its_time_and_in_order) {
     Wire wire;
     const std::uint32_t id = wire.connect();
-    wire.feed(id, request("GET /slow HTTP/1.1") + kGet);
+    wire.feed(id, request("GET /slow HTTP/1.1"));
+    LAW(wire.reading(id));
+    wire.feed(id, kGet);
+    LAW(!wire.reading(id));
     wire.feed(id, request("GET /404 HTTP/1.1"));
     wire.pass(499);
     LAW(wire.sent(id).empty());

@@ -1,4 +1,4 @@
-// Nanoseconds from octets to answer, without a kernel underneath: parser, routing, answer and what
+// Nanoseconds from bytes to answer, without a kernel underneath: parser, routing, answer and what
 // a connection keeps, over pipelined requests as a receive brings them, for every scan kernel that
 // runs here. Also what a request allocates after a warm-up.
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Every bound of the server in one place. A request is refused at the octet that exceeds a limit.
+// Every bound of the server in one place. A request is refused at the byte that exceeds a limit.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace httpmark {
 //   kRfc      also: up to 8 empty lines before a request-line (RFC 9112 2.2), an empty Host
 //             (RFC 9112 3.3), and Content-Length repeated or listed with equal values (RFC
 //             9110 8.6).
-//   kBrowser  as kRfc, and the octets  [ ] \ ^ ` { | }  raw in a query, as URL parsers of web
+//   kBrowser  as kRfc, and the bytes  [ ] \ ^ ` { | }  raw in a query, as URL parsers of web
 //             browsers send them.
 enum class Strictness : std::uint8_t { kStrict, kRfc, kBrowser };
 
@@ -106,7 +106,7 @@ inline constexpr std::array<LimitRow, 30> kLimitTable = {{
      "connections accepted at a time (epoll only)"},
     {"idle-timeout-ms", &Limits::idle_timeout_ms, 0, kMilliseconds, "close", "between requests"},
     {"head-timeout-ms", &Limits::head_timeout_ms, 0, kMilliseconds, "408",
-     "from the first octet of a request to the end of its head"},
+     "from the first byte of a request to the end of its head"},
     {"body-timeout-ms", &Limits::body_timeout_ms, 0, kMilliseconds, "408",
      "for the content, plus one second for each body-rate-min bytes; 0: no minimum rate either"},
     {"body-rate-min", &Limits::body_rate_min, 0, 1ULL << 30, "408",
@@ -127,7 +127,7 @@ inline constexpr std::array<LimitRow, 30> kLimitTable = {{
 inline constexpr std::size_t kReceiveBufferSize = 64 * 1024;
 inline constexpr std::size_t kOutputScratchSize = 128 * 1024;
 inline constexpr std::size_t kTlsRecordMax = 16384;  // RFC 8446 5.1
-// What a receive decrypts to: its own octets and a record begun before.
+// What a receive decrypts to: its own bytes and a record begun before.
 inline constexpr std::size_t kPlainBufferSize = kReceiveBufferSize + 2 * kTlsRecordMax;
 // A whole scratch as records, and room for what a handshake or an alert adds.
 inline constexpr std::size_t kCipherBufferSize = kOutputScratchSize + 64 * 1024;

@@ -23,7 +23,7 @@ class GuardPage {
     GuardPage(const GuardPage&) = delete;
     GuardPage& operator=(const GuardPage&) = delete;
 
-    // A copy of `input` whose last octet is the last one that can be read.
+    // A copy of `input` whose last byte is the last one that can be read.
     const char* place(std::string_view input) {
         CHECK(input.size() <= kRoom);
         char* const at = base_ + kRoom - input.size();

@@ -41,7 +41,7 @@ inline void expect_content(const std::string& octets, const std::string& content
     LAW(content_of(talk.sent) == content, << visible(octets) << visible(talk.sent));
 }
 
-// Quick: at once and octet by octet, one kernel after the other; for families of many thousands.
+// Quick: at once and byte by byte, one kernel after the other; for families of many thousands.
 inline void expect_quick(const std::string& input, Reason reason, std::size_t offset) {
     static std::size_t turn = 0;
     const ScanKernel& kernel = *kernels()[turn++ % kernels().size()];

@@ -59,7 +59,7 @@ TEST(Specification, S18_limit_on_the_target) {
                 expect_rejected(input, Reason::kTargetTooLong, 104, setting);
             }
         }
-        // A bad octet at the bound is a bad octet, behind it the bound comes first.
+        // A bad byte at the bound is a bad byte, after it the bound comes first.
         const std::string full = before + std::string(100 - before.size(), 'a');
         expect_rejected(get(full + "\x01"), Reason::kTargetOctet, 104, setting);
         expect_rejected(get(full + "a\x01"), Reason::kTargetTooLong, 104, setting);

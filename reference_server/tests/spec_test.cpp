@@ -1,6 +1,6 @@
 // The published parser specification's 21 scenarios, by name, re-expressed as laws over generated
-// inputs. Every head goes through parse_every_way(): at once, octet by octet, every cut in two,
-// every kernel, 64 alignments, an unreadable page behind it. Bodies go through talk_every_way().
+// inputs. Every head goes through parse_every_way(): at once, byte by byte, every cut in two,
+// every kernel, 64 alignments, an unreadable page after it. Bodies go through talk_every_way().
 #include "spec.hpp"
 
 #include <string>
@@ -144,7 +144,7 @@ TEST(Specification, S02_headers_and_no_body) {
         const auto o = static_cast<unsigned char>(c);
         const std::string one(1, static_cast<char>(c));
         const std::size_t line = 21 + kHost.size();
-        // A one-octet name, and the octet first, inside and last in a longer one.
+        // A one-octet name, and the byte first, inside and last in a longer one.
         for (const std::string& name : {one, one + "ame", "na" + one + "me", "name" + one}) {
             const std::size_t at = name.size() == 1 ? 0 : name.find(one, name[0] == 'n' ? 1 : 0);
             const std::size_t where = name == "n" || name == "name" || is_tchar(o) ? 0 : at;
@@ -199,7 +199,7 @@ TEST(Specification, S04_content_length_holds_only_digits) {
         if (is_digit(static_cast<unsigned char>(c))) continue;
         const std::string one(1, static_cast<char>(c));
         const bool space = c == ' ' || c == '\t';
-        // The octet before, inside and behind the digits, with as much content as a lenient
+        // The byte before, inside and after the digits, with as much content as a lenient
         // reading would take.
         expect_status(post("Content-Length: 1" + one + "2\r\n", std::string(12, 'a')), {400});
         if (!space) {

@@ -1,4 +1,4 @@
-// One input, every way it can arrive: at once, octet by octet, cut in two at each place, at an
+// One input, every way it can arrive: at once, byte by byte, cut in two at each place, at an
 // unreadable page, at 64 alignments, with every kernel. All must give one verdict.
 #pragma once
 
@@ -58,7 +58,7 @@ inline Parsed parse_once(std::string_view input, const ParserSetting& setting,
     return {result, parser.head()};
 }
 
-// The verdict at once, after which: octet by octet it is undecided up to the octet that decides,
+// The verdict at once, after which: byte by byte it is undecided up to the byte that decides,
 // and then the same. That is the law "a pure function of the prefix" in full.
 inline Parsed parse_at_once_and_by_octet(std::string_view input, const ParserSetting& setting,
                                          const ScanKernel& kernel) {
@@ -124,7 +124,7 @@ inline void check_every_alignment(std::string_view input, const ParserSetting& s
     }
 }
 
-// Everything. For inputs of some hundred octets.
+// Everything. For inputs of some hundred bytes.
 inline Parsed parse_every_way(std::string_view input, const ParserSetting& setting = {}) {
     static GuardPage guard;
     const Parsed first = parse_at_once_and_by_octet(input, setting, *kernels().front());

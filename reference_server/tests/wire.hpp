@@ -31,7 +31,7 @@ class Wire final : public Transport {
         peers_[id].generation = connections_.slot(id).generation;
         return id;
     }
-    // Octets from the client; dropped when the server has closed.
+    // Bytes from the client; dropped when the server has closed.
     void feed(std::uint32_t id, std::string_view octets) {
         if (!alive(id) || octets.empty()) return;
         // A copy that ends where it ends, so that a sanitizer sees reads beyond it.
@@ -46,7 +46,7 @@ class Wire final : public Transport {
         connections_.set_time(now_ms_, kWireDate);
         connections_.run_timers();
     }
-    // Room for that many octets; what was blocked is told so.
+    // Room for that many bytes; what was blocked is told so.
     void give_room(std::uint32_t id, std::size_t room) {
         peers_[id].room = room;
         if (alive(id) && peers_[id].wants_room) connections_.on_sendable(id);
@@ -62,7 +62,7 @@ class Wire final : public Transport {
     std::ptrdiff_t send(std::uint32_t id, const char* data, std::size_t size) override {
         Peer& peer = peers_[id];
         CHECK(!peer.closed);
-        LAW(!peer.shut, << "octets after the end of the stream");
+        LAW(!peer.shut, << "bytes after the end of the stream");
         if (peer.broken) return kBroken;
         ++peer.sends;
         const std::size_t taken = std::min(size, peer.room);
@@ -118,13 +118,13 @@ inline Talk talk_in(std::string_view octets, std::size_t cut, const ServerSettin
     return talk;
 }
 
-// The same octets at once, octet by octet and cut in two at each place: one transcript.
+// The same bytes at once, byte by byte and cut in two at each place: one transcript.
 inline Talk talk_every_way(std::string_view octets, const ServerSettings& settings = {}) {
     const Talk whole = talk_in(octets, octets.size(), settings, 0);
     const Talk by_octet = talk_in(octets, 0, settings, 1);
     LAW(by_octet.sent == whole.sent && by_octet.closed == whole.closed,
         << visible(octets) << "\n at once: " << visible(whole.sent)
-        << "\n by octet: " << visible(by_octet.sent));
+        << "\n by byte: " << visible(by_octet.sent));
     for (std::size_t cut = 1; cut < octets.size(); ++cut) {
         const Talk parts = talk_in(octets, cut, settings, 0);
         LAW(parts.sent == whole.sent && parts.closed == whole.closed,

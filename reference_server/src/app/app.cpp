@@ -65,7 +65,7 @@ class JsonWriter {
         size_ = static_cast<std::size_t>(out - out_);
         character('"');
     }
-    // Octets as a JSON string, RFC 8259 7; what is no UTF-8 becomes U+FFFD.
+    // Bytes as a JSON string, RFC 8259 7; what is no UTF-8 becomes U+FFFD.
     void string(std::string_view octets) {
         character('"');
         for (std::size_t i = 0; i < octets.size();) {
@@ -94,7 +94,7 @@ class JsonWriter {
     std::size_t size() const { return size_; }
 
   private:
-    // Octets of the well-formed UTF-8 sequence at the front (RFC 3629 4), 0 when there is none.
+    // Bytes of the well-formed UTF-8 sequence at the front (RFC 3629 4), 0 when there is none.
     static std::size_t utf8_length(std::string_view text) {
         const unsigned char c = octet(text[0]);
         if (c < 0x80) return 1;

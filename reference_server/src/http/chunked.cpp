@@ -7,7 +7,7 @@
 
 namespace httpmark {
 
-// What may stand behind a size, an extension's name and an extension's value.
+// What may stand after a size, an extension's name and an extension's value.
 inline bool ChunkedDecoder::ends_part(unsigned char c, Phase behind_space) {
     if (c == '\r') {
         phase_ = Phase::kLineLf;
@@ -36,7 +36,7 @@ inline Reason ChunkedDecoder::size_octet(unsigned char c, const Limits& limits) 
     return Reason::kNone;
 }
 
-// From behind the size to the end of an extension's name, and to the '=' behind it.
+// From after the size to the end of an extension's name, and to the '=' after it.
 inline Reason ChunkedDecoder::extension_name_octet(unsigned char c) {
     if (phase_ == Phase::kExtensionName) {
         if (is_tchar(c)) return Reason::kNone;
@@ -95,7 +95,7 @@ inline Reason ChunkedDecoder::extension_value_octet(unsigned char c) {
     return ends_part(c, Phase::kBeforeExtension) ? Reason::kNone : Reason::kChunkExtensionSyntax;
 }
 
-// One octet of a chunk-size line, its CRLF included.
+// One byte of a chunk-size line, its CRLF included.
 Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
     switch (phase_) {
         case Phase::kSizeStart:
@@ -130,7 +130,7 @@ Reason ChunkedDecoder::line_octet(unsigned char c, const Limits& limits) {
     CHECK(false);
 }
 
-// The octet belongs to what stands between the size and the CRLF.
+// The byte belongs to what stands between the size and the CRLF.
 bool ChunkedDecoder::is_in_extension(unsigned char c) const {
     if (c == '\r') return false;
     return phase_ > Phase::kSize ? phase_ < Phase::kLineLf
@@ -164,7 +164,7 @@ std::string_view ChunkedDecoder::take_data(std::string_view& input) {
     return piece;
 }
 
-// As far as the trailer section reaches; `taken` counts the octets before one that is refused.
+// As far as the trailer section reaches; `taken` counts the bytes before one that is refused.
 Reason ChunkedDecoder::take_trailers(std::string_view input, const Limits& limits,
                                      std::size_t& taken) {
     const FieldWalker::Bounds bounds{limits.field_name_max, limits.field_value_max,

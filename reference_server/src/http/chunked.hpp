@@ -1,5 +1,5 @@
 // The chunked transfer coding, RFC 9112 7.1: sizes, extensions with their full grammar, data,
-// trailers. Octet by octet where it is grammar, in bulk where it is data; one verdict per prefix.
+// trailers. Byte by byte where it is grammar, in bulk where it is data; one verdict per prefix.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ class ChunkedDecoder {
   public:
     enum class Status : std::uint8_t { kNeedMore, kContent, kTrailer, kDone, kRejected };
 
-    // Takes octets from the front of `input`. kContent and kTrailer hand out a piece of it in
-    // `piece`; kNeedMore means all was taken; on kDone the octets behind the message are left.
+    // Takes bytes from the front of `input`. kContent and kTrailer hand out a piece of it in
+    // `piece`; kNeedMore means all was taken; on kDone the bytes after the message are left.
     Status decode(std::string_view& input, const Limits& limits, std::string_view& piece);
 
     // Room left of the limit on the whole request; unbounded when never called.
@@ -30,7 +30,7 @@ class ChunkedDecoder {
 
     Reason reason() const { return reason_; }
     std::uint64_t content_size() const { return content_size_; }
-    // Octets of framing, content and trailers taken so far; on kRejected, the offset of the fault.
+    // Bytes of framing, content and trailers taken so far; on kRejected, the offset of the fault.
     std::uint64_t offset() const { return offset_; }
 
   private:
@@ -68,7 +68,7 @@ class ChunkedDecoder {
     Reason reason_ = Reason::kNone;
     bool last_chunk_ = false;
     bool refuse_framing_trailers_ = false;
-    std::array<char, 20> trailer_name_{};  // the longest forbidden name has 19 octets
+    std::array<char, 20> trailer_name_{};  // the longest forbidden name has 19 bytes
     std::uint32_t line_size_ = 0;
     std::uint32_t extension_size_ = 0;
     std::uint64_t extensions_size_ = 0;

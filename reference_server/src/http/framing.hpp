@@ -24,7 +24,7 @@ Reason judge_head(const RequestHead& head, const Limits& limits, Strictness stri
                   const Choices& choices = {});
 
 // A field of which a message holds at most one (RFC 9110 5.3, RFC 6265 5.4, RFC 6454 7) stands
-// twice in the section. A refusal for it comes behind those of Content-Length.
+// twice in the section. A refusal for it comes after those of Content-Length.
 bool repeats_a_singleton(std::string_view section);
 constexpr bool comes_behind_repeated_fields(Reason reason) {
     return reason == Reason::kNone || reason > Reason::kFieldRepeated;

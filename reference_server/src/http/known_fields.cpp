@@ -143,7 +143,7 @@ class ValueReader {
         rest_.remove_prefix(size);
         return text;
     }
-    // From behind the first quote; false where the last one is missing.
+    // From after the first quote; false where the last one is missing.
     bool quoted_rest() {
         std::size_t i = 0;
         while (i < rest_.size() && rest_[i] != '"') i += rest_[i] == '\\' ? 2 : 1;

@@ -1,4 +1,4 @@
-// Field sections octet by octet: where a fault lies that the masks have seen, and reading back.
+// Field sections byte by byte: where a fault lies that the masks have seen, and reading back.
 #include "http/parser.hpp"
 
 #include "check.hpp"
@@ -69,7 +69,7 @@ Reason FieldWalker::step(unsigned char c, const Bounds& bounds) {
     CHECK(false);
 }
 
-// The masks say this block is at fault, or a bound may be passed in it: find the first octet. No
+// The masks say this block is at fault, or a bound may be passed in it: find the first byte. No
 // verdict when none is.
 ParseResult HeadParser::diagnose(const Context& context, unsigned to) const {
     FieldWalker walker;
@@ -109,7 +109,7 @@ ParseResult HeadParser::reject_line(const Context& context, unsigned to) const {
     return result;
 }
 
-// The octet behind a CR at a line start that was the last octet known.
+// The byte after a CR at a line start that was the last byte known.
 ParseResult HeadParser::take_end_lf(const Context& context) {
     const std::uint32_t length = scan_ + 1;
     if (context.data[scan_] != '\n' || length > context.limits.head_max) {

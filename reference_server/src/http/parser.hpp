@@ -1,14 +1,14 @@
-// The head of a request: request-line and field lines, every octet checked.
+// The head of a request: request-line and field lines, every byte checked.
 //
 // The verdict (need more, accepted with its length, rejected with reason and offset) is a pure
-// function of the octets seen so far: no split, alignment, kernel or buffer end changes it. Rules
+// function of the bytes seen so far: no split, alignment, kernel or buffer end changes it. Rules
 // that make it so:
 //   - the lowest offset wins; at one offset a fault of syntax wins over a limit;
-//   - a fault of syntax is raised at the octet that makes the prefix hopeless, a limit at the octet
+//   - a fault of syntax is raised at the byte that makes the prefix hopeless, a limit at the byte
 //     that exceeds it;
 //   - the form of a target that does not begin with '/' is judged at the end of the request-line,
-//     after the version (505); its offset is that of the LF. Only what stands behind an asterisk is
-//     refused at its octet: no form goes on like that;
+//     after the version (505); its offset is that of the LF. Only what stands after an asterisk is
+//     refused at its byte: no form goes on like that;
 //   - what fields mean is collected here and judged by framing.hpp once the head is complete.
 #pragma once
 
@@ -97,10 +97,10 @@ enum class Verdict : std::uint8_t { kNeedMore, kAccepted, kRejected };
 struct ParseResult {
     Verdict verdict = Verdict::kNeedMore;
     Reason reason = Reason::kNone;
-    std::uint32_t offset = 0;  // length of the head when accepted, the faulty octet when rejected
+    std::uint32_t offset = 0;  // length of the head when accepted, the faulty byte when rejected
 };
 
-// One field line after the other, octet by octet: the plain twin of the mask algebra. It finds
+// One field line after the other, byte by byte: the plain twin of the mask algebra. It finds
 // reason and offset once the masks have seen that a block is at fault, and it checks trailers.
 class FieldWalker {
   public:
@@ -117,7 +117,7 @@ class FieldWalker {
     std::uint32_t value_size = 0;
     std::uint32_t lines = 0;
 
-    // kNone when the octet fits; phase is kDone after the LF that ends the section.
+    // kNone when the byte fits; phase is kDone after the LF that ends the section.
     Reason step(unsigned char c, const Bounds& bounds);
 };
 
@@ -125,7 +125,7 @@ class HeadParser {
   public:
     HeadParser() = default;
 
-    // `data` holds the request from its first octet on, all of it that is known: each call must be
+    // `data` holds the request from its first byte on, all of it that is known: each call must be
     // given an extension of what the call before was given. After kAccepted or kRejected, reset().
     ParseResult parse(const char* data, std::size_t size, const Limits& limits,
                       Strictness strictness, const ScanKernel& kernel) {
@@ -136,7 +136,7 @@ class HeadParser {
     static ParseResult parse_with(HeadParser& parser, const char* data, std::size_t size,
                                   const Limits& limits, Strictness strictness);
     void reset() { *this = HeadParser(); }
-    // Whether an octet of the request itself has come: empty lines before it are none (RFC 9112
+    // Whether a byte of the request itself has come: empty lines before it are none (RFC 9112
     // 2.2).
     bool begun() const { return phase_ > Phase::kLeadLf; }
     const RequestHead& head() const { return head_; }

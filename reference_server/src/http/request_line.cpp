@@ -173,7 +173,7 @@ bool HeadParser::target_origin(const Context& context, const BlockMasks& masks, 
     return true;
 }
 
-// Whole where it stands whole and is the common one, else octet by octet.
+// Whole where it stands whole and is the common one, else byte by byte.
 bool HeadParser::version(const Context& context, unsigned n, unsigned& at, ParseResult& result) {
     const char* block = context.data + scan_;
     constexpr std::string_view kCommon = "HTTP/1.1\r\n";
@@ -199,7 +199,7 @@ bool HeadParser::version(const Context& context, unsigned n, unsigned& at, Parse
     return index != 9 || end_request_line(context, scan_ + at - 1, result);
 }
 
-// Targets that do not begin with '/', and every target in browser strictness: octet by octet.
+// Targets that do not begin with '/', and every target in browser strictness: byte by byte.
 bool HeadParser::target_octet(const Context& context, std::uint32_t offset, ParseResult& result) {
     const unsigned char c = octet(context.data[offset]);
     const bool origin = context.data[mark_] == '/';
@@ -275,7 +275,7 @@ Reason HeadParser::judge_absolute_form(const char* data) {
     const HostParts parts = parse_host(authority);
     if (parts.kind == HostKind::kEmpty) return Reason::kTargetHostEmpty;
     if (parts.kind == HostKind::kInvalid) return Reason::kTargetAuthority;
-    // Square brackets were let through for an IP literal; behind the authority there is none.
+    // Square brackets were let through for an IP literal; after the authority there is none.
     const std::string_view behind = rest.substr(end);
     const std::size_t path_end = std::min(behind.find('?'), behind.size());
     if (behind.substr(0, path_end).find_first_of("[]") != std::string_view::npos) {

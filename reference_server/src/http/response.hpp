@@ -42,12 +42,12 @@ struct ResponseOptions {
     std::string_view allow = {};  // to OPTIONS (RFC 9110 9.3.7)
 };
 
-// Where octets of responses go. prepare() gives room for exactly that many or nullptr when memory
+// Where bytes of responses go. prepare() gives room for exactly that many or nullptr when memory
 // is short; what was prepared is committed by the caller having written it.
 class Sink {
   public:
     virtual char* prepare(std::size_t size) = 0;
-    // Content made while sending: `size` octets of kFillOctet.
+    // Content made while sending: `size` bytes of kFillOctet.
     virtual bool append_fill(std::uint64_t size) = 0;
 
   protected:
@@ -68,11 +68,11 @@ class ResponseWriter {
         return write(status, std::span(fields.begin(), fields.size()), content);
     }
 
-    // Writes the head and gives room for exactly `size` octets of content in `content`, nullptr
+    // Writes the head and gives room for exactly `size` bytes of content in `content`, nullptr
     // there when none is to be sent.
     bool start(unsigned status, std::span<const Field> fields, std::size_t size, char*& content);
 
-    // Head, then `size` octets of filling.
+    // Head, then `size` bytes of filling.
     bool write_fill(unsigned status, std::span<const Field> fields, std::uint64_t size);
 
     // Why a write gave false: kHandlerFailed for a field that may not be, else kNoMemory.

@@ -72,11 +72,11 @@ constexpr bool is_sub_delim(unsigned char c) {
             return false;
     }
 }
-// RFC 3986 3.3, without pct-encoded, which is a matter of three octets.
+// RFC 3986 3.3, without pct-encoded, which is a matter of three bytes.
 constexpr bool is_pchar(unsigned char c) {
     return is_unreserved(c) || is_sub_delim(c) || c == ':' || c == '@';
 }
-// An octet that may stand in the path or query of a request-target; '%' needs two HEXDIG behind it.
+// A byte that may stand in the path or query of a request-target; '%' needs two HEXDIG after it.
 constexpr bool is_target_char(unsigned char c) {
     return is_pchar(c) || c == '/' || c == '?' || c == '%';
 }
@@ -121,7 +121,7 @@ enum CharClass : std::uint8_t {
     kClassTarget = 2,  // without '%', which needs a look at what follows
     kClassHex = 4,
     kClassForbidden = 8,
-    kClassHostName = 16,  // reg-name octets that need no further look: unreserved / sub-delims
+    kClassHostName = 16,  // reg-name bytes that need no further look: unreserved / sub-delims
 };
 
 constexpr std::uint8_t classes_of(unsigned char c) {

@@ -6,7 +6,7 @@
 
 namespace httpmark {
 
-// RFC 3986 2.1: the octets that are meant, NUL and '/' among them, into `out`, which has room for
+// RFC 3986 2.1: the bytes that are meant, NUL and '/' among them, into `out`, which has room for
 // text.size(). nullopt where a '%' is not followed by two hexadecimal digits. With `plus_is_space`
 // as in application/x-www-form-urlencoded. `out` may be where `text` begins.
 std::optional<std::string_view> percent_decode(std::string_view text, char* out,

@@ -19,7 +19,7 @@ class Arena {
     Arena& operator=(const Arena&) = delete;
     ~Arena();
 
-    // At least `size` octets, `capacity` says how many; nullptr over the ceiling or out of memory.
+    // At least `size` bytes, `capacity` says how many; nullptr over the ceiling or out of memory.
     char* allocate(std::size_t size, std::size_t& capacity);
     void release(char* block, std::size_t capacity);
 
@@ -38,7 +38,7 @@ class Arena {
         Step* next;
         Step* previous;
         std::size_t in_use;
-        // Behind it an octet for each kSmallest of the step: 1 + the class of the free block that
+        // Behind it a byte for each kSmallest of the step: 1 + the class of the free block that
         // begins there, 0 where none does.
     };
 

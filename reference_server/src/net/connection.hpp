@@ -1,4 +1,4 @@
-// Connections as pure state: octets and the time in, octets and orders to a Transport out. No
+// Connections as pure state: bytes and the time in, bytes and orders to a Transport out. No
 // sockets, no clocks. One `Connections` per worker; nothing in it is shared.
 //
 // An idle connection is its 64-byte slot and nothing else. What is needed while a request is
@@ -32,7 +32,7 @@ class Transport {
   public:
     static constexpr std::ptrdiff_t kBroken = -1;
 
-    // Octets taken; when fewer than `size`, ask for room by set_interest(). kBroken: the connection
+    // Bytes taken; when fewer than `size`, ask for room by set_interest(). kBroken: the connection
     // is gone.
     virtual std::ptrdiff_t send(std::uint32_t id, const char* data, std::size_t size) = 0;
     virtual void set_interest(std::uint32_t id, bool octets, bool room) = 0;
@@ -78,7 +78,7 @@ struct ServerSettings {
 struct ErrorEvent {
     static constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
     Reason reason;
-    std::uint64_t offset;  // of the octet at fault, from the first of its request
+    std::uint64_t offset;  // of the byte at fault, from the first of its request
     std::string_view peer;
 };
 

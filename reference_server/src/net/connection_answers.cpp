@@ -49,9 +49,9 @@ void Connections::judge_hello() {
         std::none_of(own.begin(), own.end(), [](const Route& r) { return r.path == kHelloPath; });
 }
 
-// A plain GET of the fixed answer: its octets are ready, made once a second.
+// A plain GET of the fixed answer: its bytes are ready, made once a second.
 bool Connections::answer_hello(const RequestHead& head, std::string_view target) {
-    // The size is known when the octets are compared, so that it takes no call.
+    // The size is known when the bytes are compared, so that it takes no call.
     if (!is_plain(head) || head.method != Method::kGet || target.size() != kHelloPath.size() ||
         std::memcmp(target.data(), kHelloPath.data(), kHelloPath.size()) != 0 || !hello_is_fixed_) {
         return false;
@@ -106,7 +106,7 @@ Reason Connections::judge_route(const Route& route, const Request& request,
     std::string_view name;
     std::string_view value;
     while (reader.next(name, value)) {
-        // RFC 9110 8.3.1: type and subtype without regard to case, parameters behind ';'.
+        // RFC 9110 8.3.1: type and subtype without regard to case, parameters after ';'.
         if (equals_ignoring_case(name, "content-type") &&
             equals_ignoring_case(trim_ows(value.substr(0, value.find(';'))), route.media_type)) {
             return Reason::kNone;
@@ -192,8 +192,8 @@ void Connections::answer_metrics(ResponseWriter& writer) {
         {&Counters::requests, "requests", "Requests whose head was complete"},
         {&Counters::refused, "refused", "Refusals that end the connection"},
         {&Counters::timeouts, "timeouts", "Timeouts of any kind"},
-        {&Counters::bytes_in, "received_bytes", "Octets received"},
-        {&Counters::bytes_out, "sent_bytes", "Octets sent"},
+        {&Counters::bytes_in, "received_bytes", "Bytes received"},
+        {&Counters::bytes_out, "sent_bytes", "Bytes sent"},
     };
     std::string text;
     for (const auto& row : kRows) {

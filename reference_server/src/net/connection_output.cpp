@@ -89,7 +89,7 @@ std::ptrdiff_t Connections::send_now(Connection& c, const char* data, std::size_
     return taken;
 }
 
-// Sends what stands in the pipe behind what waits already.
+// Sends what stands in the pipe after what waits already.
 void Connections::send_ciphertext(Connection& c) {
     const std::string_view cipher = pipe_->ciphertext();
     std::size_t sent = 0;

@@ -1,4 +1,4 @@
-// From octets to requests: heads, content, and what has to wait before it is looked at.
+// From bytes to requests: heads, content, and what has to wait before it is looked at.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -20,7 +20,7 @@ struct Connections::Arrival {
     bool early;     // the answer does not wait for it
 };
 
-// Octets in, then whatever had to wait behind blocked output or a late answer, as far as it goes.
+// Bytes in, then whatever had to wait behind blocked output or a late answer, as far as it goes.
 void Connections::receive(std::uint32_t id, const char* p, const char* end) {
     run(id, p, end);
     resume(id);
@@ -373,7 +373,7 @@ void Connections::release_exchange(Connection& c) {
     c.exchange = nullptr;
 }
 
-// Octets that cannot be looked at before the output has moved or an answer is due.
+// Bytes that cannot be looked at before the output has moved or an answer is due.
 void Connections::park(Connection& c, const char* p, const char* end) {
     const auto size = static_cast<std::size_t>(end - p);
     const bool fresh = c.exchange == nullptr;

@@ -16,7 +16,7 @@
 
 namespace httpmark {
 
-// A growing run of octets in the arena.
+// A growing run of bytes in the arena.
 struct Buffer {
     char* data = nullptr;
     std::size_t size = 0;
@@ -64,17 +64,17 @@ struct Exchange {
     Buffer head;
     Buffer content;
     Buffer trailers;
-    Buffer parked;  // octets behind this request, received while it could not be left
+    Buffer parked;  // bytes after this request, received while it could not be left
 };
 
-// Octets that the wire did not take.
+// Bytes that the wire did not take.
 struct Output {
     char* data() { return reinterpret_cast<char*>(this) + sizeof(Output); }
     std::size_t capacity = 0;  // of data()
     std::size_t block_capacity = 0;
     std::size_t begin = 0;
     std::size_t end = 0;
-    std::uint64_t fill = 0;  // octets of filling behind them
+    std::uint64_t fill = 0;  // bytes of filling after them
     // On a TLS connection the above is plaintext, and this what is encrypted already and goes
     // first.
     Buffer cipher;

@@ -16,7 +16,7 @@
 
 namespace httpmark {
 
-// Octets from one thread to one other.
+// Bytes from one thread to one other.
 class LogRing {
   public:
     static constexpr std::size_t kSize = 256 * 1024;  // a power of two
@@ -33,12 +33,12 @@ class LogRing {
     alignas(64) std::atomic<std::uint64_t> taken_{0};
 };
 
-// One worker's part: an answer is a line of time (UTC), worker, peer, request-line, status, octets
-// of content, and what was wrong with the octet where ("-" for what is not known):
+// One worker's part: an answer is a line of time (UTC), worker, peer, request-line, status, bytes
+// of content, and what was wrong with the byte where ("-" for what is not known):
 //   2026-11-21T07:00:00Z 0 127.0.0.1:40000 "GET /hello HTTP/1.1" 200 12 -
 //   2026-11-21T07:00:00Z 0 127.0.0.1:40002 "-" 400 15 target-percent@7
-// No line can be broken or forged: a request-line is there only where every octet of it was valid,
-// and then it holds neither a quote nor a control octet.
+// No line can be broken or forged: a request-line is there only where every byte of it was valid,
+// and then it holds neither a quote nor a control byte.
 class AccessLog final : public Observer {
   public:
     explicit AccessLog(unsigned worker) : worker_(std::to_string(worker)) {}

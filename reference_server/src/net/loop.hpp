@@ -1,6 +1,6 @@
-// The door to the kernel. Completion-shaped: orders go in, completions come out. Octets that have
-// come are handed over where they lie; octets to be sent are the loop's business from the moment
-// it says it has taken them. A loop knows octets, handles and tokens, and nothing of HTTP.
+// The door to the kernel. Completion-shaped: orders go in, completions come out. Bytes that have
+// come are handed over where they lie; bytes to be sent are the loop's business from the moment
+// it says it has taken them. A loop knows bytes, handles and tokens, and nothing of HTTP.
 #pragma once
 
 #include <cstddef>
@@ -49,12 +49,12 @@ class Loop {
     // "address:port" of the other end, "unix" or, where the kernel does not say, "-".
     virtual std::string peer(std::int32_t handle) = 0;
 
-    // Octets taken, perhaps fewer than `size`: then ask for room. What has been taken goes out in
+    // Bytes taken, perhaps fewer than `size`: then ask for room. What has been taken goes out in
     // order, and before a later shutdown_write(). kBroken: the connection is gone.
     virtual std::ptrdiff_t send(std::int32_t handle, LoopToken token, const char* data,
                                 std::size_t size) = 0;
-    // What the connection waits for: octets, room to send, both or neither. A fresh one waits for
-    // octets. Room is announced for as long as it is asked for.
+    // What the connection waits for: bytes, room to send, both or neither. A fresh one waits for
+    // bytes. Room is announced for as long as it is asked for.
     virtual void set_interest(std::int32_t handle, LoopToken token, bool octets, bool room) = 0;
     virtual void shutdown_write(std::int32_t handle, LoopToken token) = 0;
     virtual void close(std::int32_t handle, LoopToken token) = 0;

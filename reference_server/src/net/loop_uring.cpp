@@ -29,7 +29,7 @@ constexpr int kLastSendSeconds = 30;
 constexpr std::uint64_t kLookAgainMs = 500;
 constexpr unsigned kLooksMax = 2000;  // at a time: each is two completions
 
-// What a completion is about, in the top octet of its user data; then 24 bits of generation and
+// What a completion is about, in the top byte of its user data; then 24 bits of generation and
 // 32 of handle, so that a completion for a descriptor's former owner is told apart.
 enum class Operation : std::uint8_t {
     kAccept = 1,
@@ -269,10 +269,10 @@ class UringLoop final : public Loop {
         peer.receive_cancelled = false;
     }
 
-    // A kernel (6.18 was caught at it) can lose an end of stream or a reset that comes right behind
-    // octets: both wake-ups meet one run of a multishot receive, which takes the octets and sleeps
-    // again for ever. So a connection that falls silent after octets is looked at once more, by a
-    // receive armed afresh: that one sees the end if it is there. Costs nothing while octets come.
+    // A kernel (6.18 was caught at it) can lose an end of stream or a reset that comes right after
+    // bytes: both wake-ups meet one run of a multishot receive, which takes the bytes and sleeps
+    // again for ever. So a connection that falls silent after bytes is looked at once more, by a
+    // receive armed afresh: that one sees the end if it is there. Costs nothing while bytes come.
     void note_octets(std::int32_t handle, UringPeer& peer) {
         peer.stirred = true;
         if (peer.listed) return;
@@ -314,7 +314,7 @@ class UringLoop final : public Loop {
         io_uring_sqe_set_data64(sqe, pack(Operation::kSend, peer.generation, handle));
     }
 
-    // What the socket has room for, without a buffer of the pool: the octets have been copied, or
+    // What the socket has room for, without a buffer of the pool: the bytes have been copied, or
     // refused, when the call returns.
     std::ptrdiff_t send_at_once(std::int32_t handle, const char* data, std::size_t size) {
         std::ptrdiff_t taken = 0;
@@ -330,7 +330,7 @@ class UringLoop final : public Loop {
 
     // A descriptor of the ring's table is out of reach of send(). With MSG_DONTWAIT the ring tries
     // once, while it is handed the entry, and completes it there and then: the result stands in the
-    // queue behind what is still to be looked at. Octets taken or a negative error.
+    // queue after what is still to be looked at. Bytes taken or a negative error.
     std::ptrdiff_t send_by_ring(std::int32_t handle, const char* data, std::size_t size) {
         // Where completions have run over, the next is not to be had before they are fetched.
         if (io_uring_cq_has_overflow(&ring_) ||

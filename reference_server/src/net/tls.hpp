@@ -67,7 +67,7 @@ class TlsSession {
 
     enum class Status : std::uint8_t { kOpen, kEnded, kFailed };
 
-    // Decrypts `input` into the pipe's plaintext buffer. Handshake octets, alerts and whatever else
+    // Decrypts `input` into the pipe's plaintext buffer. Handshake bytes, alerts and whatever else
     // is to be sent stand in the pipe's ciphertext buffer afterwards, also on kFailed.
     Status receive(TlsPipe& pipe, const char* input, std::size_t size, std::string_view& plaintext);
     // Appends to the pipe's ciphertext buffer, in records as large as they may be.

@@ -1,4 +1,4 @@
-// The memory that octets pass through on their way in and out of a ring.
+// The memory that bytes pass through on their way in and out of a ring.
 #pragma once
 
 #include <liburing.h>
@@ -22,7 +22,7 @@ class ReceiveBuffers {
   public:
     static constexpr int kGroup = 0;
     // A power of two, and more than one wait hands out as a rule: a receive that finds none has to
-    // be armed anew. All of them can hold octets of one client that pipelines and does not read,
+    // be armed anew. All of them can hold bytes of one client that pipelines and does not read,
     // which have to be kept: so no more, and no larger, than pays.
     static constexpr unsigned kCount = 32;
     static constexpr std::size_t kSize = 12 * 1024;

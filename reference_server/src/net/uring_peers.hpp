@@ -27,7 +27,7 @@ struct UringPeer {
     bool closing : 1 = false;
     bool broken : 1 = false;
     bool listed : 1 = false;   // among those that are looked at again
-    bool stirred : 1 = false;  // octets have come since the last look
+    bool stirred : 1 = false;  // bytes have come since the last look
 
     // As new, for the next owner of the handle; a place in the list stays with the handle.
     void forget() {

@@ -8,7 +8,7 @@ namespace httpmark {
 
 namespace {
 
-// Both lanes from the same 16 octets.
+// Both lanes from the same 16 bytes.
 [[gnu::always_inline]] inline __m256i load(const NibbleTable& table) {
     return _mm256_broadcastsi128_si256(
         _mm_load_si128(reinterpret_cast<const __m128i*>(table.bits)));
@@ -25,7 +25,7 @@ template <int kOctet>
     return wide;
 }
 
-// The two halves of a block, and the bit of each octet's high nibble.
+// The two halves of a block, and the bit of each byte's high nibble.
 class Block {
   public:
     Block() = default;

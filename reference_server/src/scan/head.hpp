@@ -3,8 +3,8 @@
 // inline function that other sources share: the linker keeps one copy of such a function, and it
 // might be the one this machine cannot run.
 //
-// A Block is 64 octets. It is made from a pointer to 64, or to fewer and their number, in which
-// case nothing behind them is read and NUL stands there; and gives the masks of scan.hpp by name.
+// A Block is 64 bytes. It is made from a pointer to 64, or to fewer and their number, in which
+// case nothing after them is read and NUL stands there; and gives the masks of scan.hpp by name.
 #pragma once
 
 #include <cstring>
@@ -44,7 +44,7 @@ template <class Word>
     std::memcpy(&word, p, sizeof word);
     return word;
 }
-// The same word from text, whatever the order of octets is here.
+// The same word from text, whatever the order of bytes is here.
 template <class Word>
 constexpr Word word_of(const char (&text)[sizeof(Word) + 1]) {
     Word word = 0;
@@ -75,7 +75,7 @@ constexpr KnownNames kKnownNames = [] {
     return known;
 }();
 
-// Of the octets behind a block, those that the last '%' in it want to be HEXDIG.
+// Of the bytes after a block, those that the last '%' in it want to be HEXDIG.
 [[gnu::always_inline]] inline std::uint8_t carry_of(std::uint64_t percent) {
     const std::uint64_t last_two = percent >> (kBlockSize - 2);
     return static_cast<std::uint8_t>(last_two == 0 ? 0 : last_two | 1);
@@ -116,14 +116,14 @@ struct CopiedBlock {
 
 // What one block says of field lines.
 struct HeadParser::BlockLines {
-    std::uint64_t fault;    // not 0 when an octet is wrong
+    std::uint64_t fault;    // not 0 when a byte is wrong
     std::uint64_t ends;     // the CR of each line
     std::uint64_t colons;   // the end of each name
     std::uint64_t end_cr;   // its lowest bit is the CR that ends the section
-    std::uint64_t in_name;  // 1 when a name goes on behind the block
+    std::uint64_t in_name;  // 1 when a name goes on after the block
 
     // Of the block only what stands from `from` on and before `n` belongs to them; `before` is the
-    // octet in front of the block, and in_name 1 when a name goes on in it.
+    // byte in front of the block, and in_name 1 when a name goes on in it.
     template <class Block>
     [[gnu::always_inline]] BlockLines(const Block& block, char before, std::uint64_t name_goes_on,
                                       unsigned from, unsigned n) {
@@ -131,7 +131,7 @@ struct HeadParser::BlockLines {
         const std::uint64_t cr = block.cr();
         const std::uint64_t lf = block.lf();
         const std::uint64_t starts = behind(lf, before, '\n') & range;
-        // A CR at a line start ends the section; what stands behind it belongs to others.
+        // A CR at a line start ends the section; what stands after it belongs to others.
         end_cr = cr & starts;
         const std::uint64_t inside = range & ~end_cr & (end_cr - 1);  // before its lowest bit
         find(block, cr & inside, behind(cr, before, '\r'), lf, starts & inside,
@@ -159,12 +159,12 @@ struct HeadParser::BlockLines {
                                      std::uint64_t lf, std::uint64_t starts, std::uint64_t token,
                                      std::uint64_t name_goes_on) {
         ends = cr;
-        // A carry sent into each name comes out at its first octet that is no tchar: the colon, or
-        // else fold, space before the colon, a bad octet, a missing colon.
+        // A carry sent into each name comes out at its first byte that is no tchar: the colon, or
+        // else fold, space before the colon, a bad byte, a missing colon.
         std::uint64_t sum = 0;
         in_name = __builtin_add_overflow(token, starts | name_goes_on, &sum) ? 1 : 0;
         colons = sum & ~token;
-        // Every CR is followed by LF and every LF follows a CR; a name has an octet.
+        // Every CR is followed by LF and every LF follows a CR; a name has a byte.
         fault = (after_cr ^ lf) | (starts & ~token) | (colons & ~block.colon()) | block.forbidden();
     }
 };
@@ -203,7 +203,7 @@ struct HeadParser::Cursor {
            base - kBlockSize;
 }
 
-// Lines whose fields may be known. They are looked at behind the loops over blocks and lines, which
+// Lines whose fields may be known. They are looked at after the loops over blocks and lines, which
 // keep their constants in registers as long as they call nobody.
 struct HeadParser::Suspects {
     struct Line {
@@ -242,8 +242,8 @@ template <class Block>
         const unsigned digits = cr - stop - 1;
         if (octets[stop] != ':' || digits > 5) return false;
         if (digits != 0) {
-            // There are eight octets before any CR of a field line. The digits are the last of
-            // them, taken as one number in which the first octet weighs most: as long as a port is
+            // There are eight bytes before any CR of a field line. The digits are the last of
+            // them, taken as one number in which the first byte weighs most: as long as a port is
             // five of them it compares as the port does.
             constexpr std::uint64_t kZeros = 0x3030303030303030;
             constexpr std::uint64_t kHighestPort = 0x3635353335;  // "65535"
@@ -262,7 +262,7 @@ template <class Block>
 }
 
 // The lines that end in the block at `base`, in lock step over colons and CRs; and on to the block
-// behind it.
+// after it.
 template <class Block>
 [[gnu::always_inline]] inline void HeadParser::take_lines(const Block& block, const char* data,
                                                           std::uint32_t base,
@@ -298,7 +298,7 @@ template <class Block>
     cursor.colon = colon - kBlockSize;
 }
 
-// The rest of a target in origin-form, from scan_ on, and HTTP/1.1 behind it. False, and the parser
+// The rest of a target in origin-form, from scan_ on, and HTTP/1.1 after it. False, and the parser
 // stands somewhere before, where there is anything else or not all of it.
 template <class Block>
 [[gnu::noinline]] bool HeadParser::long_target(const char* data, std::size_t size,
@@ -336,7 +336,7 @@ struct HeadParser::FirstLine {
     unsigned target_end;
 };
 
-// The field lines of the first block, behind its request-line. As first_block() says.
+// The field lines of the first block, after its request-line. As first_block() says.
 template <class Block>
 [[gnu::always_inline]] inline std::uint32_t HeadParser::first_fields(const Block& block,
                                                                      const char* data,
@@ -344,10 +344,10 @@ template <class Block>
                                                                      const Limits& limits,
                                                                      const FirstLine& line) {
     const unsigned at = line.target_end + 11;
-    // Behind the last octet there is NUL, which is at fault unless the head ends before.
+    // Behind the last byte there is NUL, which is at fault unless the head ends before.
     const BlockLines lines(block, '\0', 0, at, kBlockSize);
     const auto count = static_cast<std::uint32_t>(__builtin_popcountll(lines.ends));
-    // Its lowest bit, if LF is behind it.
+    // Its lowest bit, if LF is after it.
     const std::uint64_t whole_end = lines.end_cr & -lines.end_cr & (block.lf() >> 1);
     if (lines.fault != 0 || count >= limits.field_lines_max ||
         (whole_end == 0 && lines.end_cr != 0)) {
@@ -401,7 +401,7 @@ template <class Block>
         stop &= ~percent;
         end = static_cast<unsigned>(first_or_64(stop));
         pairs = percent & bits_from(begin) & bits_below(end);
-        // The octet behind the target is no HEXDIG: a pair cut short there is found, too.
+        // The byte after the target is no HEXDIG: a pair cut short there is found, too.
         if ((((pairs << 1) | (pairs << 2)) & ~block.hex()) != 0) return 0;
     }
     if (end - begin > limits.target_max) return 0;
@@ -431,7 +431,7 @@ template <class Block>
 }
 
 // As many blocks as are all there, and have nothing in them that wants a closer look, from scan_
-// on. The length of the head when they end it; otherwise 0, and rest() goes on behind them.
+// on. The length of the head when they end it; otherwise 0, and rest() goes on after them.
 template <class Block>
 [[gnu::noinline]] std::uint32_t HeadParser::whole_blocks(const char* data, std::size_t size,
                                                          const Limits& limits) {

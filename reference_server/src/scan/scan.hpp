@@ -1,4 +1,4 @@
-// Class bitmaps: 64 octets in, one 64-bit mask per class out. The kernels differ in speed only.
+// Class bitmaps: 64 bytes in, one 64-bit mask per class out. The kernels differ in speed only.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ struct ParseResult;
 class HeadParser;
 enum class Strictness : std::uint8_t;
 
-// Bit i speaks of octet i of the block.
+// Bit i speaks of byte i of the block.
 struct BlockMasks {
     std::uint64_t token;
     std::uint64_t target;
     std::uint64_t hex;
-    std::uint64_t host;  // octets of a host's name that need no further look
+    std::uint64_t host;  // bytes of a host's name that need no further look
     std::uint64_t forbidden;
     std::uint64_t colon;
     std::uint64_t cr;
@@ -31,8 +31,8 @@ struct ScanKernel {
     // HeadParser::parse() compiled for this kernel; scan/head.hpp.
     ParseResult (*parse)(HeadParser& parser, const char* data, std::size_t size,
                          const Limits& limits, Strictness strictness);
-    // All masks of exactly 64 octets at `block`, which needs no alignment; and of the first `size`
-    // of them, where nothing behind is read and all bits beyond are of octets that are NUL.
+    // All masks of exactly 64 bytes at `block`, which needs no alignment; and of the first `size`
+    // of them, where nothing beyond is read and all bits there are of bytes that are NUL.
     void (*classify)(const char* block, BlockMasks* masks);
     void (*classify_part)(const char* block, unsigned size, BlockMasks* masks);
     bool (*supported)();

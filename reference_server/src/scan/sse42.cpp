@@ -12,7 +12,7 @@ namespace {
     return _mm_load_si128(reinterpret_cast<const __m128i*>(table.bits));
 }
 
-// The four quarters of a block, and the bit of each octet's high nibble.
+// The four quarters of a block, and the bit of each byte's high nibble.
 class Block {
   public:
     Block() = default;

@@ -13,7 +13,7 @@ struct NibbleTable {
     alignas(16) std::uint8_t bits[16];
 };
 
-// bits[low nibble] has bit h set when the octet (h << 4 | low) has the class; octets above 0x7F
+// bits[low nibble] has bit h set when the byte (h << 4 | low) has the class; bytes above 0x7F
 // have none, because a byte shuffle gives zero where the index has its high bit set.
 constexpr NibbleTable make_nibble_table(std::uint8_t char_class) {
     NibbleTable table{};

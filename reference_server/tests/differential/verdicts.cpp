@@ -1,4 +1,4 @@
-// Reads messages from standard input, each behind its length in four octets, highest first; writes
+// Reads messages from standard input, each after its length in four bytes, highest first; writes
 // one line for each: "accept", "need-more" or "reject" and why. A message is a head and its
 // content.
 #include <array>

@@ -61,7 +61,7 @@ TEST(Arena, blocks_hold_what_was_asked_and_do_not_overlap) {
     }
 }
 
-// Of this process, in octets.
+// Of this process, in bytes.
 std::uint64_t resident() {
     std::ifstream file("/proc/self/statm");
     std::uint64_t all = 0;

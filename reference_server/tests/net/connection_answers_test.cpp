@@ -343,7 +343,7 @@ TEST(Connection, content_without_meaning_is_still_read) {
         const std::string line = std::string(method) + " /hello HTTP/1.1";
         const std::string after = request(line) + kGet;
         const Statuses wanted = {200, 200, 200};
-        // As many octets as answered heads: a HEAD is answered with a length and no content.
+        // As many bytes as answered heads: a HEAD is answered with a length and no content.
         const auto count = [](const Talk& talk) {
             std::size_t answers = 0;
             for (std::size_t at = 0; (at = talk.sent.find("HTTP/1.1 200", at)) != std::string::npos;

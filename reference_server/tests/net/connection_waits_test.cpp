@@ -211,7 +211,7 @@ TEST(Connection, an_empty_line_is_no_request_under_way) {
             LAW(statuses(wire.sent(ended)) == Statuses{200} && !wire.alive(ended));
             wire.pass(50000);
             wire.feed(goes_on, line == "\r" ? "\nG" : "G");
-            expect_timeout(wire, goes_on, 10000, 408);  // from its first octet on
+            expect_timeout(wire, goes_on, 10000, 408);  // from its first byte on
             LAW(wire.shut(idle) && statuses(wire.sent(idle)) == Statuses{200});
             wire.pass(60000);
             LAW(wire.connections().open_count() == 0);

@@ -73,7 +73,7 @@ void write_all(int fd, std::string_view octets) {
     }
 }
 
-// Reads until `size` octets have come, or the end, or nothing for twenty seconds.
+// Reads until `size` bytes have come, or the end, or nothing for twenty seconds.
 struct Received {
     std::string octets;
     bool ended = false;
@@ -294,7 +294,7 @@ TEST_P(EveryEngine, resets_in_every_state_leave_nothing_behind) {
         << server_->counters().accepted << " " << server_->counters().closed);
 }
 
-// An end of stream that comes so close behind octets that one wake-up stands for both.
+// An end of stream that comes so soon after bytes that one wake-up stands for both.
 TEST_P(EveryEngine, an_end_right_behind_octets_is_seen) {
     START();
     constexpr unsigned kRounds = 3000;

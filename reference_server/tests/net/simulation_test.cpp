@@ -1,5 +1,5 @@
 // Many connections with a seeded wire: splits, blocked output, half-closes, resets and clock jumps
-// in any order. Each transcript must be what the same octets draw when all goes well, cut short
+// in any order. Each transcript must be what the same bytes get when all goes well, cut short
 // only where the wire was cut; and in the end nothing is left behind.
 #include <algorithm>
 #include <string>
@@ -57,7 +57,7 @@ struct Client {
     std::string to_send;
     std::string expected;
     std::size_t fed = 0;
-    std::size_t compared = 0;  // octets of the transcript
+    std::size_t compared = 0;  // bytes of the transcript
     bool ended = false;
     bool disturbed = false;  // a timeout may have cut in
 };

@@ -125,7 +125,7 @@ class Client {
         ended = SSL_get_error(ssl_, got) == SSL_ERROR_ZERO_RETURN;
         return out;
     }
-    // Octets both ways; the client's in pieces of `step`.
+    // Bytes both ways; the client's in pieces of `step`.
     void move() {
         char buffer[4096];
         int got = 0;

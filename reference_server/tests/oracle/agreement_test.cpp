@@ -1,6 +1,6 @@
 // The server's parser against the oracle: for every input both must give the same verdict, after
-// the same octet, for the same kind of reason, with the same fields; for every kernel, whole and
-// octet by octet.
+// the same byte, for the same kind of reason, with the same fields; for every kernel, whole and
+// byte by byte.
 //
 // HTTPMARK_ORACLE_SEED  seed of the random tests (printed first; default fixed)
 // HTTPMARK_ORACLE_RUNS  inputs of each of the big random tests (default 300000)
@@ -36,7 +36,7 @@ TEST(ServerAgrees, OnEveryPrefixOfTheBases) {
     }
 }
 
-// 413 for a length beyond 2^63-1 comes behind 400 for lengths that differ, 501 and 421.
+// 413 for a length beyond 2^63-1 comes after 400 for lengths that differ, 501 and 421.
 TEST(ServerAgrees, OnLengthsBeyondTheHighest) {
     for (const Setting& setting : settings()) {
         for (const char* line : {"GET /", "BREW /", "GET https://b/"}) {
@@ -52,7 +52,7 @@ TEST(ServerAgrees, OnLengthsBeyondTheHighest) {
     }
 }
 
-// Every octet value put in place of each octet and before each, and each octet left out.
+// Every byte value put in place of each byte and before each, and each byte left out.
 void edit_everywhere(Compare compare, const std::vector<std::string>& bases,
                      const Setting& setting) {
     for (const auto& base : bases) {
@@ -98,7 +98,7 @@ TEST(ServerAgrees, OnEveryPercentPairAroundBlockEdges) {
     }
 }
 
-// Every octet at every place of the first two blocks: as a digit behind "%", in a target, in a
+// Every byte at every place of the first two blocks: as a digit after "%", in a target, in a
 // field name and in a field value. A wrong entry in one lane of one table shows here.
 TEST(ServerAgrees, OnEveryOctetAtEveryPlaceOfABlock) {
     struct Slot {

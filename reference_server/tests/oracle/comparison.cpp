@@ -271,7 +271,7 @@ std::vector<const ScanKernel*> kernels() {
     return here;
 }
 
-// Octets with others behind them that must not matter.
+// Bytes with others after them that must not matter.
 class Padded {
   public:
     Padded(std::string_view octets, std::string_view tail) : octets_(octets), size_(octets.size()) {
@@ -285,7 +285,7 @@ class Padded {
     std::size_t size_;
 };
 
-// What the server makes of the first `size` octets, given that it has seen some of them before.
+// What the server makes of the first `size` bytes, given that it has seen some of them before.
 Answer server_answer(HeadParser& parser, const char* data, std::size_t size, const Setting& setting,
                      const ScanKernel& kernel) {
     ++tally.verdicts;
@@ -351,7 +351,7 @@ std::string difference_in_parts(const RequestHead& head, const char* data,
     return found;
 }
 
-// Nothing when the oracle asks for more before the deciding octet, and decides the same behind it.
+// Nothing when the oracle asks for more before the deciding byte, and decides the same after it.
 std::string impurity_of_oracle(std::string_view input, const oracle::Options& options,
                                const Answer& wanted) {
     const bool decided = wanted.verdict != oracle::Verdict::kNeedMore;
@@ -396,7 +396,7 @@ std::string head_difference(std::string_view input, const Setting& setting, Dept
     }
     if (depth == Depth::kWhole) return "";
 
-    // Until the deciding octet the server must ask for more; at it, decide as the oracle did.
+    // Until the deciding byte the server must ask for more; at it, decide as the oracle did.
     const bool decided = wanted.verdict != oracle::Verdict::kNeedMore;
     const std::size_t last = decided ? wanted.decided : input.size();
     for (std::size_t k = 0; k < all.size(); ++k) {
@@ -431,7 +431,7 @@ struct ServerChunked {
     std::string trailers;
 };
 
-// Gives the decoder `input` in pieces of `step` octets.
+// Gives the decoder `input` in pieces of `step` bytes.
 ServerChunked server_chunked(std::string_view input, std::size_t step, const Setting& setting) {
     using Status = ChunkedDecoder::Status;
     ++tally.verdicts;

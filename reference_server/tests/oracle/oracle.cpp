@@ -10,7 +10,7 @@
 namespace httpmark::oracle {
 namespace {
 
-// ---- Reading a stream: every octet is looked at with peek() and taken with next() ---------------
+// ---- Reading a stream: every byte is looked at with peek() and taken with next() ---------------
 
 struct NeedMore {};
 
@@ -36,7 +36,7 @@ class Stream {
         if (at_ - section_begin_ >= section_max_) reject(section_subject_, section_status_);
         ++at_;
     }
-    // From here on, the octet that makes the section longer than `max` is refused.
+    // From here on, the byte that makes the section longer than `max` is refused.
     void begin_section(std::uint64_t max, Subject subject, int status) {
         section_begin_ = at_;
         section_max_ = max;
@@ -45,7 +45,7 @@ class Stream {
     }
     void end_section() { section_max_ = kUnlimited; }
 
-    // The octet that comes next is at fault.
+    // The byte that comes next is at fault.
     [[noreturn]] void reject(Subject subject, int status) const {
         throw Fault{subject, status, at_ + 1};
     }
@@ -75,7 +75,7 @@ class Stream {
 };
 
 // ---- request-target = origin-form / absolute-form / authority-form / asterisk-form --------------
-//      RFC 9112 3.2; its octets and pct-encoded pairs are known to be right
+//      RFC 9112 3.2; its bytes and pct-encoded pairs are known to be right
 
 // absolute-form = absolute-URI, of which a server has http-URI and https-URI (RFC 9110 4.2):
 // "http" "://" authority path-abempty [ "?" query ], no userinfo and no empty host
@@ -354,8 +354,8 @@ std::string_view method(Stream& stream, const Options& options) {
 
 // origin-form   = absolute-path [ "?" query ]
 // absolute-path = 1*( "/" segment ); segment = *pchar; query = *( pchar / "/" / "?" )
-// The other forms are judged at the end of the line. Until then their octets must be those of a
-// URI, behind a "?" those of a query, and nothing goes on behind an asterisk.
+// The other forms are judged at the end of the line. Until then their bytes must be those of a
+// URI, after a "?" those of a query, and nothing goes on after an asterisk.
 std::string_view request_target(Stream& stream, const Options& options) {
     const std::size_t begin = stream.at();
     stream.require(stream.peek() != kSp, Subject::kTarget);

@@ -1,8 +1,8 @@
-// A slow second opinion on one request: the grammar of RFC 9110, RFC 9112 and RFC 3986 read octet
-// by octet, each function under the rule it implements. It shares no line with the server and
+// A slow second opinion on one request: the grammar of RFC 9110, RFC 9112 and RFC 3986 read byte
+// by byte, each function under the rule it implements. It shares no line with the server and
 // includes none of its headers; where the RFCs leave a choice, the choice is a member of Options.
 //
-// The answer is a pure function of the octets given. When it is kNeedMore, more octets may change
+// The answer is a pure function of the bytes given. When it is kNeedMore, more bytes may change
 // it; when it is anything else, none can.
 #pragma once
 
@@ -65,8 +65,8 @@ struct Head {
     Verdict verdict = Verdict::kNeedMore;
     int status = 0;
     Subject subject = Subject::kNone;
-    // The number of octets that decide: the length of the head when it is accepted or when its
-    // fields are refused, else one more than the offset of the faulty octet.
+    // The number of bytes that decide: the length of the head when it is accepted or when its
+    // fields are refused, else one more than the offset of the faulty byte.
     std::size_t decided = 0;
     bool complete = false;  // the grammar held to the end of the head; what follows is filled in
 
@@ -91,7 +91,7 @@ struct Chunked {
     Verdict verdict = Verdict::kNeedMore;
     int status = 0;
     Subject subject = Subject::kNone;
-    std::size_t decided = 0;  // as above; when accepted, the octets behind are another message's
+    std::size_t decided = 0;  // as above; when accepted, the bytes after are another message's
     std::string content;
     std::vector<Field> trailers;
 };

@@ -17,7 +17,7 @@ using namespace std::string_literals;
 using oracle::Subject;
 
 const std::vector<std::pair<std::string, int>> kHeadDecisions = {
-    // octets, status or 0
+    // bytes, status or 0
     {with_host("GET / HTTP/1.1"), 0},
     {"\r\n" + with_host("GET / HTTP/1.1"), 0},
     {"\r\n\r\n" + with_host("GET / HTTP/1.1"), 400},
@@ -134,7 +134,7 @@ TEST(Oracle, KnowsTheDecisions) {
 
 TEST(Oracle, KnowsTheDecisionsOnChunkedBodies) {
     const std::vector<std::pair<std::string, int>> decisions = {
-        // octets, status or 0
+        // bytes, status or 0
         {"0\r\n\r\n", 0},
         {"5;a=\"\\\"\r\n\r\n", 400},
         {"1;a=\"b\\\"\"\r\nx\r\n0\r\n\r\n", 0},

@@ -1,4 +1,4 @@
-// Every kernel against the predicates: all octets at all places, all surroundings, all alignments.
+// Every kernel against the predicates: all bytes at all places, all surroundings, all alignments.
 #include "scan/scan.hpp"
 
 #include <array>

@@ -57,7 +57,7 @@ TEST(ProbeFrames, what_is_malformed_is_said_not_played) {
         framed("short"),
         u32(0xffffffff),
         framed(head(1, 0, 1)),                                             // a step is missing
-        framed(head(1, 0, 1) + "\x01" + u32(5) + "abcd"),                  // an octet is missing
+        framed(head(1, 0, 1) + "\x01" + u32(5) + "abcd"),                  // a byte is missing
         framed(head(1, 0, 1) + "\x03" + u32(5)),                           // the kind is missing
         framed(head(1, 0, 1) + "\x03" + u32(5) + "\x06"),                  // no such kind
         framed(head(1, 0, 1) + "\x08" + u32(5)),                           // no such step

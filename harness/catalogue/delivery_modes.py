@@ -24,10 +24,10 @@ BYTE_MS = 1
 CUT_MS = 5
 TAIL_MS = 50
 NEAR = 2  # three: both cuts are at most so many bytes from a structural byte
-BULK_OCTETS = 1024  # content above this is not cut inside
-BUFFER_OCTETS = 4096
+BULK_BYTES = 1024  # content above this is not cut inside
+BUFFER_BYTES = 4096
 BUFFERS = (1, 2, 4)
-PAD_LINE_OCTETS = 1000
+PAD_LINE_BYTES = 1000
 PAD = b"X-Pad-"
 
 _PAD_MIN = len(PAD) + len(b"00: a\r\n")
@@ -39,7 +39,7 @@ _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]+)[^\n]*\n")
 _STRUCTURE = re.compile(rb"[\r\n:%; ]")
 
 
-# --- which cases, and their octets ---------------------------------------------------------------
+# --- which cases, and their bytes ---------------------------------------------------------------
 
 
 def is_delivered(family: Family, case: str) -> bool:
@@ -141,9 +141,9 @@ def _chunks(octets: bytes) -> Iterator[tuple[int, int, int, int]]:
 
 def bulk(octets: bytes) -> list[tuple[int, int]]:
     """Parts of the content above 1 KiB, which are not cut."""
-    found = [(data, end) for _, _, data, end in _chunks(octets) if end - data > BULK_OCTETS]
+    found = [(data, end) for _, _, data, end in _chunks(octets) if end - data > BULK_BYTES]
     head = head_end(octets)
-    if found or head < 0 or len(octets) - head <= BULK_OCTETS:
+    if found or head < 0 or len(octets) - head <= BULK_BYTES:
         return found
     by_length = _LENGTH_FIELD.search(octets[:head]) and not _CHUNKED.search(octets[:head])
     return [(head, len(octets))] if by_length else []
@@ -196,7 +196,7 @@ def padding(octets: int) -> bytes:
     lines = []
     left = octets
     for number in itertools.count():
-        size = min(left, PAD_LINE_OCTETS)
+        size = min(left, PAD_LINE_BYTES)
         if 0 < left - size < _PAD_MIN:
             size -= _PAD_MIN
         name = PAD + b"%02d: " % number
@@ -275,9 +275,9 @@ def _buf(case: Case, known: Known) -> Iterator[Case]:
     octets = message(case)
     for count, shift in itertools.product(known.buffers, (-1, 0, 1)):
         for at in structure(octets):
-            moved = padded(octets, count * BUFFER_OCTETS + shift, at)
+            moved = padded(octets, count * BUFFER_BYTES + shift, at)
             if moved is not None:
-                name = f"buf@{count * BUFFER_OCTETS}{shift:+d}:{at}"
+                name = f"buf@{count * BUFFER_BYTES}{shift:+d}:{at}"
                 yield _cut(case, [moved], name)
 
 

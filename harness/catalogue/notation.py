@@ -41,7 +41,7 @@ _ALIGN = re.compile(rb"align ([1-9][0-9]*)((?:[+-][0-9]+)*)\*(.)", re.DOTALL)
 _CASE = re.compile(rb"case ([A-Za-z0-9_]+) ([A-Za-z-]+)")
 _BASES = {b"": b"%d", b"x": b"%x", b"X": b"%X", b"x8": b"%08x"}
 _RAMP = bytes(index % 251 for index in range(251))
-_REPEAT_OCTETS_MAX = 1 << 27
+_REPEAT_BYTES_MAX = 1 << 27
 
 
 class Unknown(ValueError):
@@ -148,7 +148,7 @@ def _placeholder(inner: bytes, values: Mapping[str, Value | None]) -> bytes | No
         if _INDEX.search(repeated):
             return b"".join(_expand(repeated, {**values, "i": index}) for index in range(total))
         once = _expand(repeated, values)
-        if total * len(once) > _REPEAT_OCTETS_MAX:
+        if total * len(once) > _REPEAT_BYTES_MAX:
             raise ValueError(f"{{{inner.decode('latin-1')}}}: more than 128 MiB")
         return once * max(total, 0)
     return None

@@ -170,7 +170,7 @@ def _rooms(catalogue: Catalogue, facts: Facts) -> list[Case]:
     made = []
     octets = delivery_modes.message(case)
     for count in delivery_modes.BUFFERS:
-        size = count * delivery_modes.BUFFER_OCTETS + AFTER_BUFFER_BYTES
+        size = count * delivery_modes.BUFFER_BYTES + AFTER_BUFFER_BYTES
         moved = delivery_modes.padded(octets, size, len(octets) - 1)
         if moved is not None:
             made.append(delivery_modes.one_of(case, moved, room_control(count)))

@@ -29,7 +29,7 @@ def badge(run: Run, server: str) -> str:
 
 def _badge_of(server: ServerResult) -> tuple[str, str]:
     suites = list(server.compliance.suites.items())
-    # What binds is said first; a published corpus, which rests on SHOULDs, behind it.
+    # Suites that bind come first. A published corpus rests on SHOULDs and comes after them.
     suites.sort(key=lambda item: item[1].must is None)
     told = [(f"{name} {text}", colour) for name, one in suites for text, colour in [_suite(one)]]
     if not told:

@@ -84,7 +84,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     contested: bool = False  # the text can be read otherwise; both readings are shown
     reproducers: tuple[str, ...] = ()  # shell lines
     wire: str = ""  # both sides of the wire, escaped
-    fewest: str = ""  # how few octets do the same, and how to send them, or themselves
+    fewest: str = ""  # how few bytes do the same, and how to send them, or themselves
     witness: str = ""  # the case whose exchange shows the failure, where it is known
     delivery: str = ""  # how its bytes were split, where that matters
     excuse: Excuse | None = None  # None where no baseline was asked

@@ -11,7 +11,7 @@ from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import SuiteResult
 
-SUMMARY_OCTETS_MAX = 1024 * 1024  # GitHub aborts a larger step summary
+SUMMARY_BYTES_MAX = 1024 * 1024  # GitHub aborts a larger step summary
 ANNOTATIONS_MAX = 10  # of each kind, per step
 FENCED_CHARACTERS_MAX = 4096
 # A summary is read by people: the rest is in the report.
@@ -54,8 +54,8 @@ def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> s
             f"| {finding.status.value} | {finding.level.value}: {markdown(finding.title)}{where} | "
             f"{markdown(finding.server)}: {markdown(finding.message)} |"
         )
-    text = _within("\n".join(lines) + "\n", rows, SUMMARY_OCTETS_MAX // 2)
-    return _with_reproducers(text, found, SUMMARY_OCTETS_MAX)
+    text = _within("\n".join(lines) + "\n", rows, SUMMARY_BYTES_MAX // 2)
+    return _with_reproducers(text, found, SUMMARY_BYTES_MAX)
 
 
 def _counted(suite: SuiteResult) -> str:

@@ -113,7 +113,7 @@ CHUNK_LINE = re.compile(
 CONTENT_LENGTH = re.compile(rb"[0-9]+")
 
 
-# --- requests, as a client may send them; for what the judge knows of the octets it sent ----------
+# --- requests, as a client may send them; for what the judge knows of the bytes it sent ----------
 
 _PCT = rb"%[0-9A-Fa-f]{2}"
 _REG_NAME = rb"(?:" + _octet_class(UNRESERVED | SUB_DELIMS) + rb"|" + _PCT + rb")+"

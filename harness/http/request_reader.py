@@ -106,7 +106,7 @@ _CONDITIONS = frozenset(
     (b"if-match", b"if-none-match", b"if-modified-since", b"if-unmodified-since", b"if-range",
      b"range")
 )  # fmt: skip
-_CONTENT_OCTETS_MAX = 10**15
+_CONTENT_BYTES_MAX = 10**15
 
 
 def read(sent: bytes) -> Requests:
@@ -267,7 +267,7 @@ def _with_content(sent: bytes, at: int, request: Request) -> Request:
             return replace(request, broken=Broken.LENGTHS)
         if not grammar.CONTENT_LENGTH.fullmatch(lengths[0]):
             return replace(request, broken=Broken.LENGTH)
-        if len(lengths[0]) > 18 or int(lengths[0]) > _CONTENT_OCTETS_MAX:
+        if len(lengths[0]) > 18 or int(lengths[0]) > _CONTENT_BYTES_MAX:
             return replace(request, broken=Broken.HUGE)
         length = int(lengths[0])
     if len(sent) - at < length:
@@ -295,7 +295,7 @@ def _chunked(sent: bytes, at: int, request: Request) -> Request:
         at = end + 2
         if size == 0:
             break
-        if size > _CONTENT_OCTETS_MAX:
+        if size > _CONTENT_BYTES_MAX:
             return replace(request, broken=Broken.HUGE)
         after = sent[at + size : at + size + 2]
         if after != b"\r\n"[: len(after)]:

@@ -14,7 +14,7 @@ import msgspec
 
 from httpmark.harness.http import grammar
 
-_CHUNK_LINE_OCTETS_MAX = 16384
+_CHUNK_LINE_BYTES_MAX = 16384
 
 # The status of the first final answer, after any number of interim answers (RFC 9110 15.2).
 # Possessive: bytes without a final answer must not be tried in every other way.
@@ -61,7 +61,7 @@ class Malformed(Exception):
     """The bytes are no HTTP/1.1 response; ``at`` is the offset of the byte that proves it."""
 
     def __init__(self, why: str, at: int) -> None:
-        super().__init__(f"{why} at octet {at}")
+        super().__init__(f"{why} at byte {at}")
         self.why = why
         self.at = at
 
@@ -212,7 +212,7 @@ def _chunked(octets: bytes, at: int) -> tuple[bytes, int]:
     """Chunks and trailer section (RFC 9112 7.1): the content, and where the message ends."""
     content = bytearray()
     while True:
-        end = octets.find(b"\r\n", at, at + _CHUNK_LINE_OCTETS_MAX)
+        end = octets.find(b"\r\n", at, at + _CHUNK_LINE_BYTES_MAX)
         if end < 0:
             raise Incomplete
         line = grammar.CHUNK_LINE.fullmatch(octets[at:end])
@@ -307,7 +307,7 @@ def _status_line_faults(line: bytes, start: int, match: re.Match[bytes]) -> list
         reason = match[4]
         good = re.fullmatch(rb"HTTP/1\.[0-9] [0-9]{3} ", line[: len(line) - len(reason or b"")])
         if good and reason is not None:
-            found.append(Fault("RESP-04", span, "a control octet in the reason phrase"))
+            found.append(Fault("RESP-04", span, "a control byte in the reason phrase"))
         else:
             found.append(Fault("RESP-01", span, "not a status line"))
     if len(match[3]) == 3 and not 100 <= int(match[3]) <= 599:
@@ -360,7 +360,7 @@ def _loose_field(line: bytes, at: int, faults: list[Fault]) -> list[tuple[bytes,
     elif not name or not set(name) <= grammar.TCHAR:
         faults.append(Fault("RESP-06", span, "a field name that is no token"))
     if not set(value) <= grammar.FIELD_VALUE | grammar.CR:
-        faults.append(Fault("RESP-07", span, "a control octet in a field value"))
+        faults.append(Fault("RESP-07", span, "a control byte in a field value"))
     return [(name.rstrip(b" \t"), value.strip(b" \t"))]
 
 

@@ -1,7 +1,7 @@
 """Histograms of latency, read from the form they are stored in: HdrHistogram V2 in base64.
 
 The layout is that of the HdrHistogram project's ``V2CompressedEncoding``: a cookie and a length,
-then a zlib stream of forty octets of header and the counts as ZigZag LEB128, a negative one being
+then a zlib stream of forty bytes of header and the counts as ZigZag LEB128, a negative one being
 a run of empty buckets. Addition is exact, so windows and machines can be merged.
 """
 
@@ -18,11 +18,11 @@ from collections.abc import Iterable
 _COOKIE_PACKED = 0x1C849304 & ~0xF0
 _COOKIE = 0x1C849303 & ~0xF0
 _HEADER = struct.Struct(">iiiiqqd")
-_OCTETS_MAX = 1 << 24  # inflated; a histogram of three digits has at most a few hundred kB
+_INFLATED_BYTES_MAX = 1 << 24  # inflated; a histogram of three digits has at most a few hundred kB
 
 
 class Unreadable(ValueError):
-    """The octets are no such histogram."""
+    """The bytes are no such histogram."""
 
 
 class Histogram:
@@ -71,7 +71,7 @@ def read(text: str) -> Histogram:
         if cookie & ~0xF0 != _COOKIE_PACKED or size != len(packed) - 8:
             raise Unreadable("no compressed histogram of version 2")
         inflater = zlib.decompressobj()
-        octets = inflater.decompress(packed[8:], _OCTETS_MAX)
+        octets = inflater.decompress(packed[8:], _INFLATED_BYTES_MAX)
         cookie, size, offset, digits, lowest, _, _ = _HEADER.unpack_from(octets)
     except (binascii.Error, struct.error, zlib.error) as error:
         raise Unreadable(f"no histogram: {error}") from None
@@ -92,7 +92,7 @@ def _counts(octets: bytes) -> dict[int, int]:
                 raise Unreadable("a histogram cut short")
             octet = octets[at]
             at += 1
-            # The ninth octet, if there is one, holds eight bits and is the last.
+            # The ninth byte, if there is one, holds eight bits and is the last.
             number |= (octet if shift == 56 else octet & 0x7F) << shift
             if shift == 56 or octet < 0x80:
                 break

@@ -108,17 +108,17 @@ class Case(msgspec.Struct, frozen=True):
     deadline_ms: int = 2000
     settle_ms: int = 0
     close_ms: int = 1500
-    timeline: bool = False  # record when each write and each octet went by
+    timeline: bool = False  # record when each write and each byte went by
     delivery: str = "whole"  # how the bytes are cut: a word of delivery_modes
     variant: int = -1  # the class of its family that it falls into; -1 is none
     place: str = "hello"  # the capability that {p} stands for: "mirror", "body" or "hello"
     methods: tuple[bytes, ...] = ()  # of the requests that are answered, where known
     canary: bytes = b""  # the request that shows both ends agree; the last SEND, or joined
-    joined: bool = False  # the canary is part of the case's own octets
+    joined: bool = False  # the canary is part of the case's own bytes
 
     @property
     def sent(self) -> bytes:
-        """All octets the case would send, in order."""
+        """All bytes the case would send, in order."""
         return b"".join([step.data for step in self.steps if step.data])  # only a SEND has any
 
 

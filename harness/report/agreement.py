@@ -41,7 +41,7 @@ def _pairwise(
     return tuple(tuple(half[(a, b) if (a, b) in half else (b, a)] for b in names) for a in names)
 
 
-def of_octets(seen: Mapping[str, Seen], keys: Sequence[str]) -> Agreement | None:
+def of_bytes(seen: Mapping[str, Seen], keys: Sequence[str]) -> Agreement | None:
     """The share of bytes that both let through or both did not, over maps of single bytes.
 
     Maps of pairs are left out: they test one property 61,692 times. Requests that are void

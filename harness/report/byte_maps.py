@@ -33,9 +33,9 @@ READINGS = ("rejected", "closed", "accepted", "mute", "malformed", "void")
 LIGHT = ("", "1f5c96", "1f354c", "c44d0c", "13043d", "563a00", "6e6e6e")
 DARK = ("", "3b88c0", "e4f4fb", "f5834d", "d8b8fc", "f1dd5a", "8c8c8c")
 _TOLD_FIRST = ("accepted", "mute", "malformed", "closed", "void", "rejected")
-_SENT_OCTETS_MAX = 240
+_SENT_BYTES_MAX = 240
 
-# Octets that say most to a reader when one request must stand for a family.
+# Bytes that say most to a reader when one request must stand for a family.
 _TELLING = (0x00, 0x0D, 0x20, 0x22, 0x3C, 0x7C, 0x23, 0x25, 0x09, 0x0A, 0x7F, 0x80, 0xFF)
 _VARIES = re.compile(r"\{(octet|pair)\}")
 _MARK = {"octet": "▮", "pair": "▮▮"}
@@ -61,7 +61,7 @@ FAMILIES = (
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A place of a request where one octet, or one pair, varies."""
+    """A place of a request where one byte, or one pair, varies."""
 
     key: str  # the id of its first family that is no control
     suite: str
@@ -79,7 +79,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def places(known: Catalogue) -> tuple[Place, ...]:
-    """The places of all suites, in the order of their families; those of octets first."""
+    """The places of all suites, in the order of their families; those of bytes first."""
     alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for family in known.families.values():
         if known.rules[family.id].varies in (("octet",), ("pair",)):
@@ -112,7 +112,7 @@ def places(known: Catalogue) -> tuple[Place, ...]:
 
 
 def _where(sends: Sequence[str]) -> str:
-    """The line in which an octet varies, as a reader would see it."""
+    """The line in which a byte varies, as a reader would see it."""
     line = next(line for text in sends for line in text.split(r"\r\n") if _VARIES.search(line))
     return _VARIES.sub(lambda found: _MARK[found[1]], line).replace("{p}", "/hello")
 
@@ -121,8 +121,8 @@ def _cell(value: bytes) -> int:
     return int.from_bytes(value, "big")
 
 
-def octets_of(case: str, family: str) -> tuple[int, ...] | None:
-    """The octets a generated case id names, or None where it names none."""
+def bytes_of(case: str, family: str) -> tuple[int, ...] | None:
+    """The bytes a generated case id names, or None where it names none."""
     tail = case[len(family) :]
     try:
         return tuple(bytes.fromhex(tail.replace("-", ""))) if tail.startswith("-") else None
@@ -136,7 +136,7 @@ class Picked(msgspec.Struct, frozen=True):
     case: str
     reading: str
     detected: bool
-    octets: str
+    named: str  # the byte or pair, for a reader
     sent: Markup
     received: Markup
     outcome: str
@@ -147,7 +147,7 @@ class Picked(msgspec.Struct, frozen=True):
 
 
 class Map(msgspec.Struct, frozen=True):
-    """What one server did with each octet, or pair, at one place.
+    """What one server did with each byte, or pair, at one place.
 
     ``counts`` and ``listed`` are of what may not stand there; ``failed`` is how many of those that
     may were no pass, by the verdicts of the run.
@@ -158,10 +158,10 @@ class Map(msgspec.Struct, frozen=True):
     title: str
     counts: dict[str, int]
     failed: int
-    paths: tuple[tuple[str, str], ...] = ()  # octet maps: reading, SVG path
+    paths: tuple[tuple[str, str], ...] = ()  # byte maps: reading, SVG path
     light: str = ""  # pair maps: PNG as data URI
     dark: str = ""
-    listed: tuple[tuple[str, str], ...] = ()  # octet maps: reading, ranges in hex
+    listed: tuple[tuple[str, str], ...] = ()  # byte maps: reading, ranges in hex
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -174,7 +174,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def ranges(found: Iterable[int]) -> str:
-    """Octets as ranges in hex: ``00-1f 7f``."""
+    """Bytes as ranges in hex: ``00-1f 7f``."""
     runs: list[list[int]] = []
     for octet in found:
         if runs and octet == runs[-1][1] + 1:
@@ -362,7 +362,7 @@ def look(server: ServerResult, evidence: ExchangeReader, known: Sequence[Place])
             if exchange.case == exchange.family:
                 readings[exchange.case] = published_rule.reading_of(_first_alone(exchange))[1]
             continue
-        found = octets_of(exchange.case, exchange.family)
+        found = bytes_of(exchange.case, exchange.family)
         if found is None or len(found) != 1 + place.pair:
             continue
         detected, read = published_rule.reading_of(exchange)
@@ -421,8 +421,8 @@ def _pick(
         case=exchange.case,
         reading=read,
         detected=detected,
-        octets=_named(octets_of(exchange.case, exchange.family) or ()),
-        sent=printable.page_bytes(exchange.sent, limit=_SENT_OCTETS_MAX),
+        named=_named(bytes_of(exchange.case, exchange.family) or ()),
+        sent=printable.page_bytes(exchange.sent, limit=_SENT_BYTES_MAX),
         received=printable.page_bytes(exchange.received),
         outcome=exchange.outcome.value,
         end=exchange.end.value,

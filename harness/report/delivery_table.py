@@ -1,6 +1,6 @@
 """Deliveries that disagree: the messages whose answer depends on how TCP cut them, by server.
 
-Nothing is compared here; ``segmentation`` did, and the run holds what it found.
+Nothing is compared here: ``judging.delivery_comparison`` did that, and the run holds the result.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from httpmark.harness.model.cases import Family, Level
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import Deliveries
 
-SHOWN_MAX = 12  # of disagreements, those whose octets stand in the page
+SHOWN_MAX = 12  # disagreements whose bytes are shown in the page
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """What one server's deliveries of one suite came to."""
+    """The result of one server's deliveries of one suite."""
 
     server: str
     suite: str
@@ -35,7 +35,7 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One server that answers a message by its cut; the octets where they are at hand."""
+    """One server whose answer depends on the cut, with the bytes if they are stored."""
 
     server: str
     count: int
@@ -44,11 +44,11 @@ class Side(msgspec.Struct, frozen=True):
     sent: bytes = b""
     alone: bytes | None = None
     cut: bytes | None = None
-    again: str = ""  # the line that sends it again, cut alike
+    again: str = ""  # the line that sends it again with the same cut
 
 
 class Divided(msgspec.Struct, frozen=True):
-    """A message that at least one server answers by its cut."""
+    """A message to which the answer of at least one server depends on the cut."""
 
     case: str
     family: Family | None
@@ -57,7 +57,7 @@ class Divided(msgspec.Struct, frozen=True):
 
 
 class Cuts(msgspec.Struct, frozen=True):
-    """All of it; ``left_out`` disagreements are told without octets."""
+    """All tallies and disagreements; ``left_out`` disagreements are listed without bytes."""
 
     tallies: tuple[Tally, ...]
     divided: tuple[Divided, ...]
@@ -65,7 +65,7 @@ class Cuts(msgspec.Struct, frozen=True):
 
 
 def cuts(run: Run, known: Catalogue, evidence: ExchangeReader | None) -> Cuts | None:
-    """What the run knows of deliveries; None where no other cut than one write went out."""
+    """What the run knows of deliveries; None if every message was sent in one write."""
     tallies = tuple(
         Tally(server.name, name, suite.deliveries)
         for server in run.servers
@@ -85,7 +85,7 @@ def cuts(run: Run, known: Catalogue, evidence: ExchangeReader | None) -> Cuts | 
             side = Side(tally.server, one.count, one.deliveries, one.what, again=again)
             if evidence is not None and shown < SHOWN_MAX and one.deliveries:
                 gone = asked[tally.server][:1] == ("--serve",)  # nothing listens there any more
-                side = _with_octets(side, one.case, evidence, typed=not gone)
+                side = _with_bytes(side, one.case, evidence, typed=not gone)
                 shown += side.cut is not None
             sides.setdefault(one.case, []).append(side)
             levels.setdefault(one.case, one.level)
@@ -104,7 +104,7 @@ def _command(case: str, suite: str, again: Sequence[str]) -> str:
     return f"{shell_lines.command(case, suite, again, is_played=True)} --full"
 
 
-def _with_octets(side: Side, case: str, evidence: ExchangeReader, *, typed: bool) -> Side:
+def _with_bytes(side: Side, case: str, evidence: ExchangeReader, *, typed: bool) -> Side:
     alone = list(evidence.exchanges(side.server, case=case, delivery=delivery_modes.ONE))
     cut = list(evidence.exchanges(side.server, case=case, delivery=side.deliveries[0]))
     if not alone or not cut:

@@ -194,7 +194,7 @@ def _environment(run: Run) -> Iterator[_Row]:
 
 
 def _agreement(run: Run, evidence: Path | None) -> list[dict[str, Value]]:
-    """Each two servers once, on designed cases and on published octets."""
+    """Each two servers once, on designed cases and on published bytes."""
     if evidence is None or not evidence.is_file():
         return []
     places = byte_maps.places(loading.load())
@@ -209,7 +209,7 @@ def _agreement(run: Run, evidence: Path | None) -> list[dict[str, Value]]:
         }
     rows: list[dict[str, Value]] = []
     for of, grid in (
-        ("cases", agreement.of_cases(seen)), ("octets", agreement.of_octets(seen, published)),
+        ("cases", agreement.of_cases(seen)), ("octets", agreement.of_bytes(seen, published)),
     ):  # fmt: skip
         for at, server in enumerate(grid.names if grid else ()):
             for beside, other in enumerate(grid.names if grid else ()):

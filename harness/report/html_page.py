@@ -143,7 +143,7 @@ def _templates() -> jinja2.Environment:
         parts=overview.parts,
         wanted=expectation_words.wanted,
         came=expectation_words.came,
-        octets=lambda value, limit: printable.page_bytes(value, limit=limit),
+        page_bytes=lambda value, limit: printable.page_bytes(value, limit=limit),
     )
     return environment
 
@@ -272,7 +272,7 @@ def _of_exchanges(run: Run, known: Catalogue, evidence: ExchangeReader | None) -
         "alike_maps": byte_maps.alike(shown, run.servers, seen),
         "taken": byte_maps.taken(run.servers, seen),
         "dots": {place.key: byte_maps.dots(place) for place in shown if not place.pair},
-        "alike_octets": agreement.of_octets(seen, published),
+        "alike_bytes": agreement.of_bytes(seen, published),
         "alike_cases": agreement.of_cases(seen),
         "contested": agreement.contested(seen, known, controls=controls),
         "cuts": delivery_table.cuts(run, known, evidence),
@@ -313,11 +313,11 @@ def _filled(
     room = PAGE_BYTES_MAX - len(text.encode("utf-8"))
     wanted = _LOGS_BYTES_MIN if evidence is not None else 0
     if room < wanted:
-        made = matrix.shortened(made, octets=wanted - room)
+        made = matrix.shortened(made, surplus_bytes=wanted - room)
         text = page(matrix=made)
         room = PAGE_BYTES_MAX - len(text.encode("utf-8"))
     if evidence is None:
         return text
     again = {server.name: server.again for server in run.servers}
-    room = min(max(room, 0), matrix.LOGS_OCTETS_MAX)
-    return page(matrix=matrix.with_logs(made, evidence, again, octets=room))
+    room = min(max(room, 0), matrix.LOGS_BYTES_MAX)
+    return page(matrix=matrix.with_logs(made, evidence, again, bytes_max=room))

@@ -1,7 +1,7 @@
 """A run's conformance as a matrix: requirements by RFC section, servers as columns, and below each
 row the cases that were no pass, with both sides of the wire.
 
-Nothing is judged here: words come from the run, octets from its evidence, rules from the catalogue.
+Nothing is judged here: words come from the run, bytes from its evidence, rules from the catalogue.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from httpmark.harness.model.cases import Family, Level, Requirement
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.model.verdicts import SuiteResult, Verdict, Word
 
-SENT_OCTETS_MAX = 300
-RECEIVED_OCTETS_MAX = 200
-# All wire logs of a page together, as they stand in it; the command for the others is told.
-LOGS_OCTETS_MAX = 90_000
-_AROUND_OCTETS = 160  # of markup, around each side of the wire
+SENT_BYTES_MAX = 300
+RECEIVED_BYTES_MAX = 200
+# Of all wire logs of a page together. For the other cases, the page names the command.
+LOGS_BYTES_MAX = 90_000
+_AROUND_BYTES = 160  # of markup, around each message
 
 _NUMBERS = re.compile(r"RFC ([0-9]+)(?: ([0-9]+(?:\.[0-9]+)*))?")
 _TOLD = (Word.FAIL, Word.UNSTABLE, Word.WARN, Word.VOID)
@@ -35,11 +35,11 @@ _BINDING_FIRST = (Level.MUST, Level.CTRL, Level.SHOULD, Level.SEC, Level.MAY, Le
 
 
 class Log(msgspec.Struct, frozen=True):
-    """What one or more servers, alike but for the date, answered to a case."""
+    """An answer to a case, from one or more servers. Their answers may differ in the date."""
 
     servers: tuple[str, ...]
     received: bytes
-    octets: int  # in all
+    size: int  # of the whole answer, in bytes
     outcome: str
     end: str
 
@@ -95,17 +95,17 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def not_passed(self) -> int:
-        """How many of its cases not every server passed."""
+        """How many of its cases at least one server did not pass."""
         return sum(not case.passed for case in self.cases) + self.left_out
 
     @property
-    def without_octets(self) -> bool:
-        """Whether a case is told here whose octets would say more, and are not in the page."""
+    def without_bytes(self) -> bool:
+        """Whether the bytes of a case listed here are left out of the page."""
         return any(same[0].shown and not same[0].sent for same in self.groups)
 
     @property
     def groups(self) -> tuple[tuple[CaseRow, ...], ...]:
-        """The cases that are told here, those together that every server took alike."""
+        """The cases listed here; cases that each server answered alike form a group."""
         alike: dict[tuple[object, ...], list[CaseRow]] = {}
         for case in self.cases:
             if case.drawn_in is None:
@@ -132,7 +132,7 @@ def suites(server: ServerResult) -> list[SuiteResult]:
 
 
 def matrix(run: Run, known: Catalogue) -> Matrix | None:
-    """The matrix of a run, its cases without octets, or None where no such suite ran."""
+    """The matrix of a run, its cases without bytes, or None where no such suite ran."""
     servers = [server for server in run.servers if suites(server)]
     if not servers:
         return None
@@ -180,16 +180,17 @@ def with_logs(
     evidence: ExchangeReader,
     again: Mapping[str, tuple[str, ...]],
     *,
-    octets: int = LOGS_OCTETS_MAX,
+    bytes_max: int = LOGS_BYTES_MAX,
 ) -> Matrix:
-    """The same with both sides of the wire, so many octets of a page in all.
+    """The same with what was sent and received.
 
-    Of cases that all servers took alike the first stands for all. Failures come before what is
-    contested, of them what binds, and of that what most servers fail.
+    The first case of a group stands for all. Failures come before contested cases, binding failures
+    before others, and those of many servers before those of few.
 
+    :param bytes_max: how many bytes of the page the logs may take.
     :param again: ``ServerResult.again`` by server.
     """
-    budget = _Budget(octets)
+    budget = _Budget(bytes_max)
     failing = [
         same[0] for _, rows in made.sections for row in rows for same in row.groups if same[0].shown
     ]
@@ -221,10 +222,12 @@ def with_logs(
     return msgspec.structs.replace(made, sections=sections, logs_left_out=budget.left_out)
 
 
-def shortened(made: Matrix, *, octets: int) -> Matrix:
-    """The same with about so many octets of a page less: cases are left out and counted.
+def shortened(made: Matrix, *, surplus_bytes: int) -> Matrix:
+    """The same with fewer cases; those that are left out are counted.
 
-    First what is only permitted goes, then failures of what does not bind, last what binds.
+    Warnings go first, then failures that do not bind, and binding failures last.
+
+    :param surplus_bytes: about how many bytes the page has to lose.
     """
     told = [
         (case.fails, _BINDING_FIRST.index(case.family.level), same, row.requirement.id)
@@ -236,9 +239,9 @@ def shortened(made: Matrix, *, octets: int) -> Matrix:
     told.sort(key=lambda one: (one[0], -one[1]))
     gone: dict[str, set[str]] = {}
     for _, _, same, requirement in told:
-        if octets <= 0:
+        if surplus_bytes <= 0:
             break
-        octets -= _cost(same)
+        surplus_bytes -= _cost(same)
         gone.setdefault(requirement, set()).update(case.family.id for case in same)
     sections = tuple(
         (name, tuple(_without(row, gone.get(row.requirement.id, set())) for row in rows))
@@ -254,25 +257,25 @@ def _without(row: Row, gone: set[str]) -> Row:
 
 
 def _cost(same: Sequence[CaseRow]) -> int:
-    """About how many octets of a page it takes to tell a group of cases."""
+    """About how many bytes of the page a group of cases takes."""
     words = sum(len(case.family.id) + len(case.family.title) for case in same)
     told = sum(len(one.actual) + sum(map(len, one.servers)) + 25 for one in same[0].told)
     return 90 + words + len(same[0].expected) + told
 
 
 class _Budget:
-    """So many octets of wire logs, first come."""
+    """The bytes of the page that are left for logs; the first cases take them."""
 
-    def __init__(self, octets: int) -> None:
-        self._octets = octets
+    def __init__(self, bytes_max: int) -> None:
+        self._left = bytes_max
         self.left_out = 0
 
-    def take(self, octets: int) -> bool:
-        """Whether there is room for so many."""
-        if octets > self._octets:
+    def take(self, size: int) -> bool:
+        """Whether there is room; takes it if there is."""
+        if size > self._left:
             self.left_out += 1
             return False
-        self._octets -= octets
+        self._left -= size
         return True
 
 
@@ -362,12 +365,12 @@ def _case(
     found = {server.name: _verdict(merged[server.name], family) for server in servers}
     words = tuple(one[0] if (one := found[server.name]) else None for server in servers)
     alike: dict[tuple[Word, str], list[str]] = {}
-    # Where readers differ, who passes is one of the readings.
+    # For a contested case, a pass is one of the readings, too.
     tells = (*_TOLD, Word.PASS) if family.contested else _TOLD
     shows = (*_SHOWN, Word.WARN) if family.contested else _SHOWN
     for server in servers:
         one = found[server.name]
-        # That a control, which validates nothing, fails is no news.
+        # The control validates nothing, so its failures say nothing.
         if not server.control and one is not None and one[0] in tells:
             alike.setdefault((one[0], one[1]), []).append(server.name)
     if not alike:
@@ -386,7 +389,7 @@ def _with_logs(
 ) -> CaseRow:
     sent, line = b"", ""
     alike: dict[tuple[bytes, str, str], list[str]] = {}
-    octets: dict[tuple[bytes, str, str], int] = {}
+    sizes: dict[tuple[bytes, str, str], int] = {}
     for server, case in row.shown:
         for exchange in evidence.exchanges(server, family=row.family.id, case=case):
             if not sent:
@@ -400,12 +403,12 @@ def _with_logs(
                     line += f"\n# {fewer(exchange, small)}" + (f"\n{less}" if less else "")
             key = (_undated(exchange.received), str(exchange.outcome), str(exchange.end))
             alike.setdefault(key, []).append(server)
-            octets[key] = len(exchange.received)
+            sizes[key] = len(exchange.received)
     if not sent:
         return row
-    sides = [page_bytes(sent, limit=SENT_OCTETS_MAX), line]
-    sides += [page_bytes(key[0], limit=RECEIVED_OCTETS_MAX) for key in alike]
-    cost = sum(len(escape(side)) + _AROUND_OCTETS for side in sides)
+    sides = [page_bytes(sent, limit=SENT_BYTES_MAX), line]
+    sides += [page_bytes(key[0], limit=RECEIVED_BYTES_MAX) for key in alike]
+    cost = sum(len(escape(side)) + _AROUND_BYTES for side in sides)
     if not budget.take(cost):
         return row
     return msgspec.structs.replace(
@@ -413,11 +416,11 @@ def _with_logs(
         sent=sent,
         again=line,
         logs=tuple(
-            Log(tuple(names), key[0], octets[key], key[1], key[2]) for key, names in alike.items()
+            Log(tuple(names), key[0], sizes[key], key[1], key[2]) for key, names in alike.items()
         ),
     )
 
 
 def _undated(received: bytes) -> bytes:
-    """The same without its Date, so that equal answers are shown once."""
+    """The answer without its Date, so that equal answers are shown once."""
     return re.sub(rb"(?i)\r\ndate:[^\r\n]*", b"", received, count=1)

@@ -94,7 +94,7 @@ def listeners(port: int, address: str) -> list[int]:
 def _locals(address: str) -> list[str]:
     """As what a listener that an address reaches stands in /proc/net/tcp and tcp6, nearest first.
 
-    Words of four octets, each in this machine's order.
+    Words of four bytes, each in this machine's order.
     """
 
     def written(packed: bytes) -> str:

@@ -17,11 +17,11 @@ from httpmark.harness.http import response_reader
 
 _PORTS_TRIED = 500
 _CONNECT_S = 2.0
-_RECEIVE_OCTETS = 65536
-_ANSWER_OCTETS_MAX = 1 << 20
-_TRICKLE_OCTETS = 4096
+_RECEIVE_BYTES = 65536
+_ANSWER_BYTES_MAX = 1 << 20
+_TRICKLE_BYTES = 4096
 _TRICKLE_S = 1.0
-_FLOOD_OCTETS = 1 << 16
+_FLOOD_BYTES = 1 << 16
 
 
 def _family(address: str) -> socket.AddressFamily:
@@ -123,19 +123,19 @@ def ask(
             if tls:
                 connection = stack.enter_context(_session(connection, tls_name or address, ca_file))
             connection.sendall(octets)
-            while len(received) < _ANSWER_OCTETS_MAX and not _complete(received, method):
+            while len(received) < _ANSWER_BYTES_MAX and not _complete(received, method):
                 left = end - time.monotonic()
                 if left <= 0:
                     break
                 connection.settimeout(left)
-                piece = connection.recv(_RECEIVE_OCTETS)
+                piece = connection.recv(_RECEIVE_BYTES)
                 if not piece:
                     break
                 received += piece
         except (ConnectionRefusedError, FileNotFoundError, ssl.SSLCertVerificationError):
             return None
         except ssl.SSLError:
-            # After octets it is an end like any other; before any, no session was agreed on.
+            # After bytes it is an end like any other; before any, no session was agreed on.
             return bytes(received) if received else None
         except (TimeoutError, ConnectionResetError, BrokenPipeError):
             pass
@@ -157,17 +157,17 @@ def flood(
 ) -> tuple[int, str]:
     """Send ``octets`` again and again without reading anything.
 
-    Ends when ``total`` octets are out (``sent``), when the other side has taken none for
+    Ends when ``total`` bytes are out (``sent``), when the other side has taken none for
     ``stall_s`` (``stalled``), or when it closed (``closed``).
 
     :param look: called at the end, while the connection still stands.
-    :returns: the octets sent, and how it ended.
+    :returns: the bytes sent, and how it ended.
     """
-    block = memoryview(octets * max(1, _FLOOD_OCTETS // len(octets)))
+    block = memoryview(octets * max(1, _FLOOD_BYTES // len(octets)))
     family = socket.AF_UNIX if unix else _family(address)
     with socket.socket(family, socket.SOCK_STREAM) as connection:
         # Little room for answers: what the kernel would hold for us is not the server's doing.
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _FLOOD_OCTETS)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _FLOOD_BYTES)
         connection.settimeout(stall_s)
         sent = 0
         how = "sent"
@@ -197,7 +197,7 @@ def trickle(
     look: Callable[[], None],
     unix: str | None = None,
 ) -> int:
-    """Ask on many connections and read an octet of each answer a second.
+    """Ask on many connections and read a byte of each answer a second.
 
     :param look: called at the end, while the connections still stand.
     :returns: how many connections the other side has neither closed nor refused by then.
@@ -208,7 +208,7 @@ def trickle(
         connections: list[socket.socket] = []
         for _ in range(clients):
             connection = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _TRICKLE_OCTETS)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _TRICKLE_BYTES)
             connection.settimeout(2.0)
             with contextlib.suppress(OSError):
                 connection.connect(unix if unix else (address, port))
@@ -225,7 +225,7 @@ def trickle(
 
 
 def _takes_one(connection: socket.socket) -> bool:
-    """Read one octet, if there is one; whether the connection stands."""
+    """Read one byte, if there is one; whether the connection stands."""
     try:
         return bool(connection.recv(1))
     except BlockingIOError:

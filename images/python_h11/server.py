@@ -1,5 +1,5 @@
 """h11 as a server, with nothing of its own: what is judged here is h11, so no handler repairs,
-refuses or special-cases a request. The loop around it moves octets and answers events."""
+refuses or special-cases a request. The loop around it moves bytes and answers events."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_announced_content_goes_out_although_a_close_is_announced_and_a_request_
         assert [(step.if_open, step.if_connected) for step in sent] == conditions
 
 
-def test_more_octets_than_a_message_may_have_make_a_case_inapplicable() -> None:
+def test_more_bytes_than_a_message_may_have_make_a_case_inapplicable() -> None:
     rule = Rule(sends=("{limit.content_bytes*a}",))
     told = case_builder.inapplicable(rule, Facts(host="h", limits={"content_bytes": 1 << 40}))
     assert told is not None

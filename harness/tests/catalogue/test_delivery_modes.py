@@ -114,7 +114,7 @@ def cut(mode: str) -> Iterator[tuple[Case, Case]]:
 
 
 @pytest.mark.parametrize("mode", ["byte", "two", "three", "crlf", "tail"])
-def test_the_pieces_joined_are_the_octets(mode: str) -> None:
+def test_the_pieces_joined_are_the_bytes(mode: str) -> None:
     wrong = []
     for case, made in cut(mode):
         pieces = [step.data for step in made.steps if step.op is Op.SEND]
@@ -154,14 +154,14 @@ def test_a_cut_has_a_name_of_its_own() -> None:
     assert wrong == []
 
 
-def test_one_octet_a_write_but_for_bulk_content() -> None:
+def test_one_byte_a_write_but_for_bulk_content() -> None:
     wrong = [
         f"{case.id}: {len(step.data)}"
         for case, made in cut("byte")
         for step in made.steps
         if step.op is Op.SEND
         and step.data != case.canary
-        and 1 < len(step.data) <= delivery_modes.BULK_OCTETS
+        and 1 < len(step.data) <= delivery_modes.BULK_BYTES
     ]
     assert wrong == []
 
@@ -181,7 +181,7 @@ def test_bulk_content_is_cut_at_its_edges_only() -> None:
     assert max(delivery_modes.structure(plain)) < len(plain) - 2000
 
 
-def test_both_cuts_of_a_pair_lie_near_the_same_structural_octet() -> None:
+def test_both_cuts_of_a_pair_lie_near_the_same_structural_byte() -> None:
     octets = b"GET /aaaaaaaaaaaaaaaaaaa HTTP/1.1\r\n"
     structural = [octets.index(b" "), octets.rindex(b" "), len(octets) - 2, len(octets) - 1]
     assert delivery_modes.structure(octets) == structural
@@ -207,7 +207,7 @@ def test_a_pause_stands_between_cr_and_lf_of_every_crlf() -> None:
 
 
 @given(st.integers(min_value=13, max_value=20_000))
-def test_padding_is_lines_of_at_most_1000_octets_with_names_of_their_own(octets: int) -> None:
+def test_padding_is_lines_of_at_most_1000_bytes_with_names_of_their_own(octets: int) -> None:
     made = delivery_modes.padding(octets)
     assert len(made) == octets
     lines = made.split(b"\r\n")
@@ -221,7 +221,7 @@ def test_padding_of_no_field_line_is_refused() -> None:
         delivery_modes.padding(12)
 
 
-def test_each_structural_octet_lands_on_each_edge_of_a_buffer() -> None:
+def test_each_structural_byte_lands_on_each_edge_of_a_buffer() -> None:
     octets = b"GET / HTTP/1.1\r\nHost: h\r\nA: b\r\n\r\n"
     behind = [at for at in delivery_modes.structure(octets) if at >= octets.index(b"A:")]
     made = list(delivery_modes.deliveries(a_case(octets), "buf", KNOWN))
@@ -237,7 +237,7 @@ def test_each_structural_octet_lands_on_each_edge_of_a_buffer() -> None:
     assert list(delivery_modes.deliveries(a_case(b"GET / HTTP/1.1\r\n\r\n"), "buf", KNOWN)) == []
 
 
-def test_padding_stands_behind_all_of_a_folded_host_line() -> None:
+def test_padding_stands_after_all_of_a_folded_host_line() -> None:
     octets = b"GET / HTTP/1.1\r\nHost: h\r\n folded\r\n\r\n"
     for one in delivery_modes.deliveries(a_case(octets), "buf", KNOWN):
         assert b"Host: h\r\n folded\r\nX-Pad-00: " in one.steps[0].data
@@ -255,13 +255,13 @@ def test_a_message_is_joined_to_itself_and_to_content() -> None:
     assert sum(step.op is Op.AWAIT for step in alone.steps) == 2
 
 
-def test_the_last_octet_comes_late() -> None:
+def test_the_last_byte_comes_late() -> None:
     (late,) = delivery_modes.deliveries(a_case(), "tail", KNOWN)
     assert [step.data for step in late.steps if step.op is Op.SEND] == [GET[:-1], b"\n", CANARY]
     assert late.steps[1] == Step(Op.PAUSE, wait_ms=50)
 
 
-def test_writing_ends_with_a_close_and_behind_a_refusal_with_the_answer() -> None:
+def test_writing_ends_with_a_close_and_after_a_refusal_with_the_answer() -> None:
     (plain,) = delivery_modes.deliveries(a_case(), "tail", KNOWN)
     assert plain.steps[2].if_open
     assert not plain.steps[2].if_unanswered
@@ -348,7 +348,7 @@ def test_fin_and_reset_are_the_same_close() -> None:
     )
 
 
-def test_a_refusal_before_the_last_octet_ends_the_comparison_with_it() -> None:
+def test_a_refusal_before_the_last_byte_ends_the_comparison_with_it() -> None:
     alone = drew(delivery_modes.one(a_case()), BAD, end=End.CLOSED)
     byte = first_cut("byte", known=Known(refused=True))
     early = drew(byte, BAD, end=End.CLOSED, writes=5)
@@ -410,7 +410,7 @@ def test_glued_to_content_the_answer_to_that_comes_first() -> None:
     )
 
 
-def test_octets_that_are_no_response_are_a_difference() -> None:
+def test_bytes_that_are_no_response_are_a_difference() -> None:
     alone = drew(delivery_modes.one(a_case()), OK % b"", OK % b"")
     assert answer_difference.difference(
         alone, drew(first_cut("two"), b"nonsense\r\n\r\n", OK % b""), "two@1"

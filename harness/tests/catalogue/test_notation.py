@@ -38,7 +38,7 @@ VALUES: dict[str, notation.Value | None] = {
         ("{tchar}", bytes(sorted(grammar.TCHAR))),
     ],
 )
-def test_a_text_stands_for_these_octets(text: str, octets: bytes) -> None:
+def test_a_text_stands_for_these_bytes(text: str, octets: bytes) -> None:
     assert notation.expand(text, VALUES) == octets
 
 
@@ -49,7 +49,7 @@ def test_a_value_that_is_declared_and_not_there_is_said(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "beyond"), [("{align 32*a}", 0), ("{align 32-2*a}", 30)])
-def test_what_aligns_reaches_the_next_edge_with_at_least_one_octet(text: str, beyond: int) -> None:
+def test_what_aligns_reaches_the_next_edge_with_at_least_one_byte(text: str, beyond: int) -> None:
     for before in range(70):
         made = notation.expand("x" * before + text, {})
         assert len(made) % 32 == beyond
@@ -81,7 +81,7 @@ def test_a_repetition_is_bounded() -> None:
 
 
 @given(st.binary())
-def test_any_octets_can_be_written(octets: bytes) -> None:
+def test_any_bytes_can_be_written(octets: bytes) -> None:
     text = "".join(f"\\x{octet:02x}" for octet in octets)
     assert notation.expand(text, VALUES) == octets == notation.unescape(text)
 

@@ -40,7 +40,7 @@ def test_the_published_families_are_all_there_is_to_score() -> None:
     assert sum(scored.values()) == 123_942
 
 
-def test_octets_come_in_the_order_of_signed_char() -> None:
+def test_bytes_come_in_the_order_of_signed_char() -> None:
     first = [case.sent for case in cases("path_byte")]
     assert first[0] == b"GET /hello\x80 HTTP/1.1\r\nHost: h\r\n\r\n"
     assert first[127] == b"GET /hello\xff HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -48,7 +48,7 @@ def test_octets_come_in_the_order_of_signed_char() -> None:
     assert first[-1] == b"GET /hello\x7f HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
-def test_pairs_with_a_bad_first_octet_come_first() -> None:
+def test_pairs_with_a_bad_first_byte_come_first() -> None:
     pairs = [case.sent[11:13] for case in cases("path_pct_pair")]
     good = grammar.ALPHANUMERIC
     assert all(pair[0] not in good for pair in pairs[: 194 * 256])
@@ -62,7 +62,7 @@ def test_each_place_is_the_one_its_family_names() -> None:
     assert next(cases("field_value_byte")).sent.endswith(b"\r\nname: \x00\r\n\r\n")
 
 
-def test_the_slug_says_the_octets() -> None:
+def test_the_slug_says_the_bytes() -> None:
     wrong = [
         case.id
         for case in cases("path_pct_pair")
@@ -84,7 +84,7 @@ def test_counting_needs_no_cases() -> None:
     assert variations.count(rule) == 194 * 256 + 62 * 194
 
 
-def test_pairs_in_one_set_and_outside_another_come_bad_first_octet_first() -> None:
+def test_pairs_in_one_set_and_outside_another_come_bad_first_byte_first() -> None:
     rule = Rule(sends=("{pair}",), pairs_within=frozenset(b"AGZ"), pairs_outside=grammar.HEXDIG)
     made = [case.sent for case in case_builder.cases("x", rule, Facts(host="h"))]
     assert made == [b"GA", b"GG", b"GZ", b"ZA", b"ZG", b"ZZ", b"AG", b"AZ"]

@@ -37,7 +37,7 @@ SMALL = ("path_byte", "query_byte", "field_name_byte", "field_value_byte")
 
 
 def small(family: Family) -> bool:
-    """The octet families and all controls: seconds, not minutes, against a Python peer."""
+    """The byte families and all controls: seconds, not minutes, against a Python peer."""
     return family.level is Level.CTRL or family.id in SMALL
 
 
@@ -58,7 +58,7 @@ def check(tmp_path: Path, handler: peers.Handler, **changes: object) -> SuiteRes
 
 
 @pytest.mark.process
-def test_a_server_that_checks_octets_is_told_from_one_that_does_not(tmp_path: Path) -> None:
+def test_a_server_that_checks_bytes_is_told_from_one_that_does_not(tmp_path: Path) -> None:
     checked = check(tmp_path, peers.naive)
     assert checked.controls is not None
     assert checked.controls.failed == 0
@@ -240,7 +240,7 @@ def test_who_reads_the_content_first_is_not_asked_what_needs_an_early_answer(
 
 
 @pytest.mark.process
-def test_what_keeps_a_server_busy_goes_behind_the_other_designed_cases(
+def test_what_keeps_a_server_busy_goes_after_the_other_designed_cases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played: list[list[str]] = []

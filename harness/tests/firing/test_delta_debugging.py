@@ -1,4 +1,4 @@
-"""The minimiser: what is left still holds, and no octet of it can go; and still shows the fault."""
+"""The minimiser: what is left still holds, and no byte of it can go; and still shows the fault."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_questions_are_bounded() -> None:
     assert 0 < asked <= 10
 
 
-def test_one_octet_is_as_small_as_it_gets() -> None:
+def test_one_byte_is_as_small_as_it_gets() -> None:
     assert delta_debugging.smallest(b"a", lambda tried: True) == b"a"
     assert len(delta_debugging.smallest(b"abcdef", lambda tried: True)) == 1
 
@@ -87,7 +87,7 @@ SMUGGLED = b"GET /smuggled HTTP/1.1\r\n\r\n"
         ),
     ],
 )
-def test_fewer_octets_show_the_same_fault_or_another(
+def test_fewer_bytes_show_the_same_fault_or_another(
     octets: bytes, fewer: bytes, same: bool
 ) -> None:
     assert same_fault.alike(octets)(octets)
@@ -102,7 +102,7 @@ def test_what_may_be_taken_for_a_valid_message_is_told_from_what_may_not() -> No
     assert not same_fault.alike(two)(one)
 
 
-def test_the_grammar_asks_for_what_the_octets_are() -> None:
+def test_the_grammar_asks_for_what_the_bytes_are() -> None:
     assert same_fault.asks(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").text == "PARSED"
     assert same_fault.asks(b"GET / HTTP/1.1\r\n\r\n").text == "R400"
     assert same_fault.sort(b"GET / HTTP/1.1\r\nHost: h\r\n") is None, "not ended"

@@ -15,7 +15,7 @@ from httpmark.harness.tests.shared import peers
 
 
 @pytest.mark.parametrize("octet", range(256))
-def test_any_octet_of_a_find_survives_its_file(octet: int, tmp_path: Path) -> None:
+def test_any_byte_of_a_find_survives_its_file(octet: int, tmp_path: Path) -> None:
     octets = b"GET /" + bytes((octet,)) + b"'{h}\\x00 HTTP/1.1\r\nHost: a:1\r\n\r\n"
     find = fuzz.Find(fuzz.Kind.ACCEPTED, "request line", octets, "200")
     found_scenarios.save(find, tmp_path, host="a:1", command="x")

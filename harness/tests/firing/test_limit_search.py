@@ -44,7 +44,7 @@ def size(name: str, octets: bytes) -> int:
 @pytest.mark.parametrize("name", limit_search.NAMES)
 @pytest.mark.parametrize("limit", [1025, 8192, 9999])
 @pytest.mark.parametrize("refusal", [status(431), status(400), b"", None, b"garbage"])
-def test_a_limit_is_found_to_the_octet(name: str, limit: int, refusal: bytes | None) -> None:
+def test_a_limit_is_found_to_the_byte(name: str, limit: int, refusal: bytes | None) -> None:
     def ask(octets: bytes) -> bytes | None:
         return status(404) if size(name, octets) <= limit else refusal
 

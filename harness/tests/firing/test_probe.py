@@ -1,4 +1,4 @@
-"""The native probe: five outcomes told apart, every octet both ways, the steps a case may state."""
+"""The native probe: five outcomes told apart, every byte both ways, the steps a case may state."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_announced_close_is_waited_for() -> None:
 
 
 @pytest.mark.process
-def test_surplus_octets_are_seen_when_the_case_settles() -> None:
+def test_surplus_bytes_are_seen_when_the_case_settles() -> None:
     def twice(connection: socket.socket) -> None:
         peers.head(connection)
         connection.sendall(peers.OK)
@@ -261,7 +261,7 @@ def _kinds(exchange: Exchange) -> set[EventKind]:
 
 
 @pytest.mark.process
-def test_a_session_carries_the_same_octets_and_says_how_it_ended(tmp_path: Path) -> None:
+def test_a_session_carries_the_same_bytes_and_says_how_it_ended(tmp_path: Path) -> None:
     pair = certificates.make(tmp_path, address="127.0.0.1")
 
     def clean(session: socket.socket) -> None:

@@ -113,7 +113,7 @@ class Made:
         return self.flooded
 
 
-def test_a_pair_is_cut_at_every_octet() -> None:
+def test_a_pair_is_cut_at_every_byte() -> None:
     made = Made(PAIR, lambda _: (OK + OK, End.OPEN))
     assert pipelining.every_cut(made.stage).word is Word.PASS
     assert len(made.played) == len(PAIR.sent) - 1
@@ -482,7 +482,7 @@ def test_a_reader_that_is_held_beyond_the_write_timeout_is_noted(
 
 
 @pytest.mark.long
-def test_a_trickle_reads_an_octet_a_second_and_counts_who_is_kept() -> None:
+def test_a_trickle_reads_a_byte_a_second_and_counts_who_is_kept() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         asked: list[bytes] = []

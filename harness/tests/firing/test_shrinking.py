@@ -133,7 +133,7 @@ def test_a_target_that_answers_this_and_that_has_nothing_kept(tmp_path: Path) ->
     lock = threading.Lock()
 
     def forgetting(connection: socket.socket) -> None:
-        # Whoever asks the same a second time is refused, but for the case's own octets.
+        # Whoever asks the same a second time is refused, but for the case's own bytes.
         while b"\r\n\r\n" in (request := peers.head(connection)):
             with lock:
                 seen[request] = seen.get(request, 0) + 1

@@ -32,7 +32,7 @@ def test_a_message_is_one_valid_whole_request(message: strategies.Message) -> No
 
 
 @given(MESSAGES, MESSAGES)
-def test_two_messages_one_behind_the_other_are_two(
+def test_two_messages_one_after_the_other_are_two(
     first: strategies.Message, second: strategies.Message
 ) -> None:
     read = request_reader.read(first.octets + second.octets)
@@ -50,7 +50,7 @@ def test_a_prefix_is_never_whole(message: strategies.Message, data: st.DataObjec
 @pytest.mark.long
 @settings(max_examples=300)
 @given(strategies.mutated(host=b"a:1", place=b"/mirror"))
-def test_a_mutation_gives_octets(octets: bytes) -> None:
+def test_a_mutation_gives_bytes(octets: bytes) -> None:
     assert octets
 
 

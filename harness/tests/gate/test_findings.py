@@ -206,7 +206,7 @@ def test_a_check_on_every_answer_is_a_finding_with_its_own_clause() -> None:
 @pytest.mark.parametrize(
     ("level", "status"), [(Level.MUST, Status.FAILED), (Level.SHOULD, Status.WARNED)]
 )
-def test_an_answer_that_depends_on_how_the_octets_are_cut_is_a_finding(
+def test_an_answer_that_depends_on_how_the_bytes_are_cut_is_a_finding(
     level: Level, status: Status
 ) -> None:
     cut = Disagreement(case="length-two", level=level, count=3, deliveries=("bytes",), what="400")

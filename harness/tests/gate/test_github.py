@@ -58,7 +58,7 @@ def test_an_annotation_gives_back_every_word(message: str, clause: str) -> None:
 def test_a_summary_keeps_the_budget_and_says_how_many_are_left_out() -> None:
     found = many(Status.FAILED, 4000, "x" * 500) + many(Status.UNUSABLE, 1)
     text = github.summary(run_of("reference"), found)
-    assert len(text.encode()) <= github.SUMMARY_OCTETS_MAX
+    assert len(text.encode()) <= github.SUMMARY_BYTES_MAX
     left = re.search(r"and (\d+) more", text)
     assert left
     rows = [line for line in text.splitlines() if re.match(r"\| (failed|unusable) ", line)]
@@ -118,7 +118,7 @@ def test_a_summary_with_long_reproducers_keeps_the_budget() -> None:
         msgspec.structs.replace(finding, reproducers=("x" * 4000,))
         for finding in many(Status.FAILED, 400)
     ]
-    assert len(github.summary(run_of("reference"), made).encode()) <= github.SUMMARY_OCTETS_MAX
+    assert len(github.summary(run_of("reference"), made).encode()) <= github.SUMMARY_BYTES_MAX
 
 
 def test_a_score_says_what_it_is_of() -> None:

@@ -20,7 +20,7 @@ def test_the_sizes_are_those_of_the_rfcs() -> None:
     assert len(grammar.HEXDIG) == 22
 
 
-def test_a_percent_sign_alone_is_no_target_octet() -> None:
+def test_a_percent_sign_alone_is_no_target_byte() -> None:
     assert ord("%") not in grammar.TARGET
     assert ord("%") in grammar.TCHAR
 

@@ -20,7 +20,7 @@ HOSTILE = "\0\x1b[31m\x7f\x85\r\n\t\u202e\u2028\ud800\ufffe<b>&`*_[x](http://evi
 
 
 @hypothesis.given(st.binary(max_size=300))
-def test_wire_shows_every_octet_and_no_markup_but_its_own(sent: bytes) -> None:
+def test_wire_shows_every_byte_and_no_markup_but_its_own(sent: bytes) -> None:
     drawn = str(printable.page_bytes(sent, limit=300))
     assert set(re.findall(r"<[^>]*>", drawn)) <= {"<b>", "</b>"}
     assert drawn.count("<b>") == drawn.count("</b>")

@@ -1,4 +1,4 @@
-"""What the judge knows of the requests it sent: certain only while every octet is valid."""
+"""What the judge knows of the requests it sent: certain only while every byte is valid."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_h11_is_the_looser_reader() -> None:
         response_reader.read(bare_lf, ended=False)
 
 
-def test_a_final_answer_is_read_behind_interim_ones() -> None:
+def test_a_final_answer_is_read_after_interim_ones() -> None:
     hints, final = b"HTTP/1.1 103 H\r\nLink: </a>\r\n\r\n", b"HTTP/1.1 204 N\r\n\r\n"
     assert response_reader.read_final(hints + hints + final, ended=False).status == 204
     with pytest.raises(response_reader.Incomplete):

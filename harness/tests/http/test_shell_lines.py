@@ -39,7 +39,7 @@ def exchange(*writes: bytes, half_close: bool = False, unsent: bytes = b"") -> E
 @hypothesis.example(b"-\0")
 @hypothesis.example(b"\0005%d\\n'")
 @hypothesis.settings(max_examples=60, deadline=None)
-def test_a_pipe_sends_the_same_octets(sent: bytes) -> None:
+def test_a_pipe_sends_the_same_bytes(sent: bytes) -> None:
     line = shell_lines.piped(sent, HERE)
     command, _, rest = line.rpartition(" | ")
     assert rest == "nc -q 2 127.0.0.1 18080"
@@ -146,7 +146,7 @@ def test_writes_apart_and_a_half_close_are_said_in_python(family: int, tmp_path:
 @pytest.mark.process
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not on this machine")
 @pytest.mark.parametrize("in_one_write", [True, False])
-def test_over_tls_the_octets_arrive(tmp_path: Path, in_one_write: bool) -> None:
+def test_over_tls_the_bytes_arrive(tmp_path: Path, in_one_write: bool) -> None:
     pair = certificates.Authority(tmp_path).server("127.0.0.1")
     own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own.load_cert_chain(pair.certificate, pair.key)

@@ -1,4 +1,4 @@
-"""What octets outside the grammar may be taken for, held against the whole catalogue."""
+"""What bytes outside the grammar may be taken for, held against the whole catalogue."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ def test_every_rule_has_its_clause() -> None:
 
 
 @pytest.mark.parametrize("octet", range(256))
-def test_any_octet_stands_in_a_text(octet: int) -> None:
+def test_any_byte_stands_in_a_text(octet: int) -> None:
     assert notation.expand(tolerances.text(bytes((octet,))), {}) == bytes((octet,))
 
 
-def test_what_is_broken_behind_what_may_be_mended_is_what_counts() -> None:
+def test_what_is_broken_after_what_may_be_mended_is_what_counts() -> None:
     octets = b"GET / HTTP/1.1\nHost: a:80:\r\n\r\n"
     assert tolerances.broken(octets) is Broken.HOST
     assert tolerances.part(Broken.HOST) == "field section"

@@ -23,7 +23,7 @@ FACTS = Facts(host="h", capabilities=("hello",), path="/")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 BAD = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
-# Takes the octets so far and the pieces they came in; how often it has answered by now, or -1 for a
+# Takes the bytes so far and the pieces they came in; how often it has answered by now, or -1 for a
 # refusal and a close.
 Rule = Callable[[list[bytes]], int]
 
@@ -199,7 +199,7 @@ def test_padding_beyond_what_the_server_takes_is_not_fired(
     known: Catalogue, tmp_path: Path
 ) -> None:
     found, _ = told(known, tmp_path, strict, "buf")
-    # Two octets behind the Host line, three places at each of the buffers it has room for.
+    # Two bytes behind the Host line, three places at each of the buffers it has room for.
     assert found.fired == {"buf": 2 * 3 * 2}
     assert found.disagreements == ()
 

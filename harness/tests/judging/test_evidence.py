@@ -75,7 +75,7 @@ def test_what_was_silent_at_last_is_found_by_outcome_and_flags(tmp_path: Path) -
         ]
 
 
-def test_octets_are_stored_once(tmp_path: Path) -> None:
+def test_bytes_are_stored_once(tmp_path: Path) -> None:
     path = tmp_path / "e.sqlite"
     with Evidence(path, create=True) as evidence:
         for server in ("one", "two"):

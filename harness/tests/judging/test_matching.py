@@ -147,7 +147,7 @@ MUTE = Talk(canary=b"")
         ("WAIT", MUTE, OK),
         ("WAIT", Talk(canary=OTHER), BARE),
         ("WAIT", Talk(canary=OTHER), Talk(canary=OWN)),  # the canary was no part of the message
-        # What an answer shows as taken in is the canary's octets, or the answer was only late.
+        # What an answer shows as taken in is the canary's bytes, or the answer was only late.
         ("WAIT", Talk(canary=shown(content=b"hel" + CANARY)), Talk(canary=shown(content=b"hel"))),
         ("WAIT", Talk(canary=shown(content=b"helGET ")), Talk(canary=shown())),
         ("WAIT", Talk(canary=shown(fields=((b"X", b"a" + CANARY),))), Talk(canary=shown("/x"))),
@@ -295,7 +295,7 @@ def test_a_place_that_answers_unread_is_no_failure_of_the_framing() -> None:
     assert wrong.word("REJ; close") is Word.FAIL
 
 
-def test_the_canary_behind_octets_of_the_case_is_another_request() -> None:
+def test_the_canary_after_bytes_of_the_case_is_another_request() -> None:
     rule = Rule(sends=(POST, "hello{canary}"), canary="joined", timeline=True, answers=2)
     (case,) = case_builder.cases("c", rule, MIRROR)
     for method, word in (("GET", Word.FAIL), ("helloGET", Word.PASS)):
@@ -313,7 +313,7 @@ def test_the_canary_behind_octets_of_the_case_is_another_request() -> None:
 
 
 def test_a_complete_message_is_answered() -> None:
-    """Silence fits ``WAIT`` until the octets that complete the message are out, and no longer."""
+    """Silence fits ``WAIT`` until the bytes that complete the message are out, and no longer."""
     rule = Rule(sends=("GET",), complete="x", canary="none", timeline=True)
     (case,) = case_builder.cases("c", rule, MIRROR)
     expected = expectation.expectation(["WAIT"], values={})
@@ -410,7 +410,7 @@ def test_a_malformed_head_that_is_refused_with_content_is_judged_by_the_head(
     assert Talk(answer(200, b"bad", close=True), end=end, send=send).word("REJ") is Word.FAIL
 
 
-def test_octets_that_are_no_response_fit_nothing() -> None:
+def test_bytes_that_are_no_response_fit_nothing() -> None:
     for octets in (b"\x00\x01", b"HTTP/2 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\n\n"):
         for word in sorted(expectation.WORDS):
             assert Talk(octets, end=FIN).word(word) is Word.FAIL

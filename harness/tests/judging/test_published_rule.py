@@ -106,7 +106,7 @@ def test_only_what_came_back_counts() -> None:
     assert published_rule.verdict_by_word(KNOWN.families["path_byte"], other) == first
 
 
-def test_a_verdict_names_its_case_and_points_at_octets() -> None:
+def test_a_verdict_names_its_case_and_points_at_bytes() -> None:
     verdict = published_rule.verdict_by_word(KNOWN.families["path_byte"], EXCHANGE)
     assert verdict.case == "path_byte-80"
     assert verdict.span is not None

@@ -24,11 +24,11 @@ CLOSING = answer(200, close=True)
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 OWN = shown("/mirror?canary-c")
 
-# What goes by: a number of octets sent, octets that come, or an end.
+# What goes by: a number of bytes sent, bytes that come, or an end.
 FIN, RST, OWN_FIN, CLOSE_NOTIFY = "fin", "reset", "own fin", "close_notify"
 KINDS = {FIN: 3, RST: 4, OWN_FIN: 5, CLOSE_NOTIFY: 6}
 Event = int | bytes | str
-CANARY = -1  # as many octets as the canary has
+CANARY = -1  # as many bytes as the canary has
 
 
 def played(

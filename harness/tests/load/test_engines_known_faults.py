@@ -141,7 +141,7 @@ def test_requests_that_a_server_leaves_behind_when_it_closes(announced: bool) ->
 @pytest.mark.parametrize("length", [3, 9])
 def test_a_server_that_lies_about_content_length_is_caught(length: int) -> None:
     found = measured(numbered(lambda number, _: ok(length=length if number == 7 else None)), plan())
-    # Too short leaves octets that are no response; too long eats into the next one.
+    # Too short leaves bytes that are no response; too long eats into the next one.
     assert found.errors.get("framing", 0) + found.errors.get("body", 0) >= 1
     assert verdict(found) is Bottleneck.BROKEN
 

@@ -21,7 +21,7 @@ def test_agreement_is_symmetric_and_of_what_was_let_through() -> None:
         for server in small_run().servers
         if not server.unavailable
     }
-    found = agreement.of_octets(seen, OCTET_FAMILIES)
+    found = agreement.of_bytes(seen, OCTET_FAMILIES)
     assert found
     size = len(found.names)
     for a in range(size):
@@ -57,7 +57,7 @@ def test_cases_agree_where_both_were_asked_and_neither_is_void() -> None:
 @pytest.mark.parametrize("seen", [{}, seen_of(a={ONE: "rejected"})])
 def test_one_server_agrees_with_nobody(seen: dict[str, byte_maps.Seen]) -> None:
     assert agreement.of_cases(seen) is None
-    assert agreement.of_octets(seen, OCTET_FAMILIES) is None
+    assert agreement.of_bytes(seen, OCTET_FAMILIES) is None
 
 
 def test_what_divides_most_stands_first_and_a_control_divides_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Byte maps: each octet in its place, the same in colour, in words and for every suite."""
+"""Byte maps: each byte in its place, the same in colour, in words and for every suite."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_pair_map_has_each_pair_in_its_place() -> None:
         assert (light[first * 256 + second] == accepted) == (exchange.received == OK)
 
 
-def test_an_octet_map_draws_each_octet_once_and_lists_it() -> None:
+def test_a_byte_map_draws_each_byte_once_and_lists_it() -> None:
     server = made_run(("rust_hyper",), only=OCTET_FAMILIES).servers[0]
     for drawn in look(server).maps.values():
         painted: dict[int, str] = {}
@@ -216,7 +216,7 @@ def test_families_that_send_the_same_text_share_a_place() -> None:
     assert by_key["path_pair"].families >= {"path_pair", "path_pair_good", "path_pair_letters"}
 
 
-def test_every_family_of_octets_and_pairs_has_a_place_in_its_suite() -> None:
+def test_every_family_of_bytes_and_pairs_has_a_place_in_its_suite() -> None:
     placed = [id for place in PLACES for id in place.families]
     assert len(placed) == len(set(placed))
     for id, rule in KNOWN.rules.items():
@@ -227,7 +227,7 @@ def test_every_family_of_octets_and_pairs_has_a_place_in_its_suite() -> None:
 
 
 class Stored:
-    """Answers of one server to two octets and a control of one place."""
+    """Answers of one server to two bytes and a control of one place."""
 
     def facts(self, server: str) -> Facts | None:
         return None
@@ -244,7 +244,7 @@ class Stored:
             yield Exchange(slug, id, sent, received, Outcome.ANSWERED, End.CLOSED, 1, 2, 0)
 
 
-def test_octets_that_may_stand_there_are_drawn_and_marked_but_not_counted() -> None:
+def test_bytes_that_may_stand_there_are_drawn_and_marked_but_not_counted() -> None:
     server = made_run(("reference",), only=OCTET_FAMILIES).servers[0]
     tally = Tally(words={Level.CTRL: {Word.PASS: 76, Word.FAIL: 1}})
     suite = SuiteResult(score_percent=None, generated={"method_octet_good": tally})

@@ -65,7 +65,7 @@ def test_each_says_how_to_cut_it_again() -> None:
 
 
 class Timed(CompleteEvidence):
-    """The same, with the record of two writes: of 17 octets, and of the others."""
+    """The same, with the record of two writes: of 17 bytes, and of the others."""
 
     def exchanges(self, server: str, **wanted: Unpack[Wanted]) -> Iterator[Exchange]:
         for one in super().exchanges(server, **wanted):
@@ -87,7 +87,7 @@ def test_what_was_cut_in_two_is_typed_in_two() -> None:
     assert found.divided[0].sides[0].again.startswith("httpmark check --serve './s {port}'")
 
 
-def test_only_a_few_stand_with_their_octets() -> None:
+def test_only_a_few_stand_with_their_bytes() -> None:
     suite = rfc_suite("go_net_http")
     assert suite.deliveries is not None
     one = suite.deliveries.disagreements[0]

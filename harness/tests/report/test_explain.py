@@ -1,4 +1,4 @@
-"""Cases explained: found by slug, family or number; a reproducer that sends the very octets."""
+"""Cases explained: found by slug, family or number; a reproducer that sends the very bytes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_an_unknown_case_is_said(name: str) -> None:
         lookup.find(name)
 
 
-def test_explain_says_rule_and_octets() -> None:
+def test_explain_says_rule_and_bytes() -> None:
     text = explain.explain("path_byte-0d")
     assert "RFC 3986 3.3" in text
     assert r"GET /hello\r HTTP/1.1\r\n" in text

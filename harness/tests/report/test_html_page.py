@@ -160,10 +160,10 @@ def answering(answer: bytes | None) -> Manner:
     return lambda _family, _octets: answer
 
 
-# --- hostile octets -----------------------------------------------------------------------------
+# --- hostile bytes -----------------------------------------------------------------------------
 
 
-def test_hostile_octets_of_a_server_stay_text() -> None:
+def test_hostile_bytes_of_a_server_stay_text() -> None:
     hostile = OK[:-14] + b"\r\n" + HOSTILE
     tame = OK[:-14] + b"\r\n" + b"x" * len(HOSTILE)
     run = made_run(("reference",), only=OCTET_FAMILIES)
@@ -376,7 +376,7 @@ def test_the_size_has_a_bound_where_no_two_neighbours_read_alike() -> None:
 
 
 @pytest.mark.long
-def test_the_same_run_gives_the_same_octets() -> None:
+def test_the_same_run_gives_the_same_bytes() -> None:
     again = html_page.render(made_run(FEW, only=OCTET_FAMILIES), MadeEvidence(only=OCTET_FAMILIES))
     assert again == small_page()
     assert html_page.render(complete_run(), CompleteEvidence()) == complete_page()

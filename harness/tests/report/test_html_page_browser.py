@@ -113,7 +113,7 @@ def test_the_page_asks_for_itself_and_nothing_more(
     assert troubles(page) == []
 
 
-def test_hostile_octets_do_nothing(browser: Browser, tmp_path: Path) -> None:
+def test_hostile_bytes_do_nothing(browser: Browser, tmp_path: Path) -> None:
     families = tuple(name for name in RULES if name.endswith("byte"))
     word = HOSTILE.decode()
     run = with_server(made_run(NAMES, only=families), "go_net_http", title=word, died=word)
@@ -210,7 +210,7 @@ def clear(page: Page, field: str) -> None:
     page.look(f"document.querySelector('{field}').dispatchEvent(new Event('input'))")
 
 
-def test_a_cell_of_an_octet_map_says_what_it_is(browser: Browser, drawn: Path) -> None:
+def test_a_cell_of_a_byte_map_says_what_it_is(browser: Browser, drawn: Path) -> None:
     page = browser.open(drawn)
     page.look(
         "document.querySelector('.p-path_byte figure[data-server~=qhttpserver] .map').focus()"
@@ -424,7 +424,7 @@ def test_every_drawing_stands_beside_its_figures(
     assert "1,500" in memory
 
 
-def test_an_octet_map_of_the_rfc_suite_says_what_its_cells_are(
+def test_a_byte_map_of_the_rfc_suite_says_what_its_cells_are(
     browser: Browser, complete: Path
 ) -> None:
     page = browser.open(complete)
@@ -562,7 +562,7 @@ def fired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.process
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_page_of_a_real_check_leads_to_the_octets_that_failed(
+def test_the_page_of_a_real_check_leads_to_the_bytes_that_failed(
     browser: Browser, fired: Path, scripts: bool
 ) -> None:
     page = browser.open(fired, scripts=scripts)

@@ -108,7 +108,7 @@ class WithFewer(Stored):
 
 
 @pytest.mark.long
-def test_what_fewer_octets_do_stands_below_the_line_that_sends_all() -> None:
+def test_what_fewer_bytes_do_stands_below_the_line_that_sends_all() -> None:
     made = matrix.matrix(run_of(server("a", Word.FAIL)), KNOWN)
     assert made is not None
     made = matrix.with_logs(made, WithFewer(), AGAIN)
@@ -125,7 +125,7 @@ def test_sections_are_in_the_order_of_the_documents() -> None:
 
 
 @pytest.mark.long
-def test_hostile_octets_stay_text_in_the_page() -> None:
+def test_hostile_bytes_stay_text_in_the_page() -> None:
     page = html_page.render(run_of(server("bad", Word.FAIL)), Stored())
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
@@ -140,7 +140,7 @@ def test_logs_keep_to_their_room_and_what_is_left_out_is_told() -> None:
     [case] = next(row for _, found in full.sections for row in found if row.cases).cases
     assert case.logs
     assert full.logs_left_out == 0
-    none = matrix.with_logs(made, Stored(), AGAIN, octets=100)
+    none = matrix.with_logs(made, Stored(), AGAIN, bytes_max=100)
     [case] = next(row for _, found in none.sections for row in found if row.cases).cases
     assert case.sent == b""
     assert case.told
@@ -148,7 +148,7 @@ def test_logs_keep_to_their_room_and_what_is_left_out_is_told() -> None:
 
 
 @pytest.mark.long
-def test_what_is_only_permitted_is_noted_without_octets() -> None:
+def test_what_is_only_permitted_is_noted_without_bytes() -> None:
     made = drawn(server("lax", Word.WARN))
     [case] = next(row for _, found in made.sections for row in found if row.cases).cases
     assert not case.fails
@@ -192,9 +192,9 @@ def test_what_has_no_room_is_counted_and_what_binds_goes_last() -> None:
         ids = {case.family.id for row in rows for case in row.cases if case.drawn_in is None}
         return ids, sum(row.left_out for row in rows)
 
-    assert told(matrix.shortened(made, octets=0)) == ({CASE.id, OTHER.id}, 0)
-    assert told(matrix.shortened(made, octets=1)) == ({CASE.id}, 1)
-    assert told(matrix.shortened(made, octets=10_000)) == (set(), 2)
+    assert told(matrix.shortened(made, surplus_bytes=0)) == ({CASE.id, OTHER.id}, 0)
+    assert told(matrix.shortened(made, surplus_bytes=1)) == ({CASE.id}, 1)
+    assert told(matrix.shortened(made, surplus_bytes=10_000)) == (set(), 2)
 
 
 CONTESTED = next(f for f in KNOWN.families.values() if f.contested and not f.generated)
@@ -225,7 +225,7 @@ def of_contested(name: str, word: Word) -> ServerResult:
 
 
 @pytest.mark.long
-def test_a_contested_row_is_marked_and_its_warnings_show_their_octets() -> None:
+def test_a_contested_row_is_marked_and_its_warnings_show_their_bytes() -> None:
     run = run_of(of_contested("one", Word.PASS), of_contested("other", Word.WARN))
     made = matrix.matrix(run, KNOWN)
     assert made is not None
@@ -259,7 +259,7 @@ def test_both_readings_are_told_where_all_pass() -> None:
 
 
 @pytest.mark.long
-def test_a_case_without_its_octets_says_how_to_get_them() -> None:
+def test_a_case_without_its_bytes_says_how_to_get_them() -> None:
     page = html_page.render(run_of(server("bad", Word.FAIL)), None)
     assert "<code>httpmark explain CASE</code> shows the rule" in page
     assert "they are not in this page" not in html_page.render(

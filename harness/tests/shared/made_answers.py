@@ -1,4 +1,4 @@
-"""Answers as octets: any response, and the mirror's."""
+"""Answers as bytes: any response, and the mirror's."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ OCTET_FAMILIES = tuple(name for name in RULES if name.endswith("byte"))
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 12\r\n\r\nHello World!"
 BAD = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
-# What a server answers to the octets that vary: an answer, b"" for a close, None for silence.
+# What a server answers to the bytes that vary: an answer, b"" for a close, None for silence.
 Manner = Callable[[str, bytes], bytes | None]
 
 
@@ -122,7 +122,7 @@ MANNERS: dict[str, Manner] = {
 
 @functools.cache
 def _requests(family: str) -> tuple[tuple[str, bytes, bytes], ...]:
-    """Each case's id, the octets that vary, and the octets sent."""
+    """Each case's id, the bytes that vary, and the bytes sent."""
     made = case_builder.cases(family, RULES[family], Facts(host="127.0.0.1:18080"))
     cut = len(family) + 1
     return tuple(
@@ -362,7 +362,7 @@ FEW = ("reference", "null", "go_net_http", "rust_hyper")
 
 @functools.cache
 def small_run() -> Run:
-    """Four servers, and of the suite the octets alone."""
+    """Four servers, and of the suite the bytes alone."""
     return made_run(FEW, only=OCTET_FAMILIES)
 
 
@@ -387,7 +387,7 @@ def designed() -> tuple[Family, ...]:
 
 
 class CompleteEvidence(MadeEvidence):
-    """The same, with designed cases, the octets of a path, and one message in two cuts."""
+    """The same, with designed cases, the bytes of a path, and one message in two cuts."""
 
     def exchanges(self, server: str, **wanted: Unpack[Wanted]) -> Iterator[Exchange]:
         family, case = wanted.get("family"), wanted.get("case")
@@ -486,7 +486,7 @@ def open_result(scale: float) -> LoadResult:
 
 
 def held(octets: int) -> Memory:
-    """A ladder on which each connection costs so many octets."""
+    """A ladder on which each connection costs so many bytes."""
     return Memory(
         vmpeak_kb=74_108,
         vmhwm_kb=31_204,

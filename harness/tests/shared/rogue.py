@@ -121,7 +121,7 @@ CHUNK_LINE_MAX = 4096
 EXTENSIONS_MAX = 16384
 LEADING_MAX = 4096  # empty lines before a request line
 LINGER_S = 2.0
-LINGER_OCTETS = 16 * 1024 * 1024
+LINGER_BYTES = 16 * 1024 * 1024
 SLOW_S = 0.5
 BLOCK = 16
 
@@ -899,7 +899,7 @@ class Connection:
         if self.writer.is_closing():
             return
         self.writer.write_eof()
-        left = LINGER_OCTETS
+        left = LINGER_BYTES
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LINGER_S):
                 while left > 0:

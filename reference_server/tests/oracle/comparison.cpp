@@ -410,7 +410,7 @@ std::string head_difference(std::string_view input, const Setting& setting, Dept
                 parts = difference_in_parts(parser.head(), data, expected);
             }
             if (seen != due || !parts.empty()) {
-                return complaint(*all[k], size, seen, due, "octet by octet " + parts);
+                return complaint(*all[k], size, seen, due, "byte by byte " + parts);
             }
             if (depth != Depth::kEveryPrefix) continue;
             HeadParser fresh;

@@ -2,7 +2,7 @@
 
 Written from RFC 9110, 9112 and 3986, not from the parser of ``reference_server``: judge and judged
 share no code. Unmodified it conforms; ``--bug B34`` gives it that one of :data:`BUGS`. It offers
-``hello``, ``body``, ``mirror``, ``behave`` and, with ``--static``, ``static``::
+``hello``, ``body``, ``mirror``, ``behave``, ``echo`` and, with ``--static``, ``static``::
 
     python -m httpmark.harness.tests.shared.rogue --bug B34 --port 8080
 """
@@ -22,6 +22,7 @@ import signal
 import socket
 import struct
 import time
+import urllib.parse
 from email.utils import formatdate
 from pathlib import Path
 
@@ -108,6 +109,20 @@ BUGS = {
     "B80": "a target that is too long draws 400",
     "B81": "percent pairs of a static path are decoded twice",
     "B82": "an encoded slash of a static path is decoded before its segments are walked",
+    "B91": "every IP literal but [::1] is refused",
+    "B92": "what stands in the brackets of an IP literal is checked byte by byte only",
+    "B93": "the third byte of a port of four is unchecked",
+    "B94": "port 65535 is refused",
+    "B95": "Host is unchecked where its line begins in the last four bytes of a block of 64",
+    "B96": "a Host line that begins seven bytes into a block of 64 is overlooked",
+    "B97": "a second point in the version is skipped",
+    "B98": "an unknown method before a target of 64 bytes or more is taken for GET",
+    "B99": "a quoted parameter of chunked is ignored",
+    "B100": "a quoted parameter of chunked that does not end is ignored",
+    "B101": "the path of an absolute-form begins at its first slash, even in the query",
+    "B102": "nothing is read after a slow answer",
+    "B103": "/big is as short as /hello",
+    "B104": "/echo is answered with 500",
 }
 
 # Limits in bytes; tests declare them.
@@ -124,6 +139,7 @@ LINGER_S = 2.0
 LINGER_BYTES = 16 * 1024 * 1024
 SLOW_S = 0.5
 BLOCK = 16
+HOST_BLOCK = 64
 
 HELLO = b"Hello World!"
 BIG = b"a" * (1 << 20)
@@ -139,6 +155,9 @@ EXTENSIONS = re.compile(  # RFC 9112 7.1.1, BWS as a recipient must take it
     rb"(?:[ \t]*;[ \t]*" + TOKEN.pattern + rb"(?:[ \t]*=[ \t]*(?:" + TOKEN.pattern + rb"|" + QUOTED
     + rb"))?)*"
 )  # fmt: skip
+# Parameters of a coding that two bugs skip: a quoted one, and one whose quote does not end.
+WHOLE = re.compile(rb"[ \t]*;[ \t]*" + TOKEN.pattern + rb"[ \t]*=[ \t]*" + QUOTED)
+CUT = re.compile(rb"[ \t]*;[ \t]*" + TOKEN.pattern + rb'[ \t]*=[ \t]*"[^"]*\Z')
 HEX = b"0123456789abcdefABCDEF"
 SEGMENT = frozenset(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=:@/"
@@ -239,9 +258,13 @@ class Connection:
         self.buffer = bytearray()
         self.requests = 0
         self.deadline: float | None = None
+        self.taken = 0  # bytes of the connection
+        self.head_at = 0  # where the request line began
         self.in_chunks = False
         self.in_head = False
         self.ended_empty = False
+        self.is_stuck = False
+        self.unchecked = False
         self.leaked: Fields = []
         self.request = Request()
         self.later: set[asyncio.Task[None]] = set()
@@ -267,6 +290,7 @@ class Connection:
     def take(self, count: int) -> bytes:
         taken = bytes(self.buffer[:count])
         del self.buffer[:count]
+        self.taken += count
         return taken
 
     async def exactly(self, count: int) -> bytes:
@@ -313,11 +337,15 @@ class Connection:
         """Read the request's header section."""
         loop = asyncio.get_running_loop()
         self.deadline = loop.time() + self.rogue.idle_s
+        if self.is_stuck:
+            await asyncio.sleep(self.rogue.idle_s)
+            raise Ended
         while not self.buffer:
             await self.more()
         self.in_head = True
         self.deadline = loop.time() + self.rogue.head_s
         await self._empty_lines()
+        self.head_at = self.taken
         request = self.request
         self._start(request, await self._request_line())
         if request.version == b"HTTP/0.9":
@@ -376,6 +404,8 @@ class Connection:
             folded = request.method.upper()
             prefixes = [m for m in METHODS if folded.startswith(m) or m.startswith(folded)]
             request.method = prefixes[0] if prefixes else request.method
+        if self.bug == "B98" and request.method not in METHODS and len(request.target) >= 64:
+            request.method = b"GET"
         request.version = self._version(version)
         if len(request.target) > TARGET_MAX:
             raise Refused(414, "RFC 9112 3: the target is too long")
@@ -387,6 +417,8 @@ class Connection:
         if self.bug == "B02" and (wide := re.fullmatch(rb"HTTP/([0-9]+)\.([0-9]+)", version)):
             version = b"HTTP/%d.%d" % (int(wide[1]) % 256, int(wide[2]) % 256)
         match = VERSION.fullmatch(version)
+        if match is None and self.bug == "B97":
+            match = VERSION.fullmatch(version.replace(b"..", b"."))
         if match is None:
             raise Refused(400, "RFC 9112 2.3: no HTTP version")
         if match[1] != b"1":
@@ -428,11 +460,13 @@ class Connection:
         found = HOST.fullmatch(authority)
         if match[1].lower() not in (b"http", b"https") or not (found and found[1]):
             raise Refused(400, "RFC 9110 4.2.1, 4.2.4: no http URI, no host, or user information")
-        if found[1].startswith(b"[") and not _is_ip_literal(found[1]):
+        if not self._is_ip_literal(found[1]):
             raise Refused(400, "RFC 3986 3.2.2: no IP address")
         if match[1].lower() == b"https":
             raise Refused(421, "RFC 9110 7.4: a secured resource over an unsecured connection")
         request.authority = authority
+        if self.bug == "B101" and b"/" in rest:
+            return rest[rest.find(b"/") :]
         return rest if rest.startswith(b"/") else b"/" + rest
 
     def _well_formed(self, text: bytes, *, is_path: bool) -> bool:
@@ -479,6 +513,7 @@ class Connection:
                 if self.buffer[0] == 0x0D and self.buffer[1] != 0x0A:
                     self.take(2)
                     return fields
+            offset = (self.taken - self.head_at) % HOST_BLOCK
             line = await self.line(FIELD_MAX, 431)
             if not line:
                 return fields
@@ -494,7 +529,12 @@ class Connection:
             if self.bug == "B56" and self.in_chunks and b":" not in line:
                 self.buffer[:0] = line + b"\r\n"
                 return fields
-            fields.append(self._field(line))
+            name, value = self._field(line)
+            if name.lower() == b"host" and not self.in_chunks:
+                self.unchecked = self.bug == "B95" and offset >= HOST_BLOCK - 4
+                if self.bug == "B96" and offset == 7:
+                    name = b"Overlooked"
+            fields.append((name, value))
             first = False
 
     def _field(self, line: bytes) -> tuple[bytes, bytes]:
@@ -529,11 +569,27 @@ class Connection:
             raise Refused(400, "RFC 9112 3.2: more than one Host")
         for host in hosts:
             found = HOST.fullmatch(host)
-            fine = found is not None and found[1] and _is_ip_literal(found[1])
-            if not fine and self.bug != "B23":
+            if self.bug == "B93" and (odd := re.fullmatch(rb"(.*:[0-9]{2}).([0-9])", host)):
+                found = HOST.fullmatch(odd[1] + odd[2])
+            fine = found is not None and found[1] and self._is_ip_literal(found[1])
+            if self.bug == "B94" and host.endswith(b":65535"):
+                fine = False
+            if not fine and self.bug != "B23" and not self.unchecked:
                 raise Refused(400, "RFC 9112 3.2: an invalid Host")
         if request.authority is None or (self.bug == "B18" and hosts):
             request.authority = hosts[0] if hosts else b""
+
+    def _is_ip_literal(self, host: bytes) -> bool:
+        """Whether what stands in brackets is an IP address; True for all that has no brackets."""
+        if self.bug == "B91" and host.startswith(b"["):
+            return host == b"[::1]"
+        if self.bug == "B92" or not host.startswith(b"[") or host[1:2] in (b"v", b"V"):
+            return True
+        try:
+            socket.inet_pton(socket.AF_INET6, host[1:-1].decode())
+        except (OSError, UnicodeDecodeError):
+            return False
+        return True
 
     def _options(self, request: Request) -> None:
         """RFC 9112 9.3, 9.6: persistence; RFC 9110 10.1.1: expectations."""
@@ -583,6 +639,8 @@ class Connection:
         joined = b",".join(values)
         if self.bug == "B40" and b"chunked" in joined.lower():
             return True
+        if self.bug in ("B99", "B100"):
+            joined = (WHOLE if self.bug == "B99" else CUT).sub(b"", joined)
         strip = b"" if self.bug == "B44" else b" \t"
         names = [piece.strip(strip) if strip else piece for piece in joined.split(b",")]
         names = [name for name in names if name.strip(b" \t")]
@@ -767,6 +825,7 @@ class Connection:
                 task.add_done_callback(self.later.discard)
                 return not request.close
             await asyncio.sleep(SLOW_S)
+            self.is_stuck = self.bug == "B102" and not self.buffer
         is_borne = self.bug == "B04" and not TOKEN.fullmatch(method)
         if method not in METHODS and not is_borne:
             await self.answer(request, 501, b"RFC 9110 9.1: an unknown method\n")
@@ -800,7 +859,12 @@ class Connection:
         elif path == b"/redirect":
             await self.answer(request, 302, fields=[(b"Location", b"/hello")])
         elif path == b"/big":
-            await self.answer(request, 200, BIG)
+            await self.answer(request, 200, HELLO if self.bug == "B103" else BIG)
+        elif path == b"/echo":
+            query = request.target.partition(b"?")[2].decode()
+            shown = json.dumps(dict(urllib.parse.parse_qsl(query))).encode()
+            await self.answer(request, 500 if self.bug == "B104" else 200, shown,
+                              kind=b"application/json")  # fmt: skip
         elif path == b"/404":
             await self.answer(request, 404, b"nothing here\n")
         elif self._not_allowed(request):
@@ -909,17 +973,6 @@ class Connection:
                     left -= len(data)
 
 
-def _is_ip_literal(host: bytes) -> bool:
-    """Whether what stands in brackets is an IP address; True for all that has no brackets."""
-    if not host.startswith(b"[") or host[1:2] in (b"v", b"V"):
-        return True
-    try:
-        socket.inet_pton(socket.AF_INET6, host[1:-1].decode())
-    except (OSError, UnicodeDecodeError):
-        return False
-    return True
-
-
 def tag(content: bytes) -> bytes:
     """The ETag of a file (RFC 9110 8.8.3)."""
     return b'"%s"' % hashlib.sha256(content).hexdigest()[:16].encode()
@@ -967,7 +1020,7 @@ async def listen(rogue: Rogue, address: str, port: int) -> None:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description="A strict HTTP/1.1 server with one seeded bug.")
-    parser.add_argument("--bug", choices=sorted(BUGS), metavar="BNN", help="B01 to B82")
+    parser.add_argument("--bug", choices=list(BUGS), metavar="BNN", help="one of BUGS")
     parser.add_argument("--address", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0: any; the first line names it")
     parser.add_argument("--static", type=Path, help="the folder that /static/ shows")

@@ -154,6 +154,20 @@ NAMED: dict[str, tuple[str, ...]] = {
     "B80": ("LIM-02",),
     "B81": ("PATHX-08",),
     "B82": ("PATHX-05",),
+    "B91": ("POS-HOST-IP", "POS-AUTHORITY"),
+    "B92": ("RFC-HOST-IP", "RFC-AUTHORITY"),
+    "B93": ("RFC-HOST-PORT",),
+    "B94": ("POS-HOST-PORT",),
+    "B95": ("SIMD-HOST",),
+    "B96": ("SIMD-HOST-OK",),
+    "B97": ("RFC-VER",),
+    "B98": ("RFC-METH-TARGET",),
+    "B99": ("RFC-TE-PARAM",),
+    "B100": ("RFC-TE-PARAM",),
+    "B101": ("TGT-89",),
+    "B102": ("CONN-29",),
+    "B103": ("SEM-27",),
+    "B104": ("SEM-28",),
 }
 
 # Bugs that rules on every answer see: the cases whose answers show them.
@@ -199,7 +213,7 @@ Words = dict[str, Word]
 # Cases are addressed to a name of the rogue's own, so that one plan serves every run.
 FACTS = Facts(
     host="rogue.example",
-    capabilities=("hello", "body", "mirror", "behave", "static", "catch_all", "early"),
+    capabilities=("hello", "body", "mirror", "behave", "echo", "static", "catch_all", "early"),
     limits=dict(LIMITS),
     timeouts=dict(TIMEOUTS),
     values={
@@ -476,7 +490,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=JOBS, help="bugs at once")
     given = parser.parse_args(list(arguments) if arguments is not None else None)
     if unknown := [bug for bug in given.bugs if bug not in rogue.BUGS]:
-        parser.error(f"no bug {unknown[0]}; known are B01 to B82")
+        parser.error(f"no bug {unknown[0]}; known are {', '.join(rogue.BUGS)}")
     if given.write and given.all:
         parser.error("lists are of the sample: --write without --all")
     known = loading.load()

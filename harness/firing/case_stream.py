@@ -121,30 +121,35 @@ class CaseStream:
         *,
         in_flight: int,
         attempt: int,
+        connections_max: int | None = None,
         end: float | None = None,
         keep: Callable[[Exchange], bool] = lambda exchange: True,
     ) -> Iterator[Exchange]:
         """Play cases into evidence; yields the silent exchanges.
 
+        :param connections_max: as in ``Probe``.
         :param end: as in ``Probe.play``.
         :param keep: whether an exchange goes into evidence.
         :raises ServerDied: connections are refused and the server is gone.
         """
         plays = ((case, attempt) for case in cases)
-        return self.play_all(plays, in_flight=in_flight, end=end, keep=keep)
+        return self.play_all(
+            plays, in_flight=in_flight, connections_max=connections_max, end=end, keep=keep
+        )
 
     def play_all(
         self,
         plays: Iterable[Play],
         *,
         in_flight: int,
+        connections_max: int | None = None,
         end: float | None = None,
         keep: Callable[[Exchange], bool] = lambda exchange: True,
     ) -> Iterator[Exchange]:
         """The same, where each case says which attempt at it this is."""
         before = network_counters.dropped_packets()
         target = self.target
-        with target.probe(in_flight=in_flight) as probe:
+        with target.probe(in_flight=in_flight, connections_max=connections_max) as probe:
             try:
                 for batch in probe.play(plays, end=end):
                     quiet = [exchange for exchange in batch if exchange.outcome in SILENT]

@@ -1,12 +1,14 @@
-"""Asking again what is doubtful: cases that fail, cases that are silent, closes that did not come.
+"""Asking again what is doubtful: cases that fail, what load may have caused, closes not seen.
 
-The rules are those of docs/method.md: what fails is asked three times and once alone. A quick look
-asks once more, and only what decides.
+The rules are those of docs/method.md: what load may have caused is asked again with few in flight,
+whatever its verdict; what fails is asked three times and once alone. A quick look asks once more,
+and only what decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -20,14 +22,20 @@ from httpmark.harness.firing.case_stream import (
 from httpmark.harness.firing.time_budget import NOT_AWAITED, TimeBudget
 from httpmark.harness.judging import second_process
 from httpmark.harness.judging.response_rules import close_rules
-from httpmark.harness.model.cases import Case
-from httpmark.harness.model.exchanges import RAN_OUT, SILENT, Attempt
+from httpmark.harness.model.cases import Await, Case
+from httpmark.harness.model.exchanges import Attempt, Doubt, Exchange
 
 # Load may be why time ran out among many in flight. All of that is asked again with few in flight,
 # in lots, until most of a lot is silent again.
 _LATE_LOT = 256
+# Of the other doubts, the first few of each family are asked again. Where one of them ends in
+# another way with few in flight, load was the cause, and the rest of the family is asked again.
+_SAMPLE = 32
+# How long an answer to the first of two writes is waited for: load made the shorter wait run out.
+_LOOK_MS = 250
 _LINGERING_MAX = 8
 _CLOSE_SLACK_MS = 500
+_LOOKS = (Await.LOOK_FINAL, Await.LOOK_ANY)
 
 
 class Doubts(msgspec.Struct, frozen=True):
@@ -46,53 +54,108 @@ def ask_again(
     budget: TimeBudget | None,
 ) -> None:
     """Ask again what is doubtful in families that were asked whole."""
-    whole = set(families)
-    ran_out = stream.evidence.last_with(stream.target.name, SILENT, RAN_OUT)
-    late = [which for which in ran_out if which[0] in whole]
+    doubted = _doubted_by_load(stream, set(families))
+    late = [which for which, why in doubted.items() if why is Doubt.TIME_RAN_OUT]
+    others: dict[Which, Doubt] = {
+        which: why for which, why in doubted.items() if why is not Doubt.TIME_RAN_OUT
+    }
     if stream.quick:
         doubts = _doubts(stream, families, second)
-        _ask_once_more(stream, late, doubts, end=None if budget is None else budget.end)
+        deciding = {which for which in others if _decides(stream, which)}
+        end = None if budget is None else budget.end
+        _ask_once_more(stream, late, doubts, deciding, end=end)
     else:
         _ask_late(stream, late)
+        _ask_with_few(stream, others)
         _ask_three_times(stream, _doubts(stream, families, second))
+
+
+def _doubted_by_load(stream: CaseStream, families: set[str]) -> dict[Which, Doubt]:
+    """What load may have caused, and how."""
+    return {
+        (family, case): why
+        for family, case, why in stream.evidence.doubtful(stream.target.name)
+        if family in families
+    }
+
+
+def _decides(stream: CaseStream, which: Which) -> bool:
+    """Whether a case decides by itself, rather than as one of a generated family."""
+    family = stream.catalogue.families[which[0]]
+    return family.level.is_binding and not family.generated
 
 
 def _ask_late(stream: CaseStream, late: list[Which]) -> None:
     """Ask again with few in flight what ran out of time."""
     for begin in range(0, len(late), _LATE_LOT):
         lot = late[begin : begin + _LATE_LOT]
-        asked = stream.play(stream.only(lot), in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.LATE)
+        again = map(_unhurried, stream.only(lot))
+        asked = stream.play(again, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.LATE)
         if 2 * sum(1 for _ in asked) > len(lot):
             break
+
+
+def _ask_with_few(stream: CaseStream, doubted: dict[Which, Doubt]) -> None:
+    """Ask again with few in flight what ended as load makes it end, whatever its verdict is."""
+    sample: set[Which] = set()
+    for _, group in itertools.groupby(doubted, key=lambda which: which[0]):
+        sample.update(itertools.islice(group, _SAMPLE))
+    otherwise: set[str] = set()
+
+    def compared(exchange: Exchange) -> bool:
+        if exchange.doubt is not doubted[exchange.family, exchange.case]:
+            otherwise.add(exchange.family)
+        return True
+
+    _ask(stream, sample, compared)
+    _ask(stream, {which for which in doubted.keys() - sample if which[0] in otherwise}, compared)
+
+
+def _ask(stream: CaseStream, wanted: set[Which], keep: Callable[[Exchange], bool]) -> None:
+    if wanted:
+        again = map(_unhurried, stream.only(wanted))
+        asked = stream.play(
+            again, in_flight=AGAIN_IN_FLIGHT, connections_max=AGAIN_IN_FLIGHT,
+            attempt=Attempt.LATE, keep=keep,
+        )  # fmt: skip
+        exhaust(asked)
 
 
 def _ask_three_times(stream: CaseStream, doubts: Doubts) -> None:
     """Ask what fails three times, the last time alone and with more patience."""
     for attempt in (Attempt.DOUBTED, Attempt.DOUBTED_AGAIN):
-        chosen = stream.only(doubts.answered | doubts.silent)
+        chosen = map(_unhurried, stream.only(doubts.answered | doubts.silent))
         exhaust(stream.play(chosen, in_flight=AGAIN_IN_FLIGHT, attempt=attempt))
     # Whether a close that is announced comes at all is known after ten seconds (RESP-33).
     open_still = map(_to_the_end, stream.only(doubts.lingering[:_LINGERING_MAX]))
     exhaust(stream.play(open_still, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.TO_THE_END))
     # Alone, load cannot be why a case fails. Silent cases share the wait.
     for wanted, in_flight in ((doubts.answered, 1), (doubts.silent, AGAIN_IN_FLIGHT)):
-        alone = map(patient, stream.only(wanted))
+        alone = map(patient, map(_unhurried, stream.only(wanted)))
         exhaust(stream.play(alone, in_flight=in_flight, attempt=Attempt.ALONE))
 
 
 def _ask_once_more(
-    stream: CaseStream, late: list[Which], doubts: Doubts, *, end: float | None
+    stream: CaseStream,
+    late: list[Which],
+    doubts: Doubts,
+    deciding: set[Which],
+    *,
+    end: float | None,
 ) -> None:
     """Ask once more what fails and decides, and what ran out of time unless the target is prompt.
 
     Everything else is judged by its first answer.
+
+    :param deciding: what decides and ended as load makes it end.
     """
     waited = set() if stream.is_prompt else doubts.silent.union(late)
-    for family, _ in doubts.answered | waited:
+    answered = doubts.answered | deciding
+    for family, _ in answered | waited:
         stream.fired.folded.pop(family, None)
 
     def chosen() -> Iterator[Case]:
-        yield from stream.only(doubts.answered - waited)
+        yield from map(_unhurried, stream.only(answered - waited))
         yield from stream.only(waited)
 
     exhaust(stream.play(chosen(), in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED, end=end))
@@ -119,6 +182,17 @@ def _doubts(
         for case, late in doubted:
             (found.silent if late else found.answered).add((family, case))
     return found
+
+
+def _unhurried(case: Case) -> Case:
+    """The same case with more time for an answer before the next write."""
+    replace = msgspec.structs.replace
+    steps = tuple(
+        replace(step, wait_ms=max(step.wait_ms, _LOOK_MS)) if step.kind in _LOOKS else step
+        for step in case.steps
+    )
+    more = sum(step.wait_ms for step in steps) - sum(step.wait_ms for step in case.steps)
+    return replace(case, steps=steps, deadline_ms=case.deadline_ms + more)
 
 
 def _to_the_end(case: Case) -> Case:

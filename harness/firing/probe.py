@@ -44,18 +44,24 @@ class Probe:
         port: int,
         *,
         in_flight: int = IN_FLIGHT,
+        connections_max: int | None = None,
         unix: str | None = None,
         tls: bool = False,
         ca_file: str | None = None,
         tls_name: str | None = None,
     ) -> None:
         """
+        :param in_flight: cases on whose connections something went by in the last 50 ms. Those
+            that wait are not counted.
+        :param connections_max: those that wait are; None: thousands wait together.
         :param unix: the path of a Unix socket, instead of address and port.
         :param tls: plays every case in a TLS session of its own. ``ca_file`` verifies the
             certificate; ``tls_name`` is the name in it, if that is not the address.
         """
         where = ("--unix", unix) if unix else ("--address", address, "--port", str(port))
         self.command = [binaries.need("probe"), *where, "--in-flight", str(in_flight)]
+        if connections_max is not None:
+            self.command += ["--in-flight-max", str(connections_max)]
         if tls:
             self.command.append("--tls")
             if ca_file:

@@ -63,11 +63,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             unix=self.unix, tls=self.tls, ca_file=self.ca_file, tls_name=self.tls_name,
         )  # fmt: skip
 
-    def probe(self, *, in_flight: int = IN_FLIGHT) -> Probe:
+    def probe(self, *, in_flight: int = IN_FLIGHT, connections_max: int | None = None) -> Probe:
         """A probe that plays cases against it."""
         return Probe(
             self.address, self.port,
             in_flight=min(in_flight, self.jobs or in_flight, self.at_once or in_flight),
+            connections_max=connections_max,
             unix=self.unix, tls=self.tls, ca_file=self.ca_file, tls_name=self.tls_name,
         )  # fmt: skip
 

@@ -26,7 +26,16 @@ import msgspec
 from httpmark.harness.judging.exchange_reader import Wanted
 from httpmark.harness.model.cases import Facts
 from httpmark.harness.model.errors import HarnessError, Unusable
-from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.exchanges import (
+    RAN_OUT,
+    SILENT,
+    Doubt,
+    End,
+    Exchange,
+    ExchangeFlag,
+    Outcome,
+    doubt,
+)
 from httpmark.harness.model.verdicts import Verdict
 
 _OUTCOMES = tuple(Outcome)
@@ -365,21 +374,29 @@ class Evidence:
         for attempts in self.attempts(server, **wanted):
             yield attempts[-1]
 
-    def last_with(
-        self, server: str, outcomes: Iterable[Outcome], flags: int
-    ) -> Iterator[tuple[str, str]]:
-        """(family, case) in order, where the last attempt at a whole delivery had one of these
-        outcomes, or one of these flags."""
+    def doubtful(self, server: str) -> Iterator[tuple[str, str, Doubt]]:
+        """(family, case, why) in order, where load may be the cause of what the last attempt at a
+        whole delivery shows."""
         self.flush()
-        numbers = ",".join(str(_OUTCOME_NUMBER[outcome]) for outcome in outcomes)
-        yield from self._base.execute(
-            "SELECT family, slug FROM exchange AS e JOIN item ON item.id = e.item"
+        numbers = ",".join(str(_OUTCOME_NUMBER[outcome]) for outcome in SILENT)
+        rows = self._base.execute(
+            "SELECT family, slug, outcome, ending, flags, end_us,"
+            " CASE WHEN flags & ? THEN"
+            " (SELECT substr(value, 10, 1) FROM octets WHERE id = received) END"
+            " FROM exchange AS e JOIN item ON item.id = e.item"
             " WHERE e.server = (SELECT id FROM server WHERE name = ?) AND delivery = 'whole'"
-            f" AND (outcome IN ({numbers}) OR flags & ?)"
+            f" AND (outcome IN ({numbers}) OR ending != ? OR flags & ?)"
             " AND attempt = (SELECT max(attempt) FROM exchange AS x WHERE x.server = e.server"
             " AND x.item = e.item AND x.delivery = e.delivery) ORDER BY e.item",
-            (server, flags),
-        )
+            (
+                int(ExchangeFlag.LOOK_RAN_OUT), server, _END_NUMBER[End.OPEN],
+                int(RAN_OUT | ExchangeFlag.LOOK_RAN_OUT),
+            ),
+        )  # fmt: skip
+        for family, slug, outcome, ending, flags, end_us, digit in rows:
+            why = doubt(_OUTCOMES[outcome], _ENDS[ending], flags, end_us, digit)
+            if why is not None:
+                yield family, slug, why
 
     def attempts(
         self,

@@ -6,6 +6,7 @@ attempts at them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.quick_look import step_of
 from httpmark.harness.judging.response_rules.collector import Collector
 from httpmark.harness.model.cases import Facts, Family
-from httpmark.harness.model.exchanges import Exchange
+from httpmark.harness.model.exchanges import Doubt, Exchange
 from httpmark.harness.model.verdicts import Tally, Verdict, Word
 
 # Of a large family the first few that fail are asked again (docs/method.md).
@@ -36,6 +37,7 @@ class Folded(msgspec.Struct, frozen=True):
     first: Verdict | None
     exchanges: int
     answers: Collector
+    asked_again: dict[Doubt, int] = {}
 
 
 class FoldedWithDoubts(NamedTuple):
@@ -82,6 +84,7 @@ def fold(
     answers = Collector(stored.facts)
     first: Verdict | None = None
     number = 0
+    again: Counter[Doubt] = Counter()
 
     def verdicts() -> Iterator[Verdict]:
         nonlocal first, number
@@ -89,12 +92,15 @@ def fold(
             stored, family, quick=quick, hardened=hardened, answers=answers
         ):
             number += len(exchanges)
+            if why := judge.why_again(exchanges):
+                again[why] += 1
             look(verdict, exchanges)
             shown = strict(verdict, stored.catalogue.families[family]) if hardened else verdict
             first = first or shown
             yield shown
 
-    return Folded(family_tally.tally(verdicts()), first, number, answers)
+    tally = family_tally.tally(verdicts())
+    return Folded(tally, first, number, answers, dict(again))
 
 
 def judged(

@@ -8,7 +8,7 @@ from httpmark.harness.http import response_reader
 from httpmark.harness.judging import matching, observation
 from httpmark.harness.model import timeline
 from httpmark.harness.model.cases import Case
-from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.exchanges import Attempt, Doubt, End, Exchange, Outcome
 from httpmark.harness.model.verdicts import Verdict, Word
 
 _Said = tuple[matching.Judgement, str, str]  # and what was expected, and what came, in words
@@ -80,9 +80,9 @@ def settled(
 ) -> Verdict:
     """One verdict from all attempts at a case: *unstable* where they differ.
 
-    Three things do not count if they happened while many other cases were in flight, unless no
-    other attempt is left: silence, an answer that was only late, and a reset (a full accept queue
-    causes resets). A later and more patient attempt counts instead.
+    What happened while many other cases were in flight does not count where load may be its cause,
+    unless no other attempt is left: silence, an answer that was only late, a reset, a close that
+    was not announced, two writes that may have come as one. A later attempt counts instead.
 
     :param has_choice: the server may accept or refuse, but must do the same each time.
     """
@@ -91,7 +91,7 @@ def settled(
     counted = [
         (verdict, exchange)
         for verdict, exchange in zip(verdicts, attempts, strict=True)
-        if not (exchange.among_many and (verdict.late or _hurried(exchange)))
+        if not (exchange.among_many and (verdict.late or exchange.doubt is not None))
     ] or [(verdicts[-1], attempts[-1])]
     last = counted[-1][0]
     words = {verdict.word for verdict, _ in counted}
@@ -102,10 +102,16 @@ def settled(
     return Verdict(last.case, Word.UNSTABLE, last.expected, told, last.span, last.level)
 
 
+def why_again(attempts: list[Exchange]) -> Doubt | None:
+    """Why a case was asked again; None where it was not."""
+    if attempts[-1].among_many:
+        return None
+    if all(one.among_many or one.attempt == Attempt.TO_THE_END for one in attempts):
+        return Doubt.CLOSE_AWAITED
+    before = [one for one in attempts if one.among_many]
+    return (before[-1].doubt if before else None) or Doubt.FAILED
+
+
 def taken(exchange: Exchange) -> bool:
     """Whether the message was accepted, rather than refused or met with a close."""
     return response_reader.final_status(exchange.received) // 100 == 2
-
-
-def _hurried(exchange: Exchange) -> bool:
-    return exchange.ran_out or exchange.outcome is Outcome.RESET

@@ -24,7 +24,7 @@ from httpmark.harness.judging.family_results import Folded, StoredServer, fold, 
 from httpmark.harness.judging.published_score import score_seed
 from httpmark.harness.judging.response_rules.collector import Collector
 from httpmark.harness.model.cases import Case, Family, Level, Op, Step
-from httpmark.harness.model.exchanges import Exchange
+from httpmark.harness.model.exchanges import Doubt, Exchange
 from httpmark.harness.model.verdicts import SuiteResult, Tally, Verdict, Word
 
 # The gate: a server that does not answer this is down, or the address is wrong. Asking it the rest
@@ -81,6 +81,7 @@ class _Outcomes:
         self.generated: dict[str, Tally] = {}
         self.tallies: dict[str, Tally] = {}
         self.requests = 0
+        self.asked_again: Counter[Doubt] = Counter()
 
     def _add(self, family: Family, first: Verdict | None, tally: Tally) -> None:
         self.tallies[family.id] = tally
@@ -110,6 +111,7 @@ class _Outcomes:
         """A family that was judged by its exchanges."""
         self.answers.merge(folded.answers)
         self.requests += folded.exchanges
+        self.asked_again.update(folded.asked_again)
         self._add(family, folded.first, folded.tally)
 
     def levels(self) -> dict[Level, dict[Word, int]]:
@@ -179,6 +181,7 @@ def _score_cases(
             if verdict.level is Level.CTRL and verdict.word is not Word.NOT_APPLICABLE
         ),
         requests=found.requests,
+        asked_again=dict(found.asked_again),
     )
 
 

@@ -59,17 +59,63 @@ class Attempt(enum.IntEnum):
 
     FIRST = 1
     REPEAT = 2  # of cases that leave the server a choice: it has to choose alike
-    LATE = 3  # few in flight, of cases whose time ran out
+    LATE = 3  # few in flight, of cases whose end may be due to load (Doubt)
     DOUBTED = 4  # few in flight, of cases that fail or are void
     DOUBTED_AGAIN = 5
     ALONE = 6  # nothing else in flight, and more patient
     TO_THE_END = 7  # waits for a close that was announced
 
 
+class Doubt(enum.StrEnum):
+    """Why a case is asked again; of the first four, load on the server may be the cause."""
+
+    TIME_RAN_OUT = "time_ran_out"
+    RESET = "reset"
+    CLOSED_UNANNOUNCED = "closed_unannounced"
+    LOOK_RAN_OUT = "look_ran_out"  # two writes may have come as one, and no 2xx came
+    FAILED = "failed"  # or void, or unstable
+    CLOSE_AWAITED = "close_awaited"  # a close was announced and did not come
+
+    @property
+    def said(self) -> str:
+        """The doubt for people, after a number of cases."""
+        return _DOUBTS_SAID[self]
+
+
+_DOUBTS_SAID = {
+    Doubt.TIME_RAN_OUT: "ran out of time",
+    Doubt.RESET: "were reset",
+    Doubt.CLOSED_UNANNOUNCED: "were closed without notice",
+    Doubt.LOOK_RAN_OUT: "may have got two writes as one",
+    Doubt.FAILED: "failed",
+    Doubt.CLOSE_AWAITED: "said close and stayed open",
+}
+
+
 # What an attempt that ran out of time has: the first alone may be due to a slow connect.
 SILENT = (Outcome.HUNG, Outcome.REFUSED)
 RAN_OUT = ExchangeFlag.DEADLINE | ExchangeFlag.AWAIT_RAN_OUT
 _RAN_OUT, _CUT = int(RAN_OUT), int(ExchangeFlag.CUT)
+_ANNOUNCED_CLOSE, _LOOK_RAN_OUT = int(ExchangeFlag.ANNOUNCED_CLOSE), int(ExchangeFlag.LOOK_RAN_OUT)
+# A close after this long is a timeout's; load makes none of those.
+_CLOSE_OF_LOAD_US = 4_000_000
+_STATUS_CLASS_AT = len(b"HTTP/1.1 ")
+
+
+def doubt(
+    outcome: Outcome, end: End, flags: int, end_us: int, status_class: bytes | None
+) -> Doubt | None:
+    """Why load may be the cause of what an exchange shows; None where it cannot be.
+
+    :param status_class: the first digit of the first answer's status.
+    """
+    if outcome in SILENT or flags & _RAN_OUT:
+        return Doubt.TIME_RAN_OUT
+    if end is not End.OPEN and not flags & _ANNOUNCED_CLOSE and end_us <= _CLOSE_OF_LOAD_US:
+        return Doubt.RESET if end is End.RESET else Doubt.CLOSED_UNANNOUNCED
+    if flags & _LOOK_RAN_OUT and status_class != b"2":
+        return Doubt.LOOK_RAN_OUT
+    return None
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -96,6 +142,12 @@ class Exchange(msgspec.Struct, frozen=True):
     def among_many(self) -> bool:
         """Whether many others were in flight: load may be why nothing came."""
         return self.attempt <= Attempt.REPEAT
+
+    @property
+    def doubt(self) -> Doubt | None:
+        """Why load may be the cause of what came; None where it cannot be."""
+        digit = self.received[_STATUS_CLASS_AT : _STATUS_CLASS_AT + 1]
+        return doubt(self.outcome, self.end, self.flags, self.end_us, digit)
 
     @property
     def is_cut(self) -> bool:

@@ -7,6 +7,7 @@ import enum
 import msgspec
 
 from httpmark.harness.model.cases import Level
+from httpmark.harness.model.exchanges import Doubt
 
 
 class Word(enum.StrEnum):
@@ -125,6 +126,7 @@ class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):
     published: str | None = None  # "exact", "differs", None when nothing was published
     differences: tuple[Difference, ...] = ()
     requests: int = 0
+    asked_again: dict[Doubt, int] = {}  # cases that were asked again, by reason
     wall_seconds: float = 0.0  # suites that go out in one stream share it
     probe_cpu_seconds: float | None = None
     server_cpu_seconds: float | None = None

@@ -8,7 +8,7 @@ from httpmark.harness.http.printable import terminal_line
 from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.run import Run
-from httpmark.harness.model.verdicts import Word
+from httpmark.harness.model.verdicts import SuiteResult, Word
 from httpmark.harness.report import load_text, memory_text
 from httpmark.harness.report.byte_maps import READINGS
 from httpmark.harness.report.number_format import count
@@ -122,7 +122,19 @@ def _requirement_lines(measured: Sequence[Row], width: int) -> list[str]:
             lines.append(table.line(row.marked_name, cells))
         lines.append("SHOULD: cases of that level that failed; they do not fail the gate")
         lines += grouped(notes, width)
+        for row in measured:
+            lines += _again_lines(row.server.compliance.suites.get(name), row.server.name, width)
     return lines
+
+
+def _again_lines(suite: SuiteResult | None, server: str, width: int) -> list[str]:
+    """How many cases were asked again, and why."""
+    if suite is None or not suite.asked_again:
+        return []
+    most_first = sorted(suite.asked_again.items(), key=lambda pair: -pair[1])
+    why = ", ".join(f"{count(number)} {doubt.said}" for doubt, number in most_first)
+    cases = count(sum(suite.asked_again.values()))
+    return wrapped(f"{server}: cases asked again: {cases}, of which {why}", width)
 
 
 def _asked_lines(run: Run, width: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,8 @@ from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.family_results import StoredServer
 from httpmark.harness.judging.response_rules import close_rules
 from httpmark.harness.model.cases import Level
-from httpmark.harness.model.exchanges import Attempt
-from httpmark.harness.model.verdicts import Word
+from httpmark.harness.model.exchanges import Attempt, Doubt
+from httpmark.harness.model.verdicts import SuiteResult, Word
 from httpmark.harness.tests.shared import peers
 
 KNOWN = loading.load()
@@ -55,6 +56,72 @@ def test_a_server_that_was_late_under_load_is_asked_again_and_believed(tmp_path:
             }
     assert len(late) == 224
     assert words == {Word.PASS}
+
+
+def _fired(tmp_path: Path, peer: peers.Peer, *families: str, quick: bool = False) -> SuiteResult:
+    """What is said of families of the suite rfc that were fired at a peer."""
+    target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+    with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+        fired = suite_results.Fired()
+        conformance.fire(
+            KNOWN, "rfc", target, evidence, fired, quick=quick,
+            progress=lambda _: None, selected=lambda one: one.id in families,
+        )  # fmt: skip
+        return suite_results.score_suite(KNOWN, "rfc", "peer", evidence, fired)
+
+
+@pytest.mark.process
+def test_a_close_that_only_a_crowd_causes_is_not_believed(tmp_path: Path) -> None:
+    family = "field_value_octet_good"
+    with peers.peer(peers.crowded(24)) as peer:
+        result = _fired(tmp_path, peer, family)
+    assert result.generated[family].words == {
+        Level.CTRL: {Word.PASS: 96}, Level.SHOULD: {Word.PASS: 128},
+    }  # fmt: skip
+    assert 32 < result.asked_again[Doubt.CLOSED_UNANNOUNCED] <= 224
+
+
+@pytest.mark.process
+def test_of_closes_that_are_the_servers_own_only_a_sample_is_asked_again(tmp_path: Path) -> None:
+    family = "field_value_octet_good"
+    with peers.peer(peers.closing(peers.OK)) as peer:
+        result = _fired(tmp_path, peer, family)
+    assert result.generated[family].words == {
+        Level.CTRL: {Word.WARN: 96}, Level.SHOULD: {Word.WARN: 128},
+    }  # fmt: skip
+    assert result.asked_again == {Doubt.CLOSED_UNANNOUNCED: 32}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("quick", [True, False])
+def test_two_writes_that_came_as_one_are_asked_again_though_they_pass(
+    tmp_path: Path, quick: bool
+) -> None:
+    """A server that takes a head for the whole message refuses the rest. Where it is held up, both
+    come as one, and the refusal seems to be of the message."""
+    case = "transfer-encoding-empty"
+    seen: list[bytes] = []
+
+    def slow_at_first(connection: socket.socket) -> None:
+        asked = peers.head(connection)
+        if b"Transfer-Encoding" in asked:
+            seen.append(asked)
+            if len(seen) == 1:
+                time.sleep(0.15)
+                connection.recv(65536)
+                connection.sendall(peers.BAD)
+                return
+        while asked:
+            is_request = asked.startswith((b"GET", b"POST"))
+            connection.sendall(peers.OK if is_request else peers.BAD)
+            if not is_request:
+                return
+            asked = connection.recv(65536)
+
+    with peers.peer(slow_at_first) as peer:
+        result = _fired(tmp_path, peer, case, quick=quick)
+    assert result.cases[case].word is Word.FAIL
+    assert result.asked_again == {Doubt.LOOK_RAN_OUT: 1}
 
 
 @pytest.mark.process

@@ -12,7 +12,7 @@ from httpmark.harness.judging import evidence as evidence_module
 from httpmark.harness.judging.evidence import Evidence, Mask
 from httpmark.harness.model.cases import Facts
 from httpmark.harness.model.errors import HarnessError
-from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.exchanges import Doubt, End, Exchange, ExchangeFlag, Outcome
 
 
 def exchange(case: str, family: str = "f", **changes: object) -> Exchange:
@@ -57,22 +57,40 @@ def test_the_last_attempt_counts(tmp_path: Path) -> None:
         assert [(e.case, e.attempt) for e in evidence.exchanges("one")] == [("a", 2), ("b", 1)]
 
 
-def test_what_was_silent_at_last_is_found_by_outcome_and_flags(tmp_path: Path) -> None:
+def test_what_load_may_have_caused_is_found_by_the_last_attempt(tmp_path: Path) -> None:
+    looked = int(ExchangeFlag.LOOK_RAN_OUT)
+    closed: dict[str, object] = {"end": End.CLOSED, "end_us": 9, "flags": 0}
+    left: dict[str, object] = {"end": End.OPEN}
+    said: dict[str, tuple[dict[str, object], Doubt | None]] = {
+        "hung": ({"outcome": Outcome.HUNG}, Doubt.TIME_RAN_OUT),
+        "late": ({"flags": 6}, Doubt.TIME_RAN_OUT),
+        "unsent": ({**left, "flags": 1}, None),
+        "closed": (closed, Doubt.CLOSED_UNANNOUNCED),
+        "announced": ({**closed, "flags": 8}, None),
+        "timed-out": ({**closed, "end_us": 5_000_000}, None),
+        "reset": ({**closed, "end": End.RESET}, Doubt.RESET),
+        "looked": ({**left, "flags": looked, "received": b"HTTP/1.1 400 No"}, Doubt.LOOK_RAN_OUT),
+        "looked-and-taken": ({**left, "flags": looked, "received": b"HTTP/1.1 200 OK"}, None),
+    }
     with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
-        evidence.plan([(case, "f") for case in "abcde"])
-        hung = {"outcome": Outcome.HUNG}
-        evidence.add("one", [exchange("e", flags=6), exchange("d", flags=1), exchange("b", **hung)])
-        evidence.add("one", [exchange("c", **hung), exchange("a", delivery="byte", **hung)])
-        evidence.add("two", [exchange("d", **hung)])
-        assert list(evidence.last_with("one", (Outcome.HUNG,), 2)) == [
-            ("f", "b"), ("f", "c"), ("f", "e"),
-        ]  # fmt: skip
-        evidence.add("one", [exchange("b", attempt=2), exchange("d", attempt=2, **hung)])
-        assert [case for _, case in evidence.last_with("one", (Outcome.HUNG,), 2)] == [
-            "c",
-            "d",
-            "e",
+        evidence.plan([(case, "f") for case in (*said, "again", "cut")])
+        evidence.add(
+            "one",
+            [
+                msgspec.structs.replace(exchange(case), **changes)
+                for case, (changes, _) in said.items()
+            ],
+        )
+        evidence.add("one", [exchange("cut", delivery="byte", outcome=Outcome.HUNG)])
+        evidence.add("one", [exchange("again", outcome=Outcome.HUNG)])
+        evidence.add("two", [exchange("unsent", outcome=Outcome.HUNG)])
+        evidence.add("one", [exchange("again", attempt=2)])
+        assert list(evidence.doubtful("one")) == [
+            ("f", case, why) for case, (_, why) in said.items() if why is not None
         ]
+        assert {one.case: one.doubt for one in evidence.exchanges("one")} == {
+            case: why for case, (_, why) in said.items()
+        } | {"again": None}
 
 
 def test_bytes_are_stored_once(tmp_path: Path) -> None:

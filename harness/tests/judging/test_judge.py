@@ -7,7 +7,7 @@ import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.judging import judge
-from httpmark.harness.model.exchanges import Attempt, End, Exchange, Outcome
+from httpmark.harness.model.exchanges import Attempt, Doubt, End, Exchange, ExchangeFlag, Outcome
 from httpmark.harness.model.verdicts import Verdict, Word
 
 KNOWN = loading.load()
@@ -35,6 +35,48 @@ def test_a_first_attempt_that_ran_out_of_time_does_not_count_beside_others(flags
     repeat = msgspec.structs.replace(late, attempt=Attempt.REPEAT)
     assert judge.settled([passed, fail], [EXCHANGE, repeat]).word is Word.PASS
     assert judge.settled([fail, fail], [late, repeat]).word is Word.FAIL
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"end": End.CLOSED},
+        {"end": End.RESET},
+        {"flags": int(ExchangeFlag.LOOK_RAN_OUT), "received": b"HTTP/1.1 400 No\r\n\r\n"},
+    ],
+)
+def test_what_load_may_cause_does_not_count_beside_an_attempt_with_few_in_flight(
+    changes: dict[str, object],
+) -> None:
+    loaded = msgspec.structs.replace(EXCHANGE, **changes)
+    again = msgspec.structs.replace(EXCHANGE, attempt=Attempt.LATE)
+    fail, passed = (Verdict("c", word, "", "") for word in (Word.FAIL, Word.PASS))
+    assert judge.settled([passed, fail], [loaded, again]).word is Word.FAIL
+    assert judge.settled([fail, passed], [loaded, again]).word is Word.PASS
+    # Seen with few in flight, it is the server's own doing.
+    own = msgspec.structs.replace(loaded, attempt=Attempt.LATE)
+    alone = msgspec.structs.replace(EXCHANGE, attempt=Attempt.ALONE)
+    assert judge.settled([fail, passed], [own, alone]).word is Word.UNSTABLE
+
+
+@pytest.mark.parametrize(
+    ("first", "attempts", "why"),
+    [
+        ({}, [], None),
+        ({}, [Attempt.REPEAT], None),
+        ({"end": End.RESET}, [Attempt.LATE], Doubt.RESET),
+        ({"flags": 4}, [Attempt.LATE, Attempt.DOUBTED], Doubt.TIME_RAN_OUT),
+        ({}, [Attempt.DOUBTED, Attempt.DOUBTED_AGAIN, Attempt.ALONE], Doubt.FAILED),
+        ({}, [Attempt.REPEAT, Attempt.TO_THE_END], Doubt.CLOSE_AWAITED),
+        ({}, [Attempt.DOUBTED, Attempt.TO_THE_END], Doubt.FAILED),
+    ],
+)
+def test_why_a_case_was_asked_again_is_told_by_its_attempts(
+    first: dict[str, object], attempts: list[Attempt], why: Doubt | None
+) -> None:
+    asked = [msgspec.structs.replace(EXCHANGE, **first)]
+    asked += [msgspec.structs.replace(EXCHANGE, attempt=one) for one in attempts]
+    assert judge.why_again(asked) is why
 
 
 def test_what_a_server_may_choose_it_chooses_the_same_each_time() -> None:

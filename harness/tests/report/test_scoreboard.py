@@ -7,12 +7,15 @@ import string
 import msgspec
 import pytest
 
+from httpmark.harness.model.exchanges import Doubt
 from httpmark.harness.model.load import Bottleneck
+from httpmark.harness.model.verdicts import Compliance
 from httpmark.harness.report import scoreboard
 from httpmark.harness.tests.shared.made_run import (
     OCTET_FAMILIES,
     load_result,
     made_run,
+    rfc_suite,
     with_server,
 )
 
@@ -67,3 +70,13 @@ def test_windows_that_were_taken_again_are_counted_under_the_table() -> None:
     result = msgspec.structs.replace(load_result(100.0), redone=4)
     run = with_server(made_run(only=OCTET_FAMILIES), "go_net_http", load=(result,))
     assert "go_net_http: 4 samples lacked CPU time and were repeated" in scoreboard.scoreboard(run)
+
+
+def test_what_was_asked_again_is_counted_by_reason_in_one_line() -> None:
+    suite = msgspec.structs.replace(
+        rfc_suite("nginx"), asked_again={Doubt.RESET: 2, Doubt.FAILED: 1200}
+    )
+    run = made_run(only=OCTET_FAMILIES)
+    run = with_server(run, "nginx", compliance=Compliance({"rfc": suite}))
+    (line,) = (one for one in scoreboard.scoreboard(run).splitlines() if "asked again" in one)
+    assert line == "  nginx: cases asked again: 1,202, of which 1,200 failed, 2 were reset"

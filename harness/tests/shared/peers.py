@@ -99,6 +99,24 @@ def closing(octets: bytes) -> Handler:
     return handler
 
 
+def crowded(most: int) -> Handler:
+    """A handler that keeps connections, but closes them unannounced while more than ``most`` are
+    open, as Apache's event module does where it lacks threads."""
+    opened = set[socket.socket]()
+
+    def handler(connection: socket.socket) -> None:
+        opened.add(connection)
+        try:
+            while head(connection):
+                connection.sendall(OK)
+                if len(opened) > most:
+                    return
+        finally:
+            opened.discard(connection)
+
+    return handler
+
+
 def mute(connection: socket.socket) -> None:
     """Reads everything and says nothing."""
     while connection.recv(65536):

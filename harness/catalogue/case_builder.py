@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from httpmark.harness.catalogue import notation, step_notation
+from httpmark.harness.catalogue import notation, step_notation, undeclared
 from httpmark.harness.catalogue.family_rules import Rule
 from httpmark.harness.catalogue.placeholder_values import (
     canary_request,
@@ -55,7 +55,7 @@ def inapplicable(rule: Rule, facts: Facts) -> str | None:
     try:
         next(cases("x", rule, facts))
     except notation.Unknown as error:
-        return f"the target declares no {error.name.replace('.', ' ')}"
+        return undeclared.value(error.name)
     except ValueError as error:
         return str(error)
     except StopIteration:

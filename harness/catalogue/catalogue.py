@@ -14,6 +14,7 @@ from httpmark.harness.catalogue import (
     case_builder,
     expectation,
     placeholder_values,
+    undeclared,
     variations,
     vocabulary,
 )
@@ -121,7 +122,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         entry = self.families[family]
         lacking = [need for need in entry.needs if not _has(need, facts)]
         if lacking:
-            return f"needs {', '.join(lacking)}"
+            return undeclared.needs(lacking)
         if entry.transport is not None and (entry.transport == "tls") != (facts.scheme == "https"):
             return f"only over {entry.transport}"
         return case_builder.inapplicable(self.rules[family], facts)
@@ -211,7 +212,10 @@ def _has(need: str, facts: Facts) -> bool:
         return bool(facts.timeouts.get(need[8:]))  # 0 means no timeout
     if need == "tls":
         return facts.scheme == "https"
-    return any(word in facts.capabilities for word in need.split("|"))
+    return any(
+        word in facts.capabilities or word.partition(".")[0] in facts.capabilities
+        for word in need.split("|")
+    )
 
 
 def _is_declared(rule: Rule, facts: Facts) -> bool:

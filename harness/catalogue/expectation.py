@@ -23,9 +23,12 @@ _BARE = frozenset({
     "any target", "any method", "prompt", "before fin",
 })  # fmt: skip
 _MEANT = {"empty": "content", "empty?": "content?"}
-_TEXT = ("content", "method", "method?", "target", "target?", "authority", "authority?",
+_TEXT = ("content", "decoded", "method", "method?", "target", "target?", "authority", "authority?",
          "version")  # fmt: skip
 _FIELDS = ("no field", "no trailer", "field?", "field", "trailer", "has", "lacks")
+_NOT_BEFORE = "not before "
+_NO_STATUS = "no status "
+_UNDECLARED = re.compile(r"undeclared \{(timeout\.[a-z_]+)\}")
 _STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)(?:,[1-5](?:[0-9]{2}|xx))*")
 _OWN = re.compile(r"(?:views|talk)\.[a-z0-9_]+")
 _FIELD = re.compile(r"(\S+)(?:\s+([=~])(?: (.*))?)?", re.DOTALL)
@@ -160,6 +163,12 @@ def _demand(demand: str, text: str, values: Values) -> Demand:
     kind, _, rest = demand.partition(" ")
     if kind == "status" and _STATUS.fullmatch(rest):
         return Demand("status", rest)
+    if demand.startswith(_NO_STATUS) and _STATUS.fullmatch(words := demand[len(_NO_STATUS) :]):
+        return Demand("no status", words)
+    if demand.startswith(_NOT_BEFORE) and (wait := demand[len(_NOT_BEFORE) :]).isdigit():
+        return Demand("not before", wait)
+    if (timeout := _UNDECLARED.fullmatch(demand)) and timeout[1] in values:
+        return Demand("undeclared", "" if values[timeout[1]] else timeout[1])
     if kind == "beyond":
         return Demand("beyond", "yes" if _is_beyond(rest, text, values) else "")
     if demand.startswith("no beyond "):

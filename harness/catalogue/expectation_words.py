@@ -51,12 +51,15 @@ _BARE = {
 }
 _STATUSES = re.compile(r"[1-5](?:[0-9]{2}|xx)(?:,[1-5](?:[0-9]{2}|xx))*")
 _LIMIT = re.compile(r"(no )?beyond \{limit\.([a-z_]+)\} (.*)")
-_SHOWN = re.compile(r"(no )?(content|method|target|authority|version)\?? (.*)", re.DOTALL)
+_SHOWN = re.compile(r"(no )?(content|decoded|method|target|authority|version)\?? (.*)", re.DOTALL)
 _FIELD = re.compile(
     r"(no field|no trailer|field\??|trailer|has|lacks) (\S+)(?: ([=~]) ?(.*))?", re.DOTALL
 )
 _BODY = re.compile(r"body (~|lacks) (.*)", re.DOTALL)
 _STATUS_DEMAND = "status "
+_NO_STATUS_DEMAND = "no status "
+_NOT_BEFORE = re.compile(r"not before (\d+)")
+_UNDECLARED = re.compile(r"undeclared \{timeout\.([a-z_]+)_s\}")
 _OWN = re.compile(r"(talk|views)\.([a-z0-9_]+)")
 _UNDERSTOOD = "understood "
 _SHOWN_CHARACTERS = 40
@@ -162,9 +165,16 @@ def _demand(demand: str) -> str:
         exceed = "do not exceed" if found[1] else "exceed"
         number = found[3] if found[3].isdigit() else "that many"
         return f"if {number} {unit} {exceed} the server's limit for the {limit}"
+    if demand.startswith(_NO_STATUS_DEMAND):
+        return f"with another status than {_statuses(demand.removeprefix(_NO_STATUS_DEMAND))}"
+    if found := _NOT_BEFORE.fullmatch(demand):
+        return f"not sooner than {found[1]} ms after the request"
+    if found := _UNDECLARED.fullmatch(demand):
+        return f"if the server declares no timeout for the {found[1]}"
     if found := _SHOWN.fullmatch(demand):
         how = "without" if found[1] else "with"
-        return f"{_UNDERSTOOD}{how} the {found[2]} {_quoted(found[3])}"
+        what = "decoded content" if found[2] == "decoded" else found[2]
+        return f"{_UNDERSTOOD}{how} the {what} {_quoted(found[3])}"
     if demand.startswith(_STATUS_DEMAND):
         return f"with the status {_statuses(demand.removeprefix(_STATUS_DEMAND))}"
     if found := _BODY.fullmatch(demand):

@@ -7,7 +7,7 @@ import re
 from httpmark.harness.catalogue import notation
 from httpmark.harness.catalogue.family_rules import Rule
 from httpmark.harness.model.cases import STATIC_FILE_FACTS, Facts
-from httpmark.harness.model.servers import LIMITS
+from httpmark.harness.model.servers import LIMITS, TIMEOUTS
 
 _CONTENT = re.compile(r"(?is)\bPOST\b.*(?:content.?length|transfer.?encoding|expect)")
 
@@ -35,7 +35,7 @@ def values(rule: Rule, facts: Facts, case: str) -> dict[str, notation.Value | No
         "hello": facts.path.encode("latin-1"),
         "big": (
             "/big"
-            if "behave" in facts.capabilities
+            if {"behave", "behave.big"}.intersection(facts.capabilities)
             else facts.path
             if where == "hello"
             else f"/{where}"
@@ -51,9 +51,14 @@ def values(rule: Rule, facts: Facts, case: str) -> dict[str, notation.Value | No
     known["websocket"] = b"/websocket" if "websocket" in facts.capabilities else known["p"]
     known["file"] = b"/static/ok.html" if "static" in facts.capabilities else known["p"]
     known |= {f"limit.{name}": facts.limits.get(name) for name in LIMITS}
+    known |= {f"timeout.{name}": _milliseconds(facts.timeouts.get(name)) for name in TIMEOUTS}
     known |= dict.fromkeys(STATIC_FILE_FACTS)
     known |= {name: text.encode("latin-1") for name, text in facts.values.items()}
     return known
+
+
+def _milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(1000 * seconds)
 
 
 _HEADER = "header"

@@ -9,7 +9,7 @@ import msgspec
 from httpmark.harness.catalogue import notation
 from httpmark.harness.model.cases import Facts
 
-_MS = r"(?:\d+|(?:\d+(?:\.\d+)?\*|past )timeout\.[a-z_]+(?:\|[a-z_]+)*)"
+_MS = r"(?:\d+|(?:\d+(?:\.\d+)?\*|past )timeout\.[a-z_]+(?:\|[a-z_]+)*(?: else \d+)?)"
 _STEP = re.compile(
     rf"(?:(?:open|unanswered) )*(?:send .+|look(?: any)? {_MS}|await(?: any)?(?: {_MS})?"
     rf"|pause {_MS}|watch {_MS}|drip .+ every {_MS} for {_MS}|fin|reset|canary)",
@@ -24,15 +24,19 @@ _PAST_MS = 2000
 def milliseconds(text: str, facts: Facts) -> int:
     """A written wait: a number, ``1.5*timeout.NAME`` or ``past timeout.NAME``; nothing is 0.
 
-    Of several timeouts, as ``timeout.NAME|NAME``, the longest counts.
+    Of several timeouts, as ``timeout.NAME|NAME``, the longest counts. ``else 2000`` after it holds
+    where one is not declared, or is declared as none.
 
     :raises notation.Unknown: the target does not declare that timeout.
     """
+    text, _, otherwise = text.partition(" else ")
     factor, _, name = text.rpartition("timeout.")
     if not name or name.isdigit():
         return int(text or 0)
     waits: list[float] = []
     for one in name.split("|"):
+        if otherwise and not facts.timeouts.get(one):
+            return int(otherwise)
         if (wait := facts.timeouts.get(one)) is None:
             raise notation.Unknown(f"timeout.{one}")
         waits.append(wait)

@@ -9,7 +9,7 @@ from httpmark.harness.model.cases import Facts
 
 SUITES = ("seed", "rfc", "smuggling", "resilience", "found")
 # What a server can declare, and what is found only by asking it.
-CAPABILITIES = frozenset({*servers.CAPABILITIES, "catch_all", "early"})
+CAPABILITIES = frozenset({*servers.CAPABILITIES, *servers.PARTS_OF_BEHAVE, "catch_all", "early"})
 
 # Groups in which the ruleset "hardened" counts what is only permitted as a failure.
 HARDENED = frozenset({"CL", "TE", "CLTE", "CHK", "SMUG", "EOL", "FOLD", "HN", "HOST", "TRL"})
@@ -83,7 +83,6 @@ SINGLE_CASE_RULES: dict[str, str] = {
         "most 1 s or 20 times "
         "as long"
     ),
-    "slow_first": "The answer to the second request waits for the slow answer to the first",
     "upgrade_on_426": "A 426 has an Upgrade field",
     "unasked_close_announced": (
         "A server that closes after one answer, although not asked to, announces it in the answer"

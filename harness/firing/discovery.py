@@ -5,6 +5,7 @@ A target that the user started declares nothing. A manifest (``--manifest``) rep
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -21,7 +22,11 @@ def capabilities(target: targets.Target) -> tuple[str, ...]:
 
     ``hello`` comes first and is taken for granted: the positive controls judge it.
     """
-    return ("hello", *(name for name, shows in _QUESTIONS.items() if shows(target)))
+    shown = [name for name, shows in _QUESTIONS.items() if shows(target)]
+    parts = [name for name, shows in _PARTS.items() if shows(target)]
+    if len(parts) == len(_PARTS):
+        parts = ["behave"]
+    return ("hello", *shown, *parts)
 
 
 def _ask(
@@ -62,18 +67,25 @@ def _mirror(target: targets.Target) -> bool:
     return shown is not None and (shown.method, shown.target) == (b"GET", b"/mirror?a=1")
 
 
-def _behave(target: targets.Target) -> bool:
-    wanted = {
-        "GET /404": 404,
-        "GET /get-only": 200,
-        "POST /get-only": 405,
-        "GET /204": 204,
-        "GET /304": 304,
-        "GET /redirect": 302,
-        "GET /slow": 200,
-        "GET /early": 200,
-    }
-    return all(_status(target, line) == status for line, status in wanted.items())
+_BIG_BYTES = 1 << 20
+_SLOW_S = 0.3  # /slow takes 500 ms; what comes much sooner is the answer of a handler for any path
+
+
+def _slow(target: targets.Target) -> bool:
+    began = time.monotonic()
+    return _status(target, "GET /slow") == 200 and time.monotonic() - began >= _SLOW_S
+
+
+def _big(target: targets.Target) -> bool:
+    answer = _ask(target, "GET /big")
+    return answer is not None and answer.status == 200 and len(answer.content) == _BIG_BYTES
+
+
+def _answers(path: str, **wanted: int) -> Callable[[targets.Target], bool]:
+    """A question: whether a path answers each of these methods with its status."""
+    return lambda target: all(
+        _status(target, f"{method} {path}") == status for method, status in wanted.items()
+    )
 
 
 def _echo(target: targets.Target) -> bool:
@@ -99,7 +111,17 @@ def _websocket(target: targets.Target) -> bool:
 _QUESTIONS: dict[str, Callable[[targets.Target], bool]] = {
     "body": _body,
     "mirror": _mirror,
-    "behave": _behave,
     "echo": _echo,
     "websocket": _websocket,
+}
+# Each place of ``behave`` by itself: many servers have some of them.
+_PARTS: dict[str, Callable[[targets.Target], bool]] = {
+    "behave.slow": _slow,
+    "behave.early": _answers("/early", GET=200),
+    "behave.204": _answers("/204", GET=204),
+    "behave.304": _answers("/304", GET=304),
+    "behave.redirect": _answers("/redirect", GET=302),
+    "behave.big": _big,
+    "behave.404": _answers("/404", GET=404, HEAD=404, POST=404),
+    "behave.get-only": _answers("/get-only", GET=200, POST=405),
 }

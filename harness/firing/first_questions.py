@@ -107,7 +107,7 @@ def _answers_early(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
 
     A server that reads the content before it calls a handler cannot do so.
     """
-    if "behave" not in facts.capabilities:
+    if not {"behave", "behave.early"}.intersection(facts.capabilities):
         return False
     octets = ask(
         f"POST /early HTTP/1.1\r\n{facts.host_lines}Content-Length: 10\r\n\r\n".encode("latin-1")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 
 from httpmark.harness.catalogue.expectation import Demand
 from httpmark.harness.http import response_reader
 from httpmark.harness.judging import canary
-from httpmark.harness.judging.answer_words import status_in
+from httpmark.harness.judging.answer_words import REJECTED, status_in
 from httpmark.harness.judging.observation import Final, Played, Sight
 
 
@@ -74,8 +75,26 @@ def _content(played: Played, demand: Demand, final: Final) -> bool | None:
     found = _understood_content(played, final)
     if found is not None:
         return found == demand.text
-    # Framing is proven by the next request's answer, even where the content is not shown.
-    return True if canary.fate(played.case, played.sight, 1) is canary.Canary.ITSELF else None
+    # Framing is proven by the answer to what comes next, even where the content is not shown.
+    is_framed = canary.fate(played.case, played.sight, 1) is canary.Canary.ITSELF
+    return True if is_framed or _left_over_refused(played.sight, final) else None
+
+
+def _left_over_refused(sight: Sight, final: Final) -> bool:
+    """Whether the bytes after the message were read as a request of their own, and refused."""
+    answers = sight.answers
+    after = [later for here, later in itertools.pairwise(answers) if here is final]
+    return bool(after) and after[0].response.status in REJECTED
+
+
+def _decoded(played: Played, demand: Demand, final: Final) -> bool | None:
+    found = _understood_content(played, final)
+    return None if found is None else found == demand.text
+
+
+def _not_before(played: Played, demand: Demand, final: Final) -> bool:
+    first_us = played.exchange.first_us
+    return first_us is None or first_us >= 1000 * int(demand.name)
 
 
 def _continued(final: Final) -> int:
@@ -126,6 +145,7 @@ def _is_prompt(sight: Sight) -> bool | None:
 
 _DEMANDS: dict[str, Callable[[Played, Demand, Final], bool | None]] = {
     "content": _content,
+    "decoded": _decoded,
     "content?": lambda played, demand, final: _content(played, demand, final) is not False,
     "field": _mirrored,
     "field?": _mirrored,
@@ -146,8 +166,10 @@ _DEMANDS: dict[str, Callable[[Played, Demand, Final], bool | None]] = {
     "no version": _shown,
     "any target": lambda played, demand, final: True,
     "any method": lambda played, demand, final: True,
+    "not before": _not_before,
     "beyond": lambda played, demand, final: bool(demand.name),
     "status": lambda played, demand, final: status_in(demand.name, final.response.status),
+    "no status": lambda played, demand, final: not status_in(demand.name, final.response.status),
     "has": _has,
     "lacks": lambda played, demand, final: not final.response.values(demand.name.encode("latin-1")),
     "body": lambda played, demand, final: (

@@ -12,6 +12,7 @@ import re
 
 import msgspec
 
+from httpmark.harness.catalogue import undeclared
 from httpmark.harness.catalogue.expectation import Alternative, Answer, Demand, Expectation
 from httpmark.harness.judging import answer_demands, canary, single_case_rules
 from httpmark.harness.judging.answer_words import REJECTED, fits_word
@@ -24,6 +25,7 @@ from httpmark.harness.model.verdicts import Word
 _REQUEST_LINE = re.compile(rb"(?:\r\n)*([!-~]+) (\S+) HTTP/1\.([0-9])\r?\n")
 _ID = re.compile(rb"[?&]id=([0-9]+)")
 _ID_LINE = re.compile(rb"(?:\A|\n)[!-~]+ [^ \r\n]*[?&]id=([0-9]+)[^ \r\n]* HTTP/1\.")
+_SCHEME = re.compile(rb"(?i)\Ahttps?:")  # its letter case has no meaning (RFC 3986 3.1)
 _AT_MIRROR = re.compile(rb"(?i)(?:https?://[^/?#]*)?/mirror(?:[?#]|\Z)")
 _FRAMED = re.compile(rb"(?i)\n(?:content-length|transfer-encoding)[ \t]*:")
 _KEEP_ALIVE = re.compile(rb"(?i)\nconnection:[^\r\n]*keep-alive")
@@ -156,6 +158,8 @@ class _Matcher:
             return self.no(f"no HTTP response: {sight.fault}")
         if sight.outcome is Outcome.HUNG:
             return self.no("silence")
+        if sight.completed and not sight.answers_before_completion:
+            return self.no("silence until more bytes completed the message")
         finals = sight.answers
         wanted = len(answers)
         if self.case.joined:
@@ -227,6 +231,9 @@ class _Matcher:
         first, *rest = alternative.answers
         if any(demand.kind == "beyond" and not demand.name for demand in first.demands):
             return self.no("more than the server takes, and no answer")
+        excused = [demand for demand in first.demands if demand.kind == "undeclared"]
+        if excused and not excused[0].name:
+            return self.no("silence past the declared timeout")
         if sight.fault is not None:
             return self.no(f"no HTTP response: {sight.fault}")
         if sight.completed:
@@ -255,6 +262,9 @@ class _Matcher:
             return self.no("the next request was answered as one of its own")
         if sight.after and sight.after[0].response.status < 300:
             return self._took_in(sight.after[0].mirror)
+        if excused:
+            self.unproven = undeclared.value(excused[0].name)
+            return Fit.UNPROVEN
         return Fit.YES
 
     def _took_in(self, shown: Mirror | None) -> Fit:
@@ -391,4 +401,4 @@ def _same_target(shown: Mirror, sent: bytes) -> bool:
     if shown.target is None or shown.target == sent:
         return True
     path = re.sub(rb"(?i)^https?://[^/?#]*", b"", sent) or b"/"
-    return shown.target == path
+    return shown.target in (path, _SCHEME.sub(lambda match: match[0].lower(), sent))

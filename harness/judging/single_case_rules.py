@@ -149,28 +149,6 @@ def unasked_close_announced(played: Played) -> tuple[bool | None, str]:
     return sight.answers[0].response.announces_close, "the close was not announced"
 
 
-# /slow takes 500 ms (docs/contract.md); an answer that comes much sooner is another one.
-_SLOW_US = 300_000
-
-
-def slow_first(played: Played) -> tuple[bool | None, str]:
-    """The quick answer is ready first, and is sent after the slow one."""
-    sight = played.sight
-    if sight.fault is not None:
-        return False, f"no HTTP response: {sight.fault}"
-    if len(sight.answers) != 2:
-        return False, f"{len(sight.answers)} answers instead of 2"
-    if any(not 200 <= final.response.status < 300 for final in sight.answers):
-        return False, "not accepted"
-    if played.exchange.first_us is not None and played.exchange.first_us < _SLOW_US:
-        return False, f"the first answer began after {played.exchange.first_us / 1000:.0f} ms"
-    if played.case.place == "mirror":
-        shown = sight.answers[1].mirror
-        if shown is None or (shown.target is not None and not shown.target.endswith(b"?id=1")):
-            return False, "the second answer is not that of the second request"
-    return True, ""
-
-
 def timeout_announced(played: Played) -> tuple[bool | None, str]:
     """A 408 says close (RFC 9112 9.6)."""
     sight = played.sight
@@ -283,7 +261,6 @@ RULES: dict[str, Rule] = {
     "http2_upgrade": http2_upgrade,
     "in_sync_after_refusal": in_sync_after_refusal,
     "linear_cost": linear_cost,
-    "slow_first": slow_first,
     "upgrade_on_426": upgrade_on_426,
     "unasked_close_announced": unasked_close_announced,
     "three_date_formats": three_date_formats,

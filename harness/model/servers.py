@@ -6,6 +6,11 @@ import msgspec
 
 # The words a manifest declares capabilities in (docs/contract.md).
 CAPABILITIES = ("hello", "body", "mirror", "behave", "echo", "tls", "static", "websocket")
+# What a server that lacks some of the places of ``behave`` can declare, or show: its single places.
+PARTS_OF_BEHAVE = (
+    "behave.slow", "behave.early", "behave.204", "behave.304", "behave.redirect", "behave.big",
+    "behave.404", "behave.get-only",
+)  # fmt: skip
 # The words a manifest declares timeouts in, in seconds.
 TIMEOUTS = ("head_s", "content_s", "idle_s", "write_s", "check_interval_s")
 

@@ -17,6 +17,7 @@ from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.servers import (
     CAPABILITIES,
     LIMITS,
+    PARTS_OF_BEHAVE,
     TIMEOUTS,
     ContainerRecipe,
     ProcessRecipe,
@@ -162,7 +163,8 @@ def _complaints(one: Server, path: Path) -> Iterator[str]:
 def _declarations(one: Server) -> Iterator[str]:
     if one.capabilities and "hello" not in one.capabilities:
         yield "capabilities: hello is missing: every server must answer it"
-    yield from _vocabulary("capabilities", one.capabilities, CAPABILITIES)
+    words = (*CAPABILITIES, *PARTS_OF_BEHAVE)
+    yield from _vocabulary("capabilities", one.capabilities, words)
     yield from _vocabulary("limits", one.limits, LIMITS)
     yield from _vocabulary("timeouts", one.timeouts, TIMEOUTS)
     yield from _vocabulary("conformance.limits", one.conformance.limits, LIMITS)

@@ -18,7 +18,7 @@ from httpmark.harness.http import response_reader
 _PORTS_TRIED = 500
 _CONNECT_S = 2.0
 _RECEIVE_BYTES = 65536
-_ANSWER_BYTES_MAX = 1 << 20
+_ANSWER_BYTES_MAX = (1 << 20) + (1 << 16)  # the content of /big, and a head
 _TRICKLE_BYTES = 4096
 _TRICKLE_S = 1.0
 _FLOOD_BYTES = 1 << 16

@@ -153,7 +153,9 @@ def test_an_unknown_name_gives_the_nearest() -> None:
 def test_a_timeout_of_zero_is_none() -> None:
     known = loading.load()
     facts = Facts(host="h", timeouts={"head_s": 0.0})
-    assert known.inapplicable("stop-in-method", facts) == "needs timeout.head_s"
+    assert known.inapplicable("stop-in-method", facts) == (
+        "needs timeout.head_s: declare timeouts.head_s in a manifest (docs/manifest.md)"
+    )
     declared = Facts(host="h", timeouts={"head_s": 2.0})
     assert known.inapplicable("stop-in-method", declared) is None
 

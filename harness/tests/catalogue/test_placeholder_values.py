@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from httpmark.harness.catalogue import case_builder
+from httpmark.harness.catalogue import case_builder, undeclared
 from httpmark.harness.catalogue.family_rules import Rule
 from httpmark.harness.model.cases import Facts
 
@@ -12,7 +12,8 @@ GET = r"GET {p} HTTP/1.1\r\nHost: {h}\r\n\r\n"
 def test_a_limit_that_is_not_declared_is_never_sent_as_its_name() -> None:
     rule = Rule(sends=(r"GET /{limit.request_target_bytes*a} HTTP/1.1\r\n\r\n",))
     assert case_builder.inapplicable(rule, Facts(host="h")) == (
-        "the target declares no limit request_target_bytes"
+        "the target declares no limit request_target_bytes: "
+        "declare limits.request_target_bytes in a manifest (docs/manifest.md)"
     )
     (case,) = case_builder.cases("c", rule, Facts(host="h", limits={"request_target_bytes": 3}))
     assert case.sent.startswith(b"GET /aaa ")
@@ -58,6 +59,7 @@ def test_websocket_and_file_stand_for_their_places_where_there_are_any() -> None
 
 def test_what_is_not_known_of_the_static_files_is_never_sent_as_its_name() -> None:
     rule = Rule(sends=(GET.replace("{p}", "/{secret}"),))
-    assert case_builder.inapplicable(rule, Facts(host="h")) == "the target declares no secret"
+    why = case_builder.inapplicable(rule, Facts(host="h"))
+    assert why == undeclared.value("secret")
     (case,) = case_builder.cases("c", rule, Facts(host="h", values={"secret": "s"}))
     assert case.sent.startswith(b"GET /s ")

@@ -40,6 +40,11 @@ DESIGNED = {
     "PATHX": 30, "ROB": 7,
 }  # fmt: skip
 
+# Numbers that came after them, by family: new rows get the next numbers.
+ADDED = {
+    "CHK": 4,
+}  # fmt: skip
+
 # Section 4: generated families and how many requests each makes.
 GENERATED = {
     "SEED-PATH": 175, "SEED-QUERY": 175, "SEED-HNAME": 178, "SEED-HVALUE": 30,
@@ -105,7 +110,9 @@ def test_the_tables_are_those_of_the_catalogue() -> None:
 def test_every_number_stands_exactly_once() -> None:
     numbers = Counter(ref for family in designed() for ref in family.refs)
     wanted = {
-        f"{name}-{number:02d}" for name, count in DESIGNED.items() for number in range(1, count + 1)
+        f"{name}-{number:02d}"
+        for name, count in DESIGNED.items()
+        for number in range(1, count + ADDED.get(name, 0) + 1)
     }
     assert sorted(wanted - numbers.keys()) == []
     assert sorted(numbers.keys() - wanted) == []

@@ -30,8 +30,18 @@ def test_a_wait_is_a_number_or_rests_on_a_declared_timeout(written: str, ms: int
         rule = Rule(steps=("send " + GET, f"watch {written}"))
         declared = "idle_s" if "idle" in written else "head_s"
         assert case_builder.inapplicable(rule, Facts(host="h")) == (
-            f"the target declares no timeout {declared}"
+            f"the target declares no timeout {declared}: "
+            f"declare timeouts.{declared} in a manifest (docs/manifest.md)"
         )
+
+
+@pytest.mark.parametrize(("head_s", "ms"), [(None, 2000), (0.0, 2000), (5.0, 7000)])
+def test_a_wait_past_a_timeout_may_have_another_length_without_one(
+    head_s: float | None, ms: int
+) -> None:
+    written = "past timeout.head_s else 2000"
+    assert step_notation.complaint(f"await {written}") is None
+    assert step_notation.milliseconds(written, Facts(host="h", timeouts={"head_s": head_s})) == ms
 
 
 @pytest.mark.parametrize("written", ["soon", "timeout.idle_s", "1.5timeout.idle_s", "-1", "past 5"])

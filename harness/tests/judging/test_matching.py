@@ -23,6 +23,8 @@ from httpmark.harness.tests.shared.made_answers import answer, shown
 
 GET = r"GET {p} HTTP/1.1\r\nHost: {h}\r\n\r\n"
 POST = r"POST {p} HTTP/1.1\r\nHost: {h}\r\nContent-Length: 5\r\n\r\nhello"
+CAPITALS = r"GET HTTP://{h}{p} HTTP/1.1\r\nHost: {h}\r\n\r\n"
+FOLDED = r"POST {p} HTTP/1.1\r\nHost: {h}\r\nTransfer_Encoding: chunked\r\n\r\n"
 MIRROR = Facts(host="a:1", capabilities=("hello", "body", "mirror"))
 BODY = Facts(host="a:1", capabilities=("hello", "body"))
 HELLO = Facts(host="a:1")
@@ -210,6 +212,13 @@ MUTE = Talk(canary=b"")
         ("ONE; keeps", OK, BAD),
         ("ONE; with 100", Talk(b"HTTP/1.1 100 C\r\n\r\n", shown(), canary=OWN), OK),
         ("ONE; no 100", OK, Talk(b"HTTP/1.1 100 C\r\n\r\n", shown(), canary=OWN)),
+        ("ONE; no status 400,417", OK, BAD),
+        ("ACC; decoded hello",
+         Talk(answer(200, b"hello"), canary=OWN, send=POST, facts=BODY),
+         Talk(answer(200, b"\x1f\x8b"), canary=OWN, send=POST, facts=BODY)),
+        ("ACC; not before 0 > ACC", Talk(shown(), shown(), canary=OWN, answers=2), OK),
+        ("ACC", Talk(shown("http://a:1/mirror"), canary=OWN, send=CAPITALS),
+         Talk(shown("http://A:1/mirror"), canary=OWN, send=CAPITALS)),
     ],
 )  # fmt: skip
 def test_each_word_has_one_who_conforms_and_one_who_does_not(
@@ -286,6 +295,71 @@ def test_a_canary_understood_with_what_only_the_case_sent_is_out_of_sync(
 def test_a_canary_in_sync_proves_the_framing_where_content_is_not_shown() -> None:
     made = Talk(answer(200), canary=OWN, send=POST, facts=HELLO)
     assert made.word("ACC; content hello") is Word.PASS
+
+
+@pytest.mark.parametrize(
+    ("second", "end", "word"),
+    [
+        (answer(400, close=True), FIN, Word.PASS),  # the chunk was read as a request
+        (b"", FIN, Word.NOT_APPLICABLE),  # a close alone shows nothing of the framing
+        (answer(200), End.OPEN, Word.FAIL),
+        (b"", End.OPEN, Word.FAIL),  # the chunk was taken for content
+    ],
+)
+def test_a_refusal_of_what_is_left_over_proves_the_framing_where_content_is_not_shown(
+    second: bytes, end: End, word: Word
+) -> None:
+    """HN-17, TE-54 to 57: the content is empty if what comes after it is read as a request."""
+    canary = OWN if end is End.OPEN else None
+    made = Talk(answer(200), second, canary=canary, end=end, facts=HELLO, send=FOLDED, answers=2)
+    assert made.word("ACC; empty > REJ") is word
+
+
+def test_decoding_is_not_proven_by_a_canary() -> None:
+    """TE-11, TE-12: a server that drops the coded bytes is in sync, too."""
+    made = Talk(answer(200), canary=OWN, send=POST, facts=HELLO)
+    assert made.word("501", "ACC; decoded hello") is Word.NOT_APPLICABLE
+
+
+def test_an_answer_that_more_bytes_drew_is_that_of_a_server_that_waited() -> None:
+    """CHK-67, TRL-21, EOL-15."""
+    send = r"POST {p} HTTP/1.1\r\nHost: {h}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\n"
+    rule: dict[str, Any] = {"canary": "none", "complete": r"\r\n\r\n", "timeline": True}
+    case = next(case_builder.cases("c", Rule(sends=(send,), **rule), MIRROR))
+    sent = [step.data for step in case.steps if step.data]
+    taken = shown(method="POST")
+    for at_once, later, word in (
+        (b"", taken, Word.WARN),
+        (b"", answer(400, close=True), Word.WARN),
+        (taken, b"", Word.PASS),
+    ):
+        writes = [sent[0]] if at_once else sent
+        records = EVENT_RECORD.pack(1, 10, len(sent[0]))
+        records += EVENT_RECORD.pack(2, 20, len(at_once)) if at_once else b""
+        records += EVENT_RECORD.pack(1, 2_000_000, 4) if len(writes) > 1 else b""
+        records += EVENT_RECORD.pack(2, 2_000_100, len(later)) if later else b""
+        octets = b"".join(writes)
+        exchange = Exchange(
+            "c", "c", octets, at_once + later, Outcome.ANSWERED, End.OPEN, 20, 3_000_000,
+            len(octets), timeline=records,
+        )  # fmt: skip
+        for passes in (("EITHER",), ("REJ", "ACC")):
+            expected = expectation.expectation(passes, ("WAIT",), values={})
+            planned = catalogue.Planned(case, expected, Level.MAY)
+            assert judge.Judge().judge(planned, exchange).word is word
+
+
+@pytest.mark.parametrize(("head_s", "word"), [(None, Word.NOT_APPLICABLE), (3.0, Word.FAIL)])
+def test_silence_fails_only_past_a_timeout_that_is_declared(
+    head_s: float | None, word: Word
+) -> None:
+    """LEAD-10: a refusal at once is judged without one."""
+    facts = msgspec.structs.replace(HELLO, timeouts={"head_s": head_s})
+    passes = ("CLOSE", "4xx", "WAIT; undeclared {timeout.head_s}")
+    assert Talk(facts=facts, canary=None).word(*passes) is word
+    assert Talk(answer(400, close=True), end=FIN, facts=facts).word(*passes) is Word.PASS
+    assert Talk(end=RST, facts=facts).word(*passes) is Word.PASS
+    assert Talk(answer(200), canary=OWN, facts=facts).word(*passes) is Word.FAIL
 
 
 def test_a_place_that_answers_unread_is_no_failure_of_the_framing() -> None:

@@ -109,6 +109,14 @@ BUGS = {
     "B80": "a target that is too long draws 400",
     "B81": "percent pairs of a static path are decoded twice",
     "B82": "an encoded slash of a static path is decoded before its segments are walked",
+    "B83": "after a slow answer and the one pipelined after it, no request is read any more",
+    "B84": "0x before a chunk size is the last chunk",
+    "B85": "a line ends with CRLF only, and LF alone is waited over",
+    "B86": "an underscore in a field name counts as a hyphen",
+    "B87": "the scheme of a target is compared with case",
+    "B88": "an expectation that stands twice is malformed",
+    "B89": "TRACE is handed to the handler of any method",
+    "B90": "100-continue draws 400",
     "B91": "every IP literal but [::1] is refused",
     "B92": "what stands in the brackets of an IP literal is checked byte by byte only",
     "B93": "the third byte of a port of four is unchecked",
@@ -138,6 +146,7 @@ LEADING_MAX = 4096  # empty lines before a request line
 LINGER_S = 2.0
 LINGER_BYTES = 16 * 1024 * 1024
 SLOW_S = 0.5
+MUTE_S = 60
 BLOCK = 16
 HOST_BLOCK = 64
 
@@ -265,6 +274,7 @@ class Connection:
         self.ended_empty = False
         self.is_stuck = False
         self.unchecked = False
+        self.was_slow = False
         self.leaked: Fields = []
         self.request = Request()
         self.later: set[asyncio.Task[None]] = set()
@@ -279,7 +289,8 @@ class Connection:
         """
         if self.bug == "B71" and self.in_head:
             self.deadline = asyncio.get_running_loop().time() + self.rogue.head_s
-        async with asyncio.timeout_at(self.deadline):
+        is_over_lf = self.bug == "B85" and re.search(rb"(?<!\r)\n", self.buffer)
+        async with asyncio.timeout_at(None if is_over_lf else self.deadline):
             data = await self.reader.read(65536)
         if not data:
             raise Ended
@@ -326,6 +337,9 @@ class Connection:
                 return cr, 2 if pair else 1
             if cr >= 0 and b"\n" not in self.buffer[:cr]:
                 return None
+        if self.bug == "B85":
+            at = self.buffer.find(b"\r\n", max(0, seen - 1))
+            return (at, 2) if at >= 0 else None
         at = self.buffer.find(b"\n", seen)
         if at < 0:
             return None
@@ -458,6 +472,8 @@ class Connection:
         authority = re.split(rb"[/?#]", match[2][2:], maxsplit=1)[0]
         rest = match[2][2 + len(authority) :]
         found = HOST.fullmatch(authority)
+        if self.bug == "B87" and match[1] != match[1].lower():
+            raise Refused(400, "no http URI")
         if match[1].lower() not in (b"http", b"https") or not (found and found[1]):
             raise Refused(400, "RFC 9110 4.2.1, 4.2.4: no http URI, no host, or user information")
         if not self._is_ip_literal(found[1]):
@@ -540,6 +556,8 @@ class Connection:
     def _field(self, line: bytes) -> tuple[bytes, bytes]:
         """RFC 9112 5: field-name ":" OWS field-value OWS."""
         name, colon, value = line.partition(b":")
+        if self.bug == "B86":
+            name = name.replace(b"_", b"-")
         blank = b" \t\x85\xa0" if self.bug == "B27" else b" \t"
         if self.bug in ("B26", "B27"):
             name = name.rstrip(blank if self.bug == "B26" else b"\x85\xa0")
@@ -600,6 +618,10 @@ class Connection:
         if self.bug == "B63":
             request.close = is_old and not request.keep_alive
         expected = [value.lower() for value in request.members(b"expect")]
+        if expected and (
+            self.bug == "B90" or (self.bug == "B88" and len(expected) > len(set(expected)))
+        ):
+            raise Refused(400, "an expectation that nobody meets")
         if is_old and self.bug != "B68":
             return
         if any(value != b"100-continue" for value in expected) and not is_old:
@@ -742,6 +764,8 @@ class Connection:
 
     def _chunk_size(self, line: bytes) -> tuple[int, int]:
         """The size that a chunk line states, and the bytes of its extensions."""
+        if self.bug == "B84" and line[:2] in (b"0x", b"0X"):
+            return 0, 0
         digits = re.match(rb"[0-9A-Fa-f]*", line)
         assert digits is not None  # it matches the empty string too
         size, rest = digits[0], line[digits.end() :]
@@ -826,11 +850,16 @@ class Connection:
                 return not request.close
             await asyncio.sleep(SLOW_S)
             self.is_stuck = self.bug == "B102" and not self.buffer
+        is_last = self.bug == "B83" and self.was_slow
+        self.was_slow = path == b"/slow"
         is_borne = self.bug == "B04" and not TOKEN.fullmatch(method)
+        is_borne = is_borne or (self.bug == "B89" and method == b"TRACE")
         if method not in METHODS and not is_borne:
             await self.answer(request, 501, b"RFC 9110 9.1: an unknown method\n")
         else:
             await self._served(request)
+        if is_last:
+            await asyncio.sleep(MUTE_S)
         if self.bug == "B62" and request.close and self.buffer:
             return True
         return not request.close

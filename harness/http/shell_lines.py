@@ -85,13 +85,14 @@ def own(exchange: Exchange) -> bytes:
     return exchange.sent if found is None else exchange.sent[: found.start()]
 
 
+# How printf is told of each byte that it would not print as it stands.
+_ESCAPES = {octet: f"\\{octet:03o}" for octet in range(256) if not 0x20 <= octet < 0x7F}
+_ESCAPES |= {0x0D: "\\r", 0x0A: "\\n", 0x5C: "\\\\", 0x25: "%%", 0x27: "\\047"}
+
+
 def piped(octets: bytes, where: Place) -> str:
     """One write: ``printf``, and a client that sends bytes as they are."""
-    escapes = {0x0D: "\\r", 0x0A: "\\n", 0x5C: "\\\\", 0x25: "%%", 0x27: "\\047"}
-    text = "".join(
-        escapes.get(octet, chr(octet) if 0x20 <= octet < 0x7F else f"\\{octet:03o}")
-        for octet in octets
-    )
+    text = octets.decode("latin-1").translate(_ESCAPES)
     if text.startswith("-"):
         text = "\\055" + text[1:]  # else printf takes it for an option
     if where.unix is not None:

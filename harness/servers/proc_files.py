@@ -126,12 +126,14 @@ def _parent(pid: int) -> int | None:
 
 def tree(roots: Iterable[int]) -> list[int]:
     """The processes ``roots`` and all their descendants that live now, in ascending order."""
+    queue = [pid for pid in roots if os.path.exists(path(pid))]
+    if not queue:
+        return []
     children: dict[int, list[int]] = {}
     for pid in process_ids():
         if (parent := _parent(pid)) is not None:
             children.setdefault(parent, []).append(pid)
     found: set[int] = set()
-    queue = [pid for pid in roots if os.path.exists(path(pid))]
     while queue:
         pid = queue.pop()
         if pid not in found:

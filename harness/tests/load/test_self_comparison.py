@@ -31,8 +31,9 @@ from httpmark.harness.tests.shared.made_comparison import (
 
 
 @pytest.fixture(autouse=True)
-def _few_gates_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def _few_gates_and_resamples_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(self_comparison, "DRAWN_GATES", 3)
+    monkeypatch.setattr(statistics, "RESAMPLES", 1000)
 
 
 @pytest.mark.long

@@ -165,8 +165,10 @@ class MadeEvidence:
                 )
 
 
-def seed_suite(evidence: MadeEvidence, server: str) -> SuiteResult:
-    """The suite's result as the score module counts it."""
+@functools.cache
+def seed_suite(only: tuple[str, ...], server: str) -> SuiteResult:
+    """The suite's result as the score module counts it, for a server of :data:`MANNERS`."""
+    evidence = MadeEvidence(only=only)
     families: dict[str, SeedFamily] = {
         name: published_score.seed_family(evidence.exchanges(server, family=name))
         for name in evidence.only
@@ -277,13 +279,12 @@ def made_run(
     names: tuple[str, ...] = tuple(MANNERS), *, only: tuple[str, ...] = tuple(RULES)
 ) -> Run:
     """A run with the given servers, and one that could not be had."""
-    evidence = MadeEvidence(only=only)
     servers = []
     for name in names:
         title, language = _TITLES[name]
         cost, control = _COSTS[name], name == "null"
         limit = Bottleneck.CLIENT if cost < 220 else Bottleneck.SERVER
-        suite = seed_suite(evidence, name)
+        suite = seed_suite(only, name)
         servers.append(
             ServerResult(
                 name=name,

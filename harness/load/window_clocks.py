@@ -41,7 +41,8 @@ class WindowClocks:
         """What others did not use of the server's processors: idle time and its own, ns."""
         if not self._cpus:
             return None
-        idle, own = cpu_time.idle_ns(self._cpus), cpu_time.spent_ns(self._server.trees())
+        idle = cpu_time.idle_ns(self._cpus)
+        own = None if idle is None else cpu_time.spent_ns(self._server.trees())
         if idle is None or own is None:
             return None
         return idle + own + (cpu_time.own_children_ns() if self._is_shared else 0)

@@ -35,8 +35,13 @@ DARK = ("", "3b88c0", "e4f4fb", "f5834d", "d8b8fc", "f1dd5a", "8c8c8c")
 _TOLD_FIRST = ("accepted", "mute", "malformed", "closed", "void", "rejected")
 _SENT_BYTES_MAX = 240
 
-# Bytes that say most to a reader when one request must stand for a family.
+# The bytes that say most to a reader when one request must stand for a family, the best first.
 _TELLING = (0x00, 0x0D, 0x20, 0x22, 0x3C, 0x7C, 0x23, 0x25, 0x09, 0x0A, 0x7F, 0x80, 0xFF)
+# How little each byte says: the request with the smallest sum stands for its family.
+_TELLS_LITTLE = bytes(
+    _TELLING.index(octet) if octet in _TELLING else len(_TELLING) + (octet >= 0x80)
+    for octet in range(256)
+)
 _VARIES = re.compile(r"\{(octet|pair)\}")
 _MARK = {"octet": "▮", "pair": "▮▮"}
 
@@ -100,7 +105,7 @@ def places(known: Catalogue) -> tuple[Place, ...]:
                 families=frozenset(ids),
                 pair=varies == "pair",
                 allowed=frozenset(
-                    _cell(value)
+                    int.from_bytes(value)
                     for id in controls
                     for one in variations.variations(known.rules[id])
                     if isinstance(value := one.values[varies], bytes)
@@ -117,15 +122,11 @@ def _where(sends: Sequence[str]) -> str:
     return _VARIES.sub(lambda found: _MARK[found[1]], line).replace("{p}", "/hello")
 
 
-def _cell(value: bytes) -> int:
-    return int.from_bytes(value, "big")
-
-
-def bytes_of(case: str, family: str) -> tuple[int, ...] | None:
+def bytes_of(case: str, family: str) -> bytes | None:
     """The bytes a generated case id names, or None where it names none."""
     tail = case[len(family) :]
     try:
-        return tuple(bytes.fromhex(tail.replace("-", ""))) if tail.startswith("-") else None
+        return bytes.fromhex(tail.replace("-", "")) if tail.startswith("-") else None
     except ValueError:
         return None
 
@@ -335,15 +336,7 @@ def taken(servers: Iterable[ServerResult], seen: Mapping[str, Seen]) -> tuple[Ta
     )
 
 
-def _telling(found: tuple[int, ...]) -> int:
-    """How little a request says to a reader: the smallest stands for its family."""
-    return sum(
-        _TELLING.index(octet) if octet in _TELLING else len(_TELLING) + (octet >= 0x80)
-        for octet in found
-    )
-
-
-def _named(found: tuple[int, ...]) -> str:
+def _named(found: bytes) -> str:
     return " ".join(
         f"0x{octet:02X}" + (f" ‘{chr(octet)}’" if 0x20 < octet < 0x7F else "") for octet in found
     )
@@ -356,6 +349,7 @@ def look(server: ServerResult, evidence: ExchangeReader, known: Sequence[Place])
     cells: dict[str, bytearray] = {}
     best: dict[tuple[str, str], tuple[int, Exchange, bool]] = {}
     readings: dict[str, str] = {}
+    state_of = {reading: at + 1 for at, reading in enumerate(READINGS)}
     for exchange in evidence.exchanges(server.name):
         place = place_of.get(exchange.family)
         if place is None:
@@ -367,9 +361,9 @@ def look(server: ServerResult, evidence: ExchangeReader, known: Sequence[Place])
             continue
         detected, read = published_rule.reading_of(exchange)
         own = cells.setdefault(place.key, bytearray(65536 if place.pair else 256))
-        own[_cell(bytes(found))] = READINGS.index(read) + 1
+        own[int.from_bytes(found)] = state_of[read]
         if exchange.family in published:
-            weight = _telling(found)
+            weight = sum(found.translate(_TELLS_LITTLE))
             so_far = best.get((exchange.family, read))
             if so_far is None or weight < so_far[0]:
                 best[exchange.family, read] = (weight, exchange, detected)
@@ -421,7 +415,7 @@ def _pick(
         case=exchange.case,
         reading=read,
         detected=detected,
-        named=_named(bytes_of(exchange.case, exchange.family) or ()),
+        named=_named(bytes_of(exchange.case, exchange.family) or b""),
         sent=printable.page_bytes(exchange.sent, limit=_SENT_BYTES_MAX),
         received=printable.page_bytes(exchange.received),
         outcome=exchange.outcome.value,

@@ -258,7 +258,6 @@ def test_a_case_stands_in_the_file_of_its_first_family() -> None:
     assert wrong == []
 
 
-@pytest.mark.long
 def test_generated_families_make_exactly_what_the_catalogue_says() -> None:
     made = {ref: sum(len(cases(f.id)) for f in found) for ref, found in generated().items()}
     assert made == GENERATED
@@ -289,7 +288,6 @@ def test_no_two_designed_cases_are_the_same() -> None:
     assert [ids for ids in same.values() if len(ids) > 1] == []
 
 
-@pytest.mark.long
 def test_generated_requests_repeat_where_the_catalogue_says_and_once_more() -> None:
     """RFC-PCT-DIFF is a part of RFC-PCT-*, 26 sizes in hexadecimal have no letter, and ``GET`` with
     its Host in good order comes as the E of POS-METH and as one pattern of CASE-FRAME.
@@ -314,7 +312,6 @@ def test_generated_requests_repeat_where_the_catalogue_says_and_once_more() -> N
     assert len(same) == 137_840
 
 
-@pytest.mark.long
 def test_the_difference_is_what_the_published_pairs_leave_out() -> None:
     published = {
         sent(case) for ref in ("SEED-PCT-PATH", "SEED-PCT-QUERY")

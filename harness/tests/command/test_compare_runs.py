@@ -25,7 +25,6 @@ from httpmark.harness.tests.shared.made_comparison import against_itself, noisy
 from httpmark.harness.tests.shared.scripted_race import fold_of
 
 
-@pytest.mark.long
 def test_a_comparison_fits_the_terminal(tmp_path: Path) -> None:
     base, head = (stored(tmp_path / name, cost=90, seed=1) for name in ("a" * 60, "b" * 60))
     for line in comparison_text.lines(
@@ -236,7 +235,6 @@ def test_a_death_alone_fails_and_one_in_both_does_not(tmp_path: Path) -> None:
     assert of_folders(whole, partly)[comparison.COST].verdict is Gate.INCONCLUSIVE
 
 
-@pytest.mark.long
 def test_all_figures_of_two_runs_share_one_chance_of_a_false_alarm(tmp_path: Path) -> None:
     """Alone it fails; of two hundred one such is no wonder."""
     base = stored(tmp_path / "base", cost=90, seed=1)

@@ -250,11 +250,10 @@ class Planted(fuzz.Searcher):
         return fuzz.Find(fuzz.Kind.ACCEPTED, "field section", octets, "200", about)
 
 
-@pytest.mark.long
 def test_a_second_fault_of_a_part_is_found_too() -> None:
     planted = (Broken.BARE_LF, Broken.COLON)
     told: list[fuzz.Find] = []
-    found, _ = fuzz.search(Planted(*planted), seconds=60.0, seed=1, tell=told.append, most=2)
+    found, _ = fuzz.search(Planted(*planted), seconds=60.0, seed=6, tell=told.append, most=2)
     assert {word for find in found for word in find.about} == {*planted}
     assert told == found
 

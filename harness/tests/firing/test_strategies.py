@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,7 +46,6 @@ def test_a_prefix_is_never_whole(message: strategies.Message, data: st.DataObjec
     assert not any(request.whole for request in read.requests)
 
 
-@pytest.mark.long
 @settings(max_examples=300)
 @given(strategies.mutated(host=b"a:1", place=b"/mirror"))
 def test_a_mutation_gives_bytes(octets: bytes) -> None:

@@ -76,7 +76,6 @@ def test_a_line_leads_to_the_target_whatever_its_host_says(
     assert line.endswith(f" | {client}")
 
 
-@pytest.mark.long
 def test_every_case_that_fits_a_line_leads_to_its_target() -> None:
     """The place is that of the target in all of them, be the request as odd as it may."""
     known = loading.load()

@@ -18,6 +18,7 @@ from httpmark.harness.load import races as load_races
 from httpmark.harness.load.engines import launch
 from httpmark.harness.model import progress
 from httpmark.harness.model.errors import Unusable
+from httpmark.harness.servers import cpu_time
 from httpmark.harness.tests.shared.made_comparison import (
     PLAN,
     Cost,
@@ -31,12 +32,12 @@ from httpmark.harness.tests.shared.made_comparison import (
 
 
 @pytest.fixture(autouse=True)
-def _few_gates_and_resamples_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def _few_gates_are_drawn_and_no_process_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_time, "idle_ns", lambda cpus: None)
     monkeypatch.setattr(self_comparison, "DRAWN_GATES", 3)
-    monkeypatch.setattr(statistics, "RESAMPLES", 1000)
+    monkeypatch.setattr(statistics, "RESAMPLES", 500)
 
 
-@pytest.mark.long
 def test_a_quiet_machine_is_fit_and_says_what_it_can_show() -> None:
     found = against_itself(noisy(100, 0.02, 1), noisy(100, 0.02, 2))
     assert found.fit
@@ -53,7 +54,6 @@ def test_a_quiet_machine_is_fit_and_says_what_it_can_show() -> None:
     assert comparison.exit_code([found], inconclusive="warn") == 0
 
 
-@pytest.mark.long
 def test_a_drift_of_the_machine_is_told_and_pairs_cancel_it() -> None:
     def drifting(seed: int) -> Cost:
         draw = random.Random(seed)
@@ -67,7 +67,6 @@ def test_a_drift_of_the_machine_is_told_and_pairs_cancel_it() -> None:
     assert "the machine drifted" in text_of([found])
 
 
-@pytest.mark.long
 def test_a_drift_of_one_side_makes_the_machine_unfit() -> None:
     draw = random.Random(5)
 
@@ -81,7 +80,6 @@ def test_a_drift_of_one_side_makes_the_machine_unfit() -> None:
     assert comparison.exit_code([found], inconclusive="pass") == 1
 
 
-@pytest.mark.long
 def test_too_many_intervals_apart_are_more_than_chance() -> None:
     # Within the margin, so no gate fails; yet a server that is always 2 % dearer is not itself.
     found = against_itself(noisy(100, 0.005, 1), noisy(102, 0.005, 2))
@@ -90,11 +88,9 @@ def test_too_many_intervals_apart_are_more_than_chance() -> None:
     assert not found.fit
 
 
-@pytest.mark.long
 def test_the_whole_gate_is_played_over_the_pairs_of_an_a_a_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(statistics, "RESAMPLES", 500)
     monkeypatch.setattr(self_comparison, "DRAWN_GATES", 300)
     calm = against_itself(noisy(100, 0.02, 1), noisy(100, 0.02, 2))
     assert calm.drawn_alarms == 0
@@ -105,7 +101,6 @@ def test_the_whole_gate_is_played_over_the_pairs_of_an_a_a_run(
 
 
 def test_gates_that_are_played_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "RESAMPLES", 500)
     monkeypatch.setattr(self_comparison, "DRAWN_GATES", 300)
     # Without a margin half of all draws are worse, and one of many is so far enough.
     monkeypatch.setattr(self_comparison, "LOOKS", ((0.5, 0.5),))
@@ -164,7 +159,6 @@ def test_samples_that_were_taken_again_are_counted() -> None:
     assert "1 samples got too little CPU and were taken again" in text_of([found])
 
 
-@pytest.mark.long
 def test_who_comes_second_pays_is_found() -> None:
     # Odd samples are second in their pair.
     found = against_itself(

@@ -102,7 +102,6 @@ def test_what_is_worse_fails_and_is_found_twice() -> None:
     assert looks == [12, 12], "a fail is confirmed by a race of its own"
 
 
-@pytest.mark.long
 def test_a_quick_gate_never_takes_more_than_its_three_minutes() -> None:
     # Worse, and so noisy that the third look finds it: the longest way there is.
     lines, looks = decided(noisy(100, 0.06, 1), noisy(109, 0.06, 2), quick=True)
@@ -124,7 +123,6 @@ def test_what_is_better_passes() -> None:
     assert judged.ratio == pytest.approx(0.6, rel=0.02)
 
 
-@pytest.mark.long
 def test_noise_adds_pairs_and_in_the_end_is_called_noise() -> None:
     lines, looks = decided(noisy(100, 0.15, 1), noisy(103, 0.15, 2))
     assert lines[comparison.COST].verdict is Gate.INCONCLUSIVE

@@ -22,7 +22,6 @@ def test_an_interval_needs_three_values_and_repeats_with_its_seed() -> None:
     assert min(values) <= low <= statistics.median(values) <= high <= max(values)
 
 
-@pytest.mark.long
 def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     draw = random.Random(3)
     hits = 0
@@ -42,7 +41,6 @@ def test_a_wider_level_gives_a_wider_interval() -> None:
     assert wide[0] <= narrow[0] <= narrow[1] <= wide[1]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("count", [3, 5, 6, 9, 15])
 def test_the_interval_that_ranks_covers_what_it_says(
     count: int, monkeypatch: pytest.MonkeyPatch
@@ -152,7 +150,6 @@ def test_students_t_is_that_of_the_tables(
     assert statistics.student_t(probability, freedom) == pytest.approx(quantile, rel=1e-4)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("pairs", [3, 5, 6, 8, 12, 20, 30])
 def test_intervals_of_few_pairs_cover_what_they_say(
     pairs: int, monkeypatch: pytest.MonkeyPatch

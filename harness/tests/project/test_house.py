@@ -388,7 +388,6 @@ def test_every_test_file_mirrors_a_source() -> None:
         assert any(name[:end] in known for end in ends), path.relative_to(HARNESS)
 
 
-@pytest.mark.long
 def test_no_test_file_imports_from_another() -> None:
     """What several tests share lives in harness/tests/shared/."""
     found = [

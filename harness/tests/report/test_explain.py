@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import socket
 
@@ -20,6 +21,11 @@ from httpmark.harness.model.verdicts import Word
 from httpmark.harness.report import byte_maps, explain, glossary, scoreboard
 from httpmark.harness.servers import manifests
 from httpmark.harness.tests.shared import made_run, peers
+
+
+@pytest.fixture(autouse=True)
+def _manifests_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifests, "servers", functools.cache(manifests.servers))
 
 
 def target_at(port: int, *header: str) -> targets.Target:
@@ -74,7 +80,6 @@ def test_listings_have_the_contracts_shape(what: str) -> None:
         assert what == "profiles" or keys <= set(entry)
 
 
-@pytest.mark.long
 def test_every_case_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it needs of a target; what looks at other answers only says so."""
     known = loading.load()
@@ -132,7 +137,6 @@ def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
     assert f"nc -q 2 127.0.0.1 {peer.port}" in text
 
 
-@pytest.mark.long
 def test_every_word_of_a_report_is_explained() -> None:
     """What a gate, a scoreboard or the ledger calls by a name, ``explain`` knows by that name."""
     known = loading.load()
@@ -155,7 +159,6 @@ def test_every_word_of_a_report_is_explained() -> None:
         assert explain.explain(word), word
 
 
-@pytest.mark.long
 def test_every_column_of_a_scoreboard_is_explained() -> None:
     text = scoreboard.scoreboard(made_run.complete_run())
     heads = [line for line in text.splitlines() if line.startswith("server  ")]

@@ -246,7 +246,6 @@ def test_the_json_block_holds_no_markup_and_gives_the_words_back(word: str) -> N
 # --- the page -----------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_the_page_is_well_formed() -> None:
     for page in (small_page(), complete_page(), html_page.render(small_run(), None)):
         reader = read(page)
@@ -256,7 +255,6 @@ def test_the_page_is_well_formed() -> None:
         assert page.startswith("<!doctype html>\n")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("page", [small_page, complete_page])
 def test_links_inside_the_page_lead_somewhere(page: Callable[[], str]) -> None:
     reader = read(page())
@@ -273,7 +271,6 @@ def test_links_inside_the_page_lead_somewhere(page: Callable[[], str]) -> None:
     assert labels <= set(reader.ids)
 
 
-@pytest.mark.long
 def test_the_page_loads_nothing() -> None:
     for tag, attributes in read(complete_page()).elements:
         for name in ("src", "srcset", "href", "action", "data", "poster", "xlink:href"):
@@ -309,7 +306,6 @@ def test_our_own_script_is_small() -> None:
     assert len(read(small_page()).scripts[1].encode()) <= 20_000
 
 
-@pytest.mark.long
 def test_ten_servers_with_all_evidence_stay_under_500_kb() -> None:
     assert len(large_page().encode()) < 400_000
     assert len(complete_page().encode()) < 500_000
@@ -352,7 +348,6 @@ def failing_suite(server: str, percent: int) -> SuiteResult:
     )
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("percent", [2, 30])
 def test_ten_servers_that_fail_all_over_stay_under_500_kb_with_evidence(percent: int) -> None:
     run = complete_run(only=OCTET_FAMILIES)
@@ -375,7 +370,6 @@ def test_the_size_has_a_bound_where_no_two_neighbours_read_alike() -> None:
     assert len(page.encode()) - len(html_page.render(run, None).encode()) < 180_000
 
 
-@pytest.mark.long
 def test_the_same_run_gives_the_same_bytes() -> None:
     again = html_page.render(made_run(FEW, only=OCTET_FAMILIES), MadeEvidence(only=OCTET_FAMILIES))
     assert again == small_page()
@@ -608,9 +602,8 @@ def test_a_check_begins_with_its_verdict_and_reads_plain() -> None:
     assert "version unknown" not in body[: body.index("</table>")]
 
 
-@pytest.mark.long
 def test_what_was_asked_for_and_what_came_are_plain_words() -> None:
-    page = html_page.render(complete_run(), CompleteEvidence())
+    page = complete_page()
     asked = re.findall(r"asked for: ([^<]*)", page)
     assert asked
     assert not [text for text in asked if re.search(r"\b(ACC|REJ|R400C?|EITHER)\b", text)]

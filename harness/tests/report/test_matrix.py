@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Unpack
 
 import msgspec
-import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.judging import evidence, family_tally, requirement_verdicts
@@ -69,12 +68,10 @@ def drawn(*servers: ServerResult) -> matrix.Matrix:
     return matrix.with_logs(made, Stored(), AGAIN)
 
 
-@pytest.mark.long
 def test_a_run_without_such_suites_has_no_matrix() -> None:
     assert matrix.matrix(made_run.made_run(), KNOWN) is None
 
 
-@pytest.mark.long
 def test_a_requirement_is_as_good_as_its_worst_case_and_shows_only_that_one() -> None:
     made = drawn(server("good", Word.PASS), server("bad", Word.FAIL))
     assert made.servers == ("good", "bad")
@@ -88,7 +85,6 @@ def test_a_requirement_is_as_good_as_its_worst_case_and_shows_only_that_one() ->
         assert case.sent == SENT
 
 
-@pytest.mark.long
 def test_answers_that_differ_in_their_date_alone_are_one_log() -> None:
     made = drawn(server("one", Word.FAIL), server("another", Word.FAIL))
     [case] = next(row for _, found in made.sections for row in found if row.cases).cases
@@ -107,7 +103,6 @@ class WithFewer(Stored):
             yield from super().exchanges(server, **wanted)
 
 
-@pytest.mark.long
 def test_what_fewer_bytes_do_stands_below_the_line_that_sends_all() -> None:
     made = matrix.matrix(run_of(server("a", Word.FAIL)), KNOWN)
     assert made is not None
@@ -118,13 +113,11 @@ def test_what_fewer_bytes_do_stands_below_the_line_that_sends_all() -> None:
     assert whole.replace("hello", "") == fewer
 
 
-@pytest.mark.long
 def test_sections_are_in_the_order_of_the_documents() -> None:
     made = drawn(server("a", Word.WARN))
     assert [name for name, _ in made.sections] == sorted(name for name, _ in made.sections)
 
 
-@pytest.mark.long
 def test_hostile_bytes_stay_text_in_the_page() -> None:
     page = html_page.render(run_of(server("bad", Word.FAIL)), Stored())
     assert "<script>alert" not in page
@@ -132,7 +125,6 @@ def test_hostile_bytes_stay_text_in_the_page() -> None:
     assert CASE.id in page
 
 
-@pytest.mark.long
 def test_logs_keep_to_their_room_and_what_is_left_out_is_told() -> None:
     made = matrix.matrix(run_of(server("bad", Word.FAIL)), KNOWN)
     assert made is not None
@@ -147,7 +139,6 @@ def test_logs_keep_to_their_room_and_what_is_left_out_is_told() -> None:
     assert none.logs_left_out == 1
 
 
-@pytest.mark.long
 def test_what_is_only_permitted_is_noted_without_bytes() -> None:
     made = drawn(server("lax", Word.WARN))
     [case] = next(row for _, found in made.sections for row in found if row.cases).cases
@@ -157,7 +148,6 @@ def test_what_is_only_permitted_is_noted_without_bytes() -> None:
     assert f"<code>{CASE.id}</code> ! lax: 200 OK" in page
 
 
-@pytest.mark.long
 def test_cases_that_every_server_took_alike_stand_together() -> None:
     bad = server("bad", Word.FAIL)
     suite = bad.compliance.suites["rfc"]
@@ -177,7 +167,6 @@ def test_cases_that_every_server_took_alike_stand_together() -> None:
     assert OTHER.id in page
 
 
-@pytest.mark.long
 def test_what_has_no_room_is_counted_and_what_binds_goes_last() -> None:
     bad = server("bad", Word.FAIL)
     suite = bad.compliance.suites["rfc"]
@@ -224,7 +213,6 @@ def of_contested(name: str, word: Word) -> ServerResult:
     )
 
 
-@pytest.mark.long
 def test_a_contested_row_is_marked_and_its_warnings_show_their_bytes() -> None:
     run = run_of(of_contested("one", Word.PASS), of_contested("other", Word.WARN))
     made = matrix.matrix(run, KNOWN)
@@ -244,7 +232,6 @@ def test_a_contested_row_is_marked_and_its_warnings_show_their_bytes() -> None:
     assert '<li class="pass">one: as one</li><li class="warn">other: as other</li>' in page
 
 
-@pytest.mark.long
 def test_both_readings_are_told_where_all_pass() -> None:
     run = run_of(of_contested("one", Word.PASS), of_contested("other", Word.PASS))
     made = matrix.matrix(run, KNOWN)
@@ -258,7 +245,6 @@ def test_both_readings_are_told_where_all_pass() -> None:
     assert "<td class=c>" not in page
 
 
-@pytest.mark.long
 def test_a_case_without_its_bytes_says_how_to_get_them() -> None:
     page = html_page.render(run_of(server("bad", Word.FAIL)), None)
     assert "<code>httpmark explain CASE</code> shows the rule" in page

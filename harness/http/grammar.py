@@ -54,6 +54,35 @@ SETS: dict[str, frozenset[int]] = {
     "colon": frozenset(b":"),
 }
 
+# One byte of each class stands for all of it: no set above cuts a class, except where a byte is
+# outside of every set but ``vchar``.
+BYTE_CLASSES: dict[str, frozenset[int]] = {
+    "NUL": frozenset(b"\0"),
+    "control": CTL - frozenset(b"\0\t\n\r\x7f"),
+    "DEL": frozenset(b"\x7f"),
+    "HTAB": HTAB,
+    "LF": LF,
+    "CR": CR,
+    "space": SP,
+    "digit": DIGIT,
+    "a-f": HEXDIG - DIGIT,
+    "g-z": ALPHA - HEXDIG,
+    "sign": frozenset(b"+-"),
+    "dot": frozenset(b"."),
+    "mark": frozenset(b"!$&'*_~"),
+    "tchar": frozenset(b"#%^`|"),
+    "comma": frozenset(b","),
+    "semicolon": frozenset(b";"),
+    "colon": frozenset(b":"),
+    "slash": frozenset(b"/"),
+    "question": frozenset(b"?"),
+    "separator": frozenset(b"()=@"),
+    "quote": frozenset(b'"'),
+    "backslash": frozenset(b"\\"),
+    "bracket": frozenset(b"<>[]{}"),
+    "obs-text": OBS_TEXT,
+}
+
 _SET_TERM = re.compile(
     r"\s*([+-]?)\s*(?:([0-9a-f]{2})(?:\.\.([0-9a-f]{2}))?(?![a-z_])|([a-z_]+))\s*"
 )
@@ -138,6 +167,58 @@ REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") ([!-~\x80-\xff]+) HTTP/([0-9])\.
 # RFC 9112 5: field lines with their CRLF, none to many
 FIELD_LINES = re.compile(rb"(?:" + _TOKEN + rb":" + _octet_class(FIELD_VALUE) + rb"*\r\n)*")
 
+# --- the rules that a server has to parse; `catalogue.grammar_samples` has a sample of each -------
+
+# RFC 9112 2.3
+HTTP_VERSION = re.compile(rb"HTTP/[0-9]\.[0-9]")
+# RFC 3986 3.2.2: IPv4address, IPv6address, IP-literal
+_DEC_OCTET = rb"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+IPV4 = re.compile(rb"(?:" + _DEC_OCTET + rb"\.){3}" + _DEC_OCTET)
+_H16 = rb"[0-9A-Fa-f]{1,4}"
+_LS32 = rb"(?:" + _H16 + rb":" + _H16 + rb"|" + IPV4.pattern + rb")"
+IPV6 = re.compile(
+    rb"(?:" + _H16 + rb":){6}" + _LS32
+    + b"".join(
+        rb"|" + (rb"(?:(?:" + _H16 + rb":){0,%d}" % (before - 1) + _H16 + rb")?" if before else b"")
+        + rb"::" + (rb"(?:" + _H16 + rb":){%d}" % (5 - before) + _LS32 if before < 6
+                    else _H16 if before == 6 else b"")
+        for before in range(8)
+    )
+)  # fmt: skip
+IP_LITERAL = re.compile(rb"\[(?:" + IPV6.pattern + rb"|[vV][0-9A-Fa-f]+\.[!$&-.0-;=A-Z_a-z~]+)\]")
+REG_NAME = re.compile(_REG_NAME)
+# RFC 9112 3.2: request-target, whatever the method
+REQUEST_TARGET = re.compile(
+    rb"(?:" + rb"|".join(
+        (ORIGIN_FORM.pattern, ABSOLUTE_FORM.pattern, AUTHORITY_FORM.pattern, rb"\*")
+    ) + rb")"
+)  # fmt: skip
+# RFC 9110 5.6.4
+QUOTED_STRING = re.compile(_QUOTED, re.DOTALL)
+# RFC 9110 10.1.4 with RFC 9112 7: a list of codings; elements may be empty (RFC 9110 5.6.1.2)
+_PARAMETER = rb"[ \t]*;[ \t]*" + _TOKEN + rb"[ \t]*=[ \t]*(?:" + _TOKEN + rb"|" + _QUOTED + rb")"
+_CODING = rb"(?:" + _TOKEN + rb"(?:" + _PARAMETER + rb")*)"
+
+
+def _list_of(element: bytes) -> re.Pattern[bytes]:
+    """``#element`` as a recipient reads it: elements may be empty, but not all of them."""
+    return re.compile(
+        rb"(?:[ \t]*,)*[ \t]*" + element + rb"(?:[ \t]*,(?:[ \t]*" + element + rb")?)*",
+        re.DOTALL,
+    )
+
+
+TRANSFER_CODINGS = _list_of(_CODING)
+# RFC 9110 7.6.1, 7.8, 10.1.1
+TOKENS = _list_of(_TOKEN)
+UPGRADE = _list_of(_TOKEN + rb"(?:/" + _TOKEN + rb")?")
+EXPECT = _list_of(
+    _TOKEN + rb"(?:=(?:" + _TOKEN + rb"|" + _QUOTED + rb")(?:" + _PARAMETER + rb")*)?"
+)
+# RFC 9110 14.1.1, for the unit bytes
+_RANGE_SPEC = rb"(?:[0-9]+-[0-9]*|-[0-9]+)"
+RANGE = re.compile(rb"(?i:bytes)=" + _list_of(_RANGE_SPEC).pattern)
+
 # --- fields of answers ----------------------------------------------------------------------------
 
 # RFC 9110 5.6.7
@@ -147,6 +228,16 @@ IMF_FIXDATE = re.compile(
 )
 # RFC 9110 8.8.3
 ENTITY_TAG = re.compile(rb'(?:W/)?"[!#-~\x80-\xff]*"')
+# RFC 9110 5.6.7: the three formats that a recipient has to read
+HTTP_DATE = re.compile(
+    rb"(?:" + IMF_FIXDATE.pattern
+    + rb"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, [0-9]{2}-(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug"
+    rb"|Sep|Oct|Nov|Dec)-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT"
+    rb"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+    rb" (?:[0-9]{2}| [0-9]) [0-9]{2}:[0-9]{2}:[0-9]{2} [0-9]{4})"
+)  # fmt: skip
+# RFC 9110 13.1.1, 13.1.2
+ENTITY_TAGS = re.compile(rb"\*|" + _list_of(ENTITY_TAG.pattern).pattern)
 # RFC 9110 5.6.1.1: a list as a sender makes it; empty elements are for recipients only
 TOKEN_LIST = re.compile(_TOKEN + rb"(?:[ \t]*,[ \t]*" + _TOKEN + rb")*")
 # RFC 9110 10.2.4, 5.6.5

@@ -22,6 +22,11 @@ class Level(enum.StrEnum):
         """Whether a failure counts in the score and fails the gate; the others are told only."""
         return self in (Level.MUST, Level.CTRL)
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether a failure is told; at ``INFO`` nothing fails."""
+        return self is not Level.INFO
+
 
 class Op(enum.IntEnum):
     """The steps the probe can play; the numbers are those of its frames (native/probe)."""

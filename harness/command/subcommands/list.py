@@ -7,10 +7,15 @@ import msgspec
 
 from httpmark.harness.command import options
 from httpmark.harness.command.printing import print_json
+from httpmark.harness.model.errors import HarnessError
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(["servers", "suites", "cases", "profiles", "schema"]))
+@click.argument(
+    "what",
+    type=click.Choice(["servers", "suites", "cases", "profiles", "coverage", "schema"]),
+)
+@click.argument("rule", required=False)
 @click.option(
     "--of",
     type=click.Choice(["result", "configuration", "baseline"]),
@@ -18,22 +23,25 @@ from httpmark.harness.command.printing import print_json
     help="The file that 'list schema' describes.",
 )
 @options.json_flag
-def command(what: str, of: str, as_json: bool) -> None:
-    """List servers, suites, cases, profiles or a JSON Schema.
+def command(what: str, rule: str | None, of: str, as_json: bool) -> None:
+    """List servers, suites, cases, profiles, coverage or a JSON Schema.
 
     \b
     servers   the servers, and whether they can run here
     suites    the conformance suites
     cases     every case and family of generated cases
     profiles  the load profiles
+    coverage  what the cases cover of the grammar; with RULE, each hole of that rule
     schema    the JSON Schema of result.json, httpmark.toml or a baseline
     """
-    from httpmark.harness.command import listing
+    from httpmark.harness.command import coverage_listing, listing
 
+    if rule is not None and what != "coverage":
+        raise HarnessError(f"list {what} {rule}: only 'list coverage' takes a rule; leave it out")
     if what == "schema":
         print_json(_schema(of))
         return
-    rows, value = listing.listing(what)
+    rows, value = coverage_listing.listing(rule) if what == "coverage" else listing.listing(what)
     if as_json:
         print_json(value)
     else:

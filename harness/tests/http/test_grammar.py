@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import itertools
 import re
 import time
 
@@ -32,6 +34,39 @@ def test_an_expression_is_read_left_to_right() -> None:
     assert grammar.octet_set("slash - slash + cr") == grammar.CR
     assert grammar.octet_set("00..1f + 7f") == grammar.CTL
     assert grammar.octet_set("backslash - 5c + 0d") == grammar.CR
+
+
+def test_the_classes_of_bytes_are_cut_by_no_set() -> None:
+    classes = list(grammar.BYTE_CLASSES.items())
+    assert sorted(octet for _, octets in classes for octet in octets) == list(range(256))
+    cut = [
+        (name, known)
+        for name, octets in classes
+        for known, members in grammar.SETS.items()
+        if octets & members and octets - members
+    ]
+    assert cut == []
+
+
+def test_the_pattern_of_ipv6_agrees_with_the_standard_library() -> None:
+    pieces = (":", "::", "1:", "ab:", "1234:", "12345:", "1.2.3.4", "256.1.1.1", "0", "g", "1")
+    texts = {
+        "".join(each) for length in range(1, 5) for each in itertools.product(pieces, repeat=length)
+    }
+    texts |= {"1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::", "::1:2:3:4:5:6:7", "1:2:3:4:5:6:1.2.3.4",
+              "1:2:3:4:5:6:7:8:9", "1:2:3:4:5:6:7:1.2.3.4", "1::2:3:4:5:6:7:8"}  # fmt: skip
+
+    def is_valid(text: str) -> bool:
+        try:
+            ipaddress.IPv6Address(text)
+        except ValueError:
+            return False
+        return True
+
+    differing = [
+        text for text in texts if bool(grammar.IPV6.fullmatch(text.encode())) != is_valid(text)
+    ]
+    assert differing == []
 
 
 @pytest.mark.parametrize(
@@ -78,6 +113,51 @@ def test_a_wrong_expression_is_refused(bad: str) -> None:
             [b"http:///a", b"http://u@a/", b"http:a", b"//a", b"1://a", b"http://a/#"],
         ),
         (grammar.AUTHORITY_FORM, [b"a:80", b"[::1]:80"], [b"a", b"a:", b"a:80/", b"u@a:80"]),
+        (
+            grammar.IPV4,
+            [b"0.0.0.0", b"255.255.255.255", b"192.0.2.1"],
+            [b"256.1.1.1", b"1.2.3", b"01.2.3.4", b"1.2.3.4."],
+        ),
+        (
+            grammar.IP_LITERAL,
+            [b"[::1]", b"[1:2:3:4:5:6:7:8]", b"[::1.2.3.4]", b"[v1.a]"],
+            [b"::1", b"[::1", b"[zz1]", b"[::999.1.1.1]", b"[1::2::3]", b"[]"],
+        ),
+        (grammar.HTTP_VERSION, [b"HTTP/1.1", b"HTTP/9.0"], [b"http/1.1", b"HTTP/1.10", b"HTTP/1"]),
+        (
+            grammar.REQUEST_TARGET,
+            [b"/", b"*", b"http://a/b?c", b"a:80", b"/a?b"],
+            [b"", b"a", b"**", b"/a b", b"http://"],
+        ),
+        (
+            grammar.QUOTED_STRING,
+            [b'""', b'"a b"', b'"\\""', b'"\xff"'],
+            [b'"', b'"a', b'"a""', b'"\\"', b'"\x00"', b"a"],
+        ),
+        (
+            grammar.TRANSFER_CODINGS,
+            [b"chunked", b"gzip;a=b, chunked", b'x ; a = "b;\\"" ,,chunked', b",chunked,"],
+            [b"", b",", b"chunked;", b"chunked;a", b"chunked;a=", b'chunked;a="', b"a b"],
+        ),
+        (grammar.TOKENS, [b"a", b"a, b", b",a,,b,"], [b"", b",", b"a b", b"a;"]),
+        (grammar.UPGRADE, [b"a", b"a/1.0, b"], [b"", b"a/", b"/1", b"a/b/c"]),
+        (
+            grammar.EXPECT,
+            [b"100-continue", b'a="b";c=d, e'],
+            [b"", b"100 continue", b"a=", b"a;b"],
+        ),
+        (
+            grammar.RANGE,
+            [b"bytes=0-4", b"bytes=5-", b"Bytes=-5, 1-2"],
+            [b"bytes=", b"bytes=-", b"bytes=a-b", b"bytes 0-4", b"bytes=0"],
+        ),
+        (grammar.ENTITY_TAGS, [b"*", b'"a"', b'W/"a", "b"'], [b"", b"**", b"a", b'"a" "b"']),
+        (
+            grammar.HTTP_DATE,
+            [b"Sun, 06 Nov 1994 08:49:37 GMT", b"Sunday, 06-Nov-94 08:49:37 GMT",
+             b"Sun Nov  6 08:49:37 1994"],
+            [b"Sun, 06 Nov 1994 08:49:37", b"Sunday, 06 Nov 94 08:49:37 GMT", b"0"],
+        ),
         (
             grammar.IMF_FIXDATE,
             [b"Sun, 06 Nov 1994 08:49:37 GMT", b"Sun, 06 Nov 1994 23:59:60 GMT"],

@@ -15,7 +15,7 @@ NATIVE := $(shell find reference_server harness/native -name '*.[ch]pp' -o -name
 MODULES := $(shell find harness -type d -not -path '*/native*' -not -name __pycache__ -not -path '*/tests*')
 
 .PHONY: help setup bench check test nightly lint configure test-native test-python sanitizers \
-  nightly-tests nightly-clang nightly-fuzz perf aa clean needs needs-check needs-test needs-nightly
+  nightly-tests nightly-clang nightly-fuzz mutants perf aa clean needs needs-check needs-test needs-nightly
 
 help:
 	@echo "make bench    launch, attack, load and score the servers of images/; the main job"
@@ -23,6 +23,7 @@ help:
 	@echo "make test     everything that a change can break; about ten minutes"
 	@echo "make nightly  the exhaustive rest: sanitizers, clang, all golden lists, long fuzz"
 	@echo "make setup    install the command as $(BIN)/httpmark"
+	@echo "make mutants  which changes of the reference server no case notices; hours"
 	@echo "make perf     benchmarks: the reference server, null, hyper and Go; the load generators"
 	@echo "make aa       what this machine can tell apart: one server against itself, 40 times"
 	@echo "make lint     ruff, mypy, clang-format"
@@ -149,6 +150,11 @@ lint: $(VENV)/.dev
 	@if command -v clang-format >/dev/null 2>&1; then \
 	  find reference_server harness/native -name '*.[ch]pp' | xargs clang-format --dry-run -Werror; \
 	else echo "clang-format is not here: formatting of C++ not looked at"; fi
+
+# A run that was stopped goes on when it is started again with the same seed.
+MUTANTS ?= --seed 1 --count 200
+mutants: needs-check $(VENV)/.dev
+	$(BIN)/python -m httpmark.harness.tests.mutants $(MUTANTS)
 
 perf: setup
 	@$(call INSTALL,wrk:wrk h2load:nghttp2-client strace:strace openssl:openssl)

@@ -1,0 +1,229 @@
+"""Does the catalogue notice a change of the reference server? A program; see `make mutants`.
+
+It makes random changes of one token in the sources that decide what a client sees, builds each
+server, and judges it by the suites rfc and smuggling: first the sample of `--quick`, then all. A
+change is noticed when a case or rule fails that passes without it, or when the server dies. Who is
+not noticed is listed; what is known of them stands in harness/tests/golden/mutants.toml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import queue
+import sys
+import threading
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from httpmark.harness.tests.shared.cpp_changes import Change, drawn
+from httpmark.harness.tests.shared.mutant_server import Bench, Judgement
+from httpmark.harness.tests.shared.repository import ROOT
+
+KNOWN = ROOT / "harness" / "tests" / "golden" / "mutants.toml"
+CLASSES = {"equivalent", "invisible", "allowed", "missed"}
+SOURCES = ROOT / "reference_server" / "src"
+# What decides answers. Of the kernels, only what all share: this machine runs one of them.
+SEEN = (
+    "http/*.[ch]pp", "scan/head.hpp", "app/*.cpp", "net/connection*.cpp", "net/exchange.hpp",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change, and what became of it."""
+
+    number: int
+    file: str
+    line: int
+    kind: str
+    was: str
+    became: str
+    outcome: str
+    """noticed, survived, not compiled, same binary or unfinished."""
+    noticed_by: tuple[str, ...] = ()
+    """Some of what fails; of a survivor, what is worse and no failure."""
+    seconds: float = 0.0
+
+
+def sources() -> dict[str, str]:
+    """What is changed, by the path in reference_server/."""
+    found = (path for pattern in SEEN for path in SOURCES.glob(pattern))
+    return {str(path.relative_to(SOURCES.parent)): path.read_text("utf-8") for path in found}
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The server without a change, as it was judged twice."""
+
+    quick: Judgement
+    full: Judgement
+
+    def noticed(self, seen: Judgement, *, quick: bool) -> tuple[str, ...]:
+        """What fails now and did not, or how the server ended."""
+        before = self.quick if quick else self.full
+        fails = sorted(seen.failed - before.failed)
+        return tuple([seen.end][: bool(seen.end)] + fails[:8])
+
+
+def judge(bench: Bench, change: Change, baseline: Baseline) -> tuple[str, tuple[str, ...]]:
+    """The outcome of one change, and who noticed it."""
+    path = bench.sources / change.file
+    source = path.read_text("utf-8")
+    path.write_text(change.apply(source), "utf-8")
+    try:
+        if not bench.build():
+            return "not compiled", ()
+        if bench.hash() == bench.unchanged:
+            return "same binary", ()
+        worse: frozenset[str] = frozenset()
+        for quick in (True, False):
+            seen = bench.judge(quick=quick)
+            if seen is None:
+                return "unfinished", ()
+            if noticed := baseline.noticed(seen, quick=quick):
+                return "noticed", noticed
+            worse = seen.worse_than_pass - baseline.full.worse_than_pass
+        return "survived", tuple(sorted(worse)[:8])
+    finally:
+        path.write_text(source, "utf-8")
+
+
+def judge_baseline(bench: Bench) -> Baseline:
+    """Both looks at the unchanged server, which must be whole and pass."""
+    quick, full = bench.judge(quick=True), bench.judge(quick=False)
+    if quick is None or full is None:
+        sys.exit("the server without a change takes too long; is the machine busy?")
+    for seen in (quick, full):
+        if seen.end or seen.failed:
+            sys.exit(f"the server without a change fails: {seen.end or sorted(seen.failed)[:8]}")
+    return Baseline(quick, full)
+
+
+class Record:
+    """The results so far, in a file; a run that was stopped goes on from them."""
+
+    def __init__(self, folder: Path, seed: int, texts: dict[str, str]) -> None:
+        self.path = folder / "mutants.json"
+        self.lock = threading.Lock()
+        joined = "\0".join(f"{name}\0{text}" for name, text in sorted(texts.items()))
+        self.of = {"seed": seed, "sources": hashlib.sha256(joined.encode()).hexdigest()}
+        self.mutants: dict[int, Mutant] = {}
+        if self.path.exists():
+            stored = json.loads(self.path.read_text("utf-8"))
+            if {key: stored[key] for key in self.of} != self.of:
+                sys.exit(
+                    f"{self.path}: of other sources or another seed; remove it or use --folder"
+                )
+            for row in stored["mutants"]:
+                mutant = Mutant(**{**row, "noticed_by": tuple(row["noticed_by"])})
+                self.mutants[mutant.number] = mutant
+
+    def add(self, mutant: Mutant) -> None:
+        with self.lock:
+            self.mutants[mutant.number] = mutant
+            rows = [asdict(self.mutants[number]) for number in sorted(self.mutants)]
+            new = self.path.with_suffix(".new")
+            new.write_text(json.dumps({**self.of, "mutants": rows}, indent=1), "utf-8")
+            new.replace(self.path)
+            say(f"{mutant.number}: {mutant.file}:{mutant.line}: {mutant.outcome}"
+                f" in {mutant.seconds:.0f} s: {mutant.was}  ->  {mutant.became}")  # fmt: skip
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def known_survivors(path: Path = KNOWN) -> dict[tuple[str, str, str], str]:
+    """The class of each survivor that somebody has looked at."""
+    found = {}
+    for row in tomllib.loads(path.read_text("utf-8")).get("survivor", []):
+        assert row["class"] in CLASSES, row
+        assert row["why"], row
+        found[row["file"], row["was"], row["became"]] = str(row["class"])
+    return found
+
+
+def told(mutants: Iterable[Mutant], known: dict[tuple[str, str, str], str]) -> tuple[str, int]:
+    """The list for people, and how many survivors nobody has classified or a rule should notice."""
+    mutants = list(mutants)
+    counts = Counter(one.outcome for one in mutants)
+    lines = [", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())]
+    open_ones = 0
+    for one in mutants:
+        if one.outcome not in ("survived", "unfinished"):
+            continue
+        kind = known.get((one.file, one.was, one.became), "not classified")
+        open_ones += kind in ("not classified", "missed")
+        lines.append(f"{one.file}:{one.line}: {one.outcome}, {kind}")
+        lines += [f"  - {one.was}", f"  + {one.became}"]
+        if one.noticed_by:
+            lines.append(f"  worse, and no failure: {', '.join(one.noticed_by)}")
+    return "\n".join(lines) + "\n", open_ones
+
+
+def work(bench: Bench, todo: queue.SimpleQueue[tuple[int, Change]], texts: dict[str, str],
+         baseline: Baseline, record: Record) -> None:  # fmt: skip
+    """Judge changes until none is left."""
+    while True:
+        try:
+            number, change = todo.get_nowait()
+        except queue.Empty:
+            return
+        begin = time.monotonic()
+        outcome, noticed = judge(bench, change, baseline)
+        was, became = change.lines(texts[change.file])
+        line = change.line(texts[change.file])
+        seconds = round(time.monotonic() - begin, 1)
+        record.add(Mutant(number, change.file, line, change.kind, was, became, outcome, noticed,
+                          seconds))  # fmt: skip
+
+
+def options(words: Sequence[str] | None) -> Any:
+    parser = argparse.ArgumentParser(prog="mutants", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=200, help="number of changes (200)")
+    parser.add_argument("--jobs", type=int, default=1, help="servers judged at once (1)")
+    parser.add_argument("--folder", type=Path, help="of builds and results (build/mutants/SEED)")
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    given = options(words)
+    folder = given.folder or ROOT / "build" / "mutants" / str(given.seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = sources()
+    record = Record(folder, given.seed, texts)
+    todo: queue.SimpleQueue[tuple[int, Change]] = queue.SimpleQueue()
+    for number, change in enumerate(drawn(texts, given.seed, given.count)):
+        if number not in record.mutants:
+            todo.put((number, change))
+    if not todo.empty():
+        benches = [Bench(folder / f"job-{job}") for job in range(given.jobs)]
+        for bench in benches:
+            bench.prepare()
+        baseline = judge_baseline(benches[0])
+        threads = [
+            threading.Thread(target=work, args=(bench, todo, texts, baseline, record))
+            for bench in benches
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    shown = [one for number, one in sorted(record.mutants.items()) if number < given.count]
+    text, open_ones = told(shown, known_survivors())
+    (folder / "mutants.txt").write_text(text, "utf-8")
+    say(text)
+    return 1 if open_ones or len(shown) < given.count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -48,12 +48,10 @@ def refused(found: dict[str, Covered]) -> set[str]:
     return {f"{name}: {text}" for name, one in found.items() for text in one.refused}
 
 
-@pytest.mark.long
 def test_the_list_of_holes_is_right() -> None:
     assert coverage_holes.mistakes(whole(), coverage_holes.read()) == []
 
 
-@pytest.mark.long
 def test_without_one_family_there_are_holes_that_no_one_listed() -> None:
     known = loading.load()
     without = grammar_coverage.coverage(known, set(known.families) - {"method_octet"})

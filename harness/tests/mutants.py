@@ -12,6 +12,7 @@ import argparse
 import hashlib
 import json
 import queue
+import signal
 import sys
 import threading
 import time
@@ -99,7 +100,7 @@ def judge_baseline(bench: Bench) -> Baseline:
     """Both looks at the unchanged server, which must be whole and pass."""
     quick, full = bench.judge(quick=True), bench.judge(quick=False)
     if quick is None or full is None:
-        sys.exit("the server without a change takes too long; is the machine busy?")
+        sys.exit("stopped, or the server without a change takes too long on this machine")
     for seen in (quick, full):
         if seen.end or seen.failed:
             sys.exit(f"the server without a change fails: {seen.end or sorted(seen.failed)[:8]}")
@@ -179,6 +180,8 @@ def work(bench: Bench, todo: queue.SimpleQueue[tuple[int, Change]], texts: dict[
             return
         begin = time.monotonic()
         outcome, noticed = judge(bench, change, baseline)
+        if bench.stopped.is_set():
+            return
         was, became = change.lines(texts[change.file])
         line = change.line(texts[change.file])
         seconds = round(time.monotonic() - begin, 1)
@@ -206,7 +209,10 @@ def main(words: Sequence[str] | None = None) -> int:
         if number not in record.mutants:
             todo.put((number, change))
     if not todo.empty():
-        benches = [Bench(folder / f"job-{job}") for job in range(given.jobs)]
+        stopped = threading.Event()
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(sign, lambda *_: stopped.set())
+        benches = [Bench(folder / f"job-{job}", stopped) for job in range(given.jobs)]
         for bench in benches:
             bench.prepare()
         baseline = judge_baseline(benches[0])
@@ -218,6 +224,10 @@ def main(words: Sequence[str] | None = None) -> int:
             thread.start()
         for thread in threads:
             thread.join()
+        if stopped.is_set():
+            sys.exit(
+                f"stopped after {len(record.mutants)} changes; the same call goes on from there"
+            )
     shown = [one for number, one in sorted(record.mutants.items()) if number < given.count]
     text, open_ones = told(shown, known_survivors())
     (folder / "mutants.txt").write_text(text, "utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,10 @@ def test_what_decides_answers_is_changed_and_nothing_else() -> None:
 def test_what_takes_too_long_is_stopped(tmp_path: Path) -> None:
     words = [sys.executable, "-c", "import time; time.sleep(60)"]
     begin = time.monotonic()
-    assert run_bounded(words, 0.5, tmp_path / "log") is None
+    on = threading.Event()
+    assert run_bounded(words, 0.5, tmp_path / "log", on) is None
+    ends = [sys.executable, "-c", "raise SystemExit(3)"]
+    assert run_bounded(ends, 30, tmp_path / "log", on) == 3
+    on.set()
+    assert run_bounded(words, 60, tmp_path / "log", on) is None
     assert time.monotonic() - begin < 30
-    assert run_bounded([sys.executable, "-c", "raise SystemExit(3)"], 30, tmp_path / "log") == 3

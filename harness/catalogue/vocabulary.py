@@ -35,8 +35,8 @@ PROGRAMS: dict[str, str] = {
         "A script in target, method, field name, Host or Expect is escaped or does not come back"
     ),
     "never_reading_client": (
-        "The server stops reading in time when a client sends 64 MiB of "
-        "requests and reads no answer"
+        "The server stops reading in time when a client sends 64 MiB of requests and reads no "
+        "answer; its memory grows by 32 MiB at most for one more such client"
     ),
     "not_restarted": "The same processes run before and after the bad requests",
     "resets": (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import random
+import select
 import socket
 import ssl
 import time
@@ -178,13 +179,20 @@ def flood(
                 start = sent % len(block)
                 sent += connection.send(block[start:])
         except TimeoutError:
-            how = "stalled"
+            how = "closed" if _hung_up(connection) else "stalled"
         except OSError:
             how = "closed"
         look()
         with contextlib.suppress(OSError):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     return sent, how
+
+
+def _hung_up(connection: socket.socket) -> bool:
+    """Whether the other side has closed, although what it sent is still to be read."""
+    poll = select.poll()
+    poll.register(connection, select.POLLRDHUP)
+    return bool(poll.poll(0))
 
 
 def trickle(

@@ -208,7 +208,7 @@ def test_a_dead_server_fails_and_unknown_processes_prove_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "word"), [("stalled", Word.PASS), ("closed", Word.WARN), ("sent", Word.FAIL)]
+    ("how", "word"), [("stalled", Word.PASS), ("closed", Word.WARN), ("sent", Word.WARN)]
 )
 def test_a_client_that_never_reads_is_held_back(how: str, word: Word) -> None:
     made = Made(PAIR, lambda _: (b"", End.OPEN))
@@ -219,6 +219,8 @@ def test_a_client_that_never_reads_is_held_back(how: str, word: Word) -> None:
     assert slow_clients.never_reading_client(made.stage).word is Word.FAIL
     made.alive, made.pids, made.flooded = True, [], (1 << 20, "stalled")
     assert slow_clients.never_reading_client(made.stage).word is Word.NOT_APPLICABLE
+    made.flooded = (64 << 20, "sent")
+    assert slow_clients.never_reading_client(made.stage).word is Word.FAIL
 
 
 def test_a_slow_server_has_longer_before_it_counts_as_stalled(
@@ -232,19 +234,40 @@ def test_a_slow_server_has_longer_before_it_counts_as_stalled(
         assert made.stall_s == stall_s
 
 
-def test_memory_that_grows_with_answers_nobody_reads_fails(
-    monkeypatch: pytest.MonkeyPatch,
+MIB = 1024  # in KiB
+
+
+@pytest.mark.parametrize(
+    ("growth_mib", "how", "word"),
+    [
+        ((2, 1), "stalled", Word.PASS),
+        ((90, 1), "stalled", Word.PASS),  # what a server needs once does not count
+        ((90, 40, 1), "stalled", Word.PASS),  # nor what it needs twice, as it grows its heap
+        ((90, 40, 40), "stalled", Word.FAIL),  # each client costs as much
+        ((0, 70, 70), "sent", Word.FAIL),  # the first was kept in memory of before
+        ((2, 1), "sent", Word.WARN),  # nothing of it is kept
+        ((2, 1), "closed", Word.WARN),
+    ],
+)
+def test_memory_counts_that_grows_with_each_client_that_never_reads(
+    growth_mib: tuple[int, ...], how: str, word: Word, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    figures = iter((1_000, 100_000))
     mine = memory_use.memory([os.getpid()])
     assert mine is not None
+    at_kb, looked = 1000, False
+    grown = iter(growth_mib)
 
     def memory(_: object) -> object:
-        return msgspec.structs.replace(mine, pss_kb=next(figures))
+        nonlocal at_kb, looked
+        at_kb += next(grown) * MIB if looked else 0
+        looked = not looked
+        return msgspec.structs.replace(mine, pss_kb=at_kb)
 
     made = Made(PAIR, lambda _: (b"", End.OPEN))
+    made.flooded = (1 << 20, how)
     monkeypatch.setattr(memory_use, "memory", memory)
-    assert slow_clients.never_reading_client(made.stage).word is Word.FAIL
+    assert slow_clients.never_reading_client(made.stage).word is word
+    assert list(grown) == []
 
 
 def negative(id: str, group: str = "CL") -> Negative:
@@ -550,6 +573,26 @@ def test_a_flood_stalls_where_nobody_reads_and_tells_of_a_close() -> None:
             "127.0.0.1", port, b"x" * 100, total=64 << 20, stall_s=5, look=lambda: None
         )
         server.join()
+        assert how == "closed"
+
+
+def test_a_flood_sees_a_close_although_the_other_side_reads_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        held: list[socket.socket] = []
+
+        def close_its_side() -> None:
+            taken = listener.accept()[0]
+            taken.shutdown(socket.SHUT_WR)
+            held.append(taken)
+
+        server = threading.Thread(target=close_its_side)
+        server.start()
+        _, how = sockets.flood(
+            "127.0.0.1", port, b"x" * 100, total=64 << 20, stall_s=0.2, look=lambda: None
+        )
+        server.join()
+        held[0].close()
         assert how == "closed"
 
 

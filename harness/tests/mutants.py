@@ -52,6 +52,11 @@ class Mutant:
     """Some of what fails; of a survivor, what is worse and no failure."""
     seconds: float = 0.0
 
+    @property
+    def is_open(self) -> bool:
+        """Nothing has noticed it."""
+        return self.outcome in ("survived", "unfinished")
+
 
 def sources() -> dict[str, str]:
     """What is changed, by the path in reference_server/."""
@@ -159,7 +164,7 @@ def told(mutants: Iterable[Mutant], known: dict[tuple[str, str, str], str]) -> t
     lines = [", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())]
     open_ones = 0
     for one in mutants:
-        if one.outcome not in ("survived", "unfinished"):
+        if not one.is_open:
             continue
         kind = known.get((one.file, one.was, one.became), "not classified")
         open_ones += kind in ("not classified", "missed")
@@ -194,6 +199,9 @@ def options(words: Sequence[str] | None) -> Any:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200, help="number of changes (200)")
     parser.add_argument("--jobs", type=int, default=1, help="servers judged at once (1)")
+    parser.add_argument(
+        "--again", action="store_true", help="judge what survived again, by the cases of today"
+    )
     parser.add_argument("--folder", type=Path, help="of builds and results (build/mutants/SEED)")
     return parser.parse_args(words)
 
@@ -206,7 +214,7 @@ def main(words: Sequence[str] | None = None) -> int:
     record = Record(folder, given.seed, texts)
     todo: queue.SimpleQueue[tuple[int, Change]] = queue.SimpleQueue()
     for number, change in enumerate(drawn(texts, given.seed, given.count)):
-        if number not in record.mutants:
+        if number not in record.mutants or (given.again and record.mutants[number].is_open):
             todo.put((number, change))
     if not todo.empty():
         stopped = threading.Event()

@@ -89,6 +89,12 @@ def test_a_run_of_other_sources_is_not_gone_on_with(tmp_path: Path, seed: int, t
         Record(tmp_path, seed, {"a": text})
 
 
+def test_what_nobody_noticed_can_be_judged_again() -> None:
+    outcomes = ("survived", "unfinished", "noticed", "not compiled", "same binary")
+    found = {one: Mutant(1, "a", 1, "number", "1", "2", one).is_open for one in outcomes}
+    assert [one for one, is_open in found.items() if is_open] == ["survived", "unfinished"]
+
+
 def test_the_kept_list_is_whole() -> None:
     for file, was, became in known_survivors():
         assert (mutants.SOURCES.parent / file).exists(), file

@@ -17,11 +17,13 @@ import urllib.parse
 from collections.abc import Iterable
 
 import h11
+import websocket
 
 HELLO = b"Hello World!"
 BIG = b"a" * (1 << 20)
 RECEIVE_OCTETS = 65536
 SLOW_S = 0.5
+SWITCHING = http.HTTPStatus.SWITCHING_PROTOCOLS.phrase.encode()
 PLAIN = (b"Content-Type", b"text/plain")
 
 Fields = list[tuple[bytes, bytes]]
@@ -94,7 +96,12 @@ class Connection:
             await self.content()
             return
         content, trailers = await self.content()
-        if path == b"/body":
+        fields = list(request.headers)
+        if path == b"/websocket" and websocket.is_asked_for(
+            request.method, request.http_version, fields
+        ):
+            await self.switch(fields)
+        elif path == b"/body":
             self.answer(200, [PLAIN], content)
         elif path == b"/echo":
             self.answer_json(
@@ -115,6 +122,15 @@ class Connection:
             )
         else:
             await self.behave(path, request.method)
+
+    async def switch(self, fields: Fields) -> None:
+        status, own = websocket.handshake(fields)
+        if status != 101:
+            self.answer(status, [PLAIN, *own], b"no WebSocket handshake\n")
+            return
+        self.write(h11.InformationalResponse(status_code=101, headers=own, reason=SWITCHING))
+        begun, _ = self.h11.trailing_data
+        await websocket.echo(self.reader, self.writer, begun)
 
     def answer_json(self, value: object) -> None:
         self.answer(200, [(b"Content-Type", b"application/json")], json.dumps(value).encode())
@@ -145,7 +161,7 @@ class Connection:
                     return
                 await self.request(event)
                 await self.writer.drain()
-                if self.h11.our_state is h11.MUST_CLOSE or self.h11.our_state is h11.CLOSED:
+                if self.h11.our_state in (h11.MUST_CLOSE, h11.CLOSED, h11.SWITCHED_PROTOCOL):
                     return
                 self.h11.start_next_cycle()
         except h11.RemoteProtocolError as error:

@@ -238,6 +238,40 @@ def answers_tls(target: Target) -> None:
         assert one.sock.version() in ("TLSv1.2", "TLSv1.3")
 
 
+def answers_websocket(target: Target) -> None:
+    with target.connection() as one:
+        one.connect()
+        assert one.sock is not None
+        one.sock.sendall(
+            b"GET /websocket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += one.sock.recv(65536)
+        assert received.startswith(b"HTTP/1.1 101 Switching Protocols\r\n")
+        # RFC 6455 5.2: FIN and opcode, the mask bit and the length, the mask, the data.
+        mask = b"\x01\x02\x03\x04"
+        for opcode, length in ((0x81, 5), (0x82, 300), (0x82, 70_000)):
+            data = bytes(number % 128 for number in range(length))
+            masked = bytes(byte ^ mask[at % 4] for at, byte in enumerate(data))
+            size = bytes((length,)) if length < 126 else b""
+            if not size:
+                width = 2 if length < 1 << 16 else 8
+                size = bytes((126 if width == 2 else 127,)) + length.to_bytes(width)
+            head = bytes((opcode,)) + bytes((size[0] | 0x80,)) + size[1:] + mask
+            one.sock.sendall(head + masked)
+            wanted = bytes((opcode,)) + size + data
+            received = b""
+            while len(received) < len(wanted) and (piece := one.sock.recv(65536)):
+                received += piece
+            assert received == wanted
+        one.sock.sendall(b"\x88\x82\0\0\0\0\x03\xe8")
+        received = one.sock.recv(65536)
+        assert received == b"\x88\x02\x03\xe8"
+        assert one.sock.recv(65536) == b""
+
+
 CONTRACT = {
     "hello": answers_hello,
     "body": answers_body,
@@ -245,6 +279,7 @@ CONTRACT = {
     "static": answers_static,
     "mirror": answers_mirror,
     "behave": answers_behave,
+    "websocket": answers_websocket,
 }
 
 

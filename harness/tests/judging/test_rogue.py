@@ -11,7 +11,7 @@ import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
-from httpmark.harness.tests.shared import rogue, rogue_matrix
+from httpmark.harness.tests.shared import repository, rogue, rogue_matrix
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,11 @@ def test_the_rogue_is_written_from_the_text_alone() -> None:
 def test_every_bug_has_cases_that_name_it_and_a_kept_list() -> None:
     assert rogue_matrix.NAMED.keys() == rogue.BUGS.keys()
     assert [bug for bug in rogue.BUGS if not rogue_matrix.golden(bug)] == []
+
+
+def test_the_readme_says_how_many_bugs_there_are() -> None:
+    readme = (repository.ROOT / "README.md").read_text("utf-8")
+    assert f"a server that breaks one of {len(rogue.BUGS)} rules at a time" in readme
 
 
 @pytest.mark.process

@@ -125,7 +125,7 @@ class Loads:
         target = launch.Target(
             one.address,
             one.port,
-            tls_port=self._servers.tls_port(entry),
+            tls_port=one.tls_port,
             path=entry.target.path if entry.target else None,
         )
         return memory_ladder.Ground(target, one.pids, one.alive, one.exit_reason, one.cgroup)
@@ -182,7 +182,6 @@ class Loads:
             entry.server.name,
             start,
             entry.server.control,
-            self._servers.tls_port(entry),
             entry.target.path if entry.target else None,
             runs_already=entry.target is not None,
         )

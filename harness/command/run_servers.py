@@ -54,12 +54,13 @@ class Entry(msgspec.Struct, kw_only=True):
     program_of_suites: bool = True
     container_limits: dict[str, str] | None = None
     suites: dict[str, SuiteResult] = {}
+    suites_port: int | None = None
     memory: list[Memory] = []
     target: running_target.RunningTarget | None = None  # it runs already: never started or stopped
 
 
 class Servers:
-    """All servers of a run, their common port, and the certificate they show."""
+    """All servers of a run, their ports, and the certificate they show."""
 
     def __init__(
         self, options: Options, chosen: Sequence[Server], log: RunLog, run_id: str
@@ -68,8 +69,8 @@ class Servers:
             Entry(server=one.server, target=one, runtime=one.runtime) for one in options.targets
         ]
         self.null = next((server for server in manifests.servers() if server.control), None)
-        self.port = options.port or 0
-        self.tls: Tls | None = None
+        self._port = options.port
+        self._pair: certificates.Pair | None = None
         self._runtime = options.runtime
         self._log = log
         self._run_id = run_id
@@ -85,19 +86,17 @@ class Servers:
             raise Unusable(f"no server can be used; {first.server.name}: {first.unavailable}")
         return found
 
-    def choose_port(self) -> None:
-        """One port for the whole run: every server gets the same bytes, which are stored once.
+    def check_port(self) -> None:
+        """Check the port that was asked for, if one was.
 
-        :raises Unusable: the port that was asked for is taken.
+        :raises Unusable: it is taken.
         """
-        if self.port and sockets.port_taken(ADDRESS, self.port):
-            raise Unusable(f"port {self.port} on {ADDRESS} is taken: name another with --port")
-        self.port = self.port or sockets.free_port(ADDRESS)
+        if self._port and (trouble := starting.port_trouble(ADDRESS, self._port)):
+            raise Unusable(f"{trouble} with --port")
 
     def make_certificate(self, private: Path) -> None:
-        """A certificate in a folder of its own, and a second port to show it on."""
-        certificate, key = certificates.make(private, address=ADDRESS)
-        self.tls = Tls(sockets.free_port(ADDRESS), certificate, key)
+        """A certificate in a folder of its own."""
+        self._pair = certificates.make(private, address=ADDRESS)
 
     def prepare(self) -> None:
         """Build and install what servers need. A server that cannot be used has the reason."""
@@ -165,16 +164,17 @@ class Servers:
             yield entry.target
             return
         assert entry.runtime is not None
+        pair = self._pair if with_tls else None
         try:
             one = starting.start(
                 entry.server,
                 entry.runtime,
                 address=ADDRESS,
-                port=self.port,
+                port=self._port_of(entry, for_suites=for_suites),
                 workers=workers,
                 cpus=None if cpus is None else ",".join(map(str, sorted(cpus))),
                 run_id=self._run_id,
-                tls=self.tls if with_tls else None,
+                tls=Tls(sockets.free_port(ADDRESS), *pair) if pair else None,
                 conformance=for_suites,
             )
         except Unusable as error:
@@ -191,11 +191,18 @@ class Servers:
         finally:
             one.stop()
 
-    def tls_port(self, entry: Entry) -> int | None:
-        """The port that a server speaks TLS on; None if it does not."""
-        if entry.target is not None:
-            return entry.target.tls_port
-        return self.tls.port if self.tls else None
+    def _port_of(self, entry: Entry, *, for_suites: bool) -> int:
+        """The port that was asked for, else a fresh one: connections that were closed on an earlier
+        one may keep servers off it for a minute.
+
+        All suites of a server have one port: what they send, and what is judged, names it.
+        """
+        if self._port:
+            return self._port
+        if not for_suites:
+            return sockets.free_port(ADDRESS)
+        entry.suites_port = entry.suites_port or sockets.free_port(ADDRESS)
+        return entry.suites_port
 
 
 def _container_limits(pids: Sequence[int]) -> dict[str, str] | None:

@@ -86,7 +86,7 @@ class Runner:
             self.log.say(f"removed containers of a run that was killed: {', '.join(removed)}")
         for told in self.plans.impossible:
             self.log.note(told)
-        self.servers.choose_port()
+        self.servers.check_port()
         if any(plan.tls for plan in self.plans.plans):
             self.servers.make_certificate(private)
         self.servers.prepare()

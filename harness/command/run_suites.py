@@ -40,12 +40,12 @@ class Suites:
         self._log.events.task(task, total)
         cpu_ns: int | None = None
         result: SuiteResult | None = None
-        target = self._target(entry)
         try:
             with self._servers.up_for_suites(entry) as one:
+                target = _watched(self._target(entry, one), one)
                 before = cpu_time.cpu_ns(one.pids())
                 try:
-                    self._fire(suite, _watched(target, one), evidence, fired, cuts)
+                    self._fire(suite, target, evidence, fired, cuts)
                 finally:
                     after = cpu_time.cpu_ns(one.pids())
                     cpu_ns = after - before if before is not None and after is not None else None
@@ -87,13 +87,14 @@ class Suites:
             cutting=cuts.begin,
         )
 
-    def _target(self, entry: Entry) -> targets.Target:
+    @staticmethod
+    def _target(entry: Entry, one: running.Running) -> targets.Target:
         server = entry.server
         return targets.Target(
             name=server.name,
             address=ADDRESS,
-            port=self._servers.port,
-            host=f"{ADDRESS}:{self._servers.port}",
+            port=one.port,
+            host=f"{ADDRESS}:{one.port}",
             path=server.ready_path,
             capabilities=server.capabilities,
             limits=server.limits | server.conformance.limits,

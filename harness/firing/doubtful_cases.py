@@ -31,6 +31,7 @@ _LATE_LOT = 256
 # Of the other doubts, the first few of each family are asked again. Where one of them ends in
 # another way with few in flight, load was the cause, and the rest of the family is asked again.
 _SAMPLE = 32
+_FEWER = (128, 48)  # connections; whoever shows no sign of load with so many is believed
 # How long an answer to the first of two writes is waited for: load made the shorter wait run out.
 _LOOK_MS = 250
 _LINGERING_MAX = 8
@@ -108,14 +109,29 @@ def _ask_with_few(stream: CaseStream, doubted: dict[Which, Doubt]) -> None:
         return True
 
     _ask(stream, sample, compared)
-    _ask(stream, {which for which in doubted.keys() - sample if which[0] in otherwise}, compared)
+    rest = {which for which in doubted.keys() - sample if which[0] in otherwise}
+
+    def settles(exchange: Exchange) -> bool:
+        if exchange.doubt is None:
+            rest.discard((exchange.family, exchange.case))
+        return exchange.doubt is None
+
+    for connections in _FEWER:
+        _ask(stream, set(rest), settles, connections=connections)
+    _ask(stream, rest, lambda exchange: True)
 
 
-def _ask(stream: CaseStream, wanted: set[Which], keep: Callable[[Exchange], bool]) -> None:
+def _ask(
+    stream: CaseStream,
+    wanted: set[Which],
+    keep: Callable[[Exchange], bool],
+    *,
+    connections: int = AGAIN_IN_FLIGHT,
+) -> None:
     if wanted:
         again = map(_unhurried, stream.only(wanted))
         asked = stream.play(
-            again, in_flight=AGAIN_IN_FLIGHT, connections_max=AGAIN_IN_FLIGHT,
+            again, in_flight=connections, connections_max=connections,
             attempt=Attempt.LATE, keep=keep,
         )  # fmt: skip
         exhaust(asked)

@@ -109,8 +109,7 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="httpmark-tls-") as folder:
         os.chmod(folder, 0o755)
         pair = certificates.make(Path(folder), address=_ADDRESS)
-        tls = Tls(sockets.free_port(_ADDRESS), pair.certificate, pair.key)
-        contestant = _null(sockets.free_port(_ADDRESS), tls)
+        contestant = _null(pair)
         try:
             for plan in plans():
                 races = {
@@ -130,25 +129,25 @@ def measure(
             starting.stop_all()
 
 
-def _null(port: int, tls: Tls) -> contestants.Contestant:
+def _null(pair: certificates.Pair) -> contestants.Contestant:
     @contextlib.contextmanager
     def start(plan: LoadPlan, place: placing.Placement) -> Iterator[contestants.Started]:
         running = starting.start(
             manifests.server("null"),
             "process",
             address=_ADDRESS,
-            port=port,
+            port=sockets.free_port(_ADDRESS),
             workers=plan.workers,
             cpus=None if place.server is None else ",".join(map(str, sorted(place.server))),
             run_id=secrets.token_hex(3),
-            tls=tls if plan.tls else None,
+            tls=Tls(sockets.free_port(_ADDRESS), *pair) if plan.tls else None,
         )
         try:
             yield running
         finally:
             running.stop()
 
-    return contestants.Contestant("null", start, is_null=True, tls_port=tls.port)
+    return contestants.Contestant("null", start, is_null=True)
 
 
 def _cell(

@@ -24,6 +24,9 @@ class Started(Protocol):
     def port(self) -> int: ...
 
     @property
+    def tls_port(self) -> int | None: ...
+
+    @property
     def cgroup(self) -> str | None: ...
 
     def pids(self) -> list[int]: ...
@@ -41,6 +44,5 @@ class Contestant(msgspec.Struct, frozen=True):
     name: str
     start: Callable[[LoadPlan, Placement], AbstractContextManager[Started]]
     is_null: bool = False
-    tls_port: int | None = None
     path: str | None = None  # instead of the plan's
     runs_already: bool = False  # it is not started for a sample, and its processors are its own

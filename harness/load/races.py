@@ -201,9 +201,7 @@ class Race:
                 cpu_time.affinity(server.pids()) if runs_already else place.server,
                 is_shared=runs_already,
             )
-            target = Target(
-                server.address, server.port, trees, contestant.tls_port, contestant.path
-            )
+            target = Target(server.address, server.port, trees, server.tls_port, contestant.path)
             try:
                 measured = engine.measure(
                     plan, target, duration_s=self.duration_s, cpus=place.client

@@ -87,7 +87,7 @@ class Arm:
         elif not self.target.alive():
             raise Unusable(self.target.exit_reason())
 
-    def contestant(self, port: int, *, is_null: bool = False) -> Contestant:
+    def contestant(self, *, is_null: bool = False) -> Contestant:
         @contextlib.contextmanager
         def start(plan: LoadPlan, place: placing.Placement) -> Iterator[Started]:
             if self.target is not None:
@@ -98,7 +98,7 @@ class Arm:
                 self.server,
                 self.runtime,
                 address=ADDRESS,
-                port=port,
+                port=sockets.free_port(ADDRESS),
                 workers=plan.workers,
                 cpus=cpus,
                 run_id=secrets.token_hex(3),
@@ -158,13 +158,12 @@ class SideBySide:
 
         :raises Unusable: one of them cannot be used, or died.
         """
-        port = sockets.free_port(ADDRESS)
         for arm in self.arms:
             arm.prepare(self.events.say)
-        contestants = [arm.contestant(port) for arm in self.arms]
+        contestants = [arm.contestant() for arm in self.arms]
         null = Arm("null", "null", msgspec.structs.replace(self.options, path=None))
         null.prepare(self.events.say)
-        contestants.append(null.contestant(port, is_null=True))
+        contestants.append(null.contestant(is_null=True))
         lines = []
         try:
             for plan in self.plans:

@@ -118,6 +118,7 @@ class ContainerServer:
         self.server = server
         self.address = address
         self.port = port
+        self.tls_port: int | None = None
         self.name = name
         self.cgroup: str | None = None
         self.version: str | None = None
@@ -138,6 +139,7 @@ class ContainerServer:
         values = placeholder_values(self.address, self.port, workers, _IN_CONTAINER)
         texts = start_files(recipe, tls=tls is not None, conformance=conformance)
         if tls is not None:
+            self.tls_port = tls.port
             given = {"tls_cert": tls.cert, "tls_key": tls.key}
             inside = {name: f"{_IN_CONTAINER}/{name}.pem" for name in given}
             values |= tls_values(self.address, tls, inside["tls_cert"], inside["tls_key"])

@@ -14,6 +14,8 @@ from httpmark.harness.servers import proc_files
 
 # Programs that pass connections on to a container, by their names in /proc/PID/comm.
 _FORWARDERS = frozenset(("docker-proxy", "rootlessport", "rootlesskit", "slirp4netns", "pasta"))
+# States of a connection in /proc/net/tcp.
+_TIME_WAIT, _LISTEN = "06", "0A"
 _DESCRIPTORS_KEPT = 256
 _CONNTRACK_KEPT = 16_384
 # A connection with both ends: the kernel's 8 KiB, and what greedy servers keep for one.
@@ -69,6 +71,19 @@ def descriptors(pids: Iterable[int]) -> int | None:
     return held if seen else None
 
 
+def is_only_waiting(port: int) -> bool:
+    """Whether nobody listens on a port, and connections that were closed there wait to be forgotten
+    (TIME_WAIT)."""
+    states = set()
+    suffix = f":{port:04X}"
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for row in proc_files.text("net", name).splitlines()[1:]:
+                if suffix in row and (words := row.split())[1].endswith(suffix):
+                    states.add(words[3])
+    return _TIME_WAIT in states and _LISTEN not in states
+
+
 def listeners(port: int, address: str) -> list[int]:
     """The processes of this machine that a TCP connection to an address reaches, as far as we may
     see them: who listens on that very address, else who listens on all.
@@ -84,7 +99,7 @@ def listeners(port: int, address: str) -> list[int]:
                     continue
                 words = row.split()
                 local, _, own = words[1].partition(":")
-                if words[3] == "0A" and own == number:
+                if words[3] == _LISTEN and own == number:
                     inodes.setdefault(local, set()).add(f"socket:[{words[9]}]")
     wanted = next((inodes[local] for local in _locals(address) if local in inodes), set())
     found = _holders(wanted)

@@ -56,6 +56,7 @@ class ProcessServer:
         self.server = server
         self.address = address
         self.port = port
+        self.tls_port: int | None = None
         self.version: str | None = None
         self._scratch: Path | None = None
         self._supervisor: subprocess.Popen[bytes] | None = None
@@ -78,6 +79,7 @@ class ProcessServer:
                     build_folder(self.server)
                 )
             if tls is not None:
+                self.tls_port = tls.port
                 values |= tls_values(self.address, tls, tls.cert, tls.key)
             for name, text in start_files(
                 recipe, tls=tls is not None, conformance=conformance

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from httpmark.harness.http.printable import one_line
 from httpmark.harness.model.servers import Server
-from httpmark.harness.servers import sockets
+from httpmark.harness.servers import open_connections, sockets
 
 STOP_GRACE_S = 3.0  # between SIGTERM and SIGKILL
 STOP_DEADLINE_S = STOP_GRACE_S + 7.0  # until a stop must have ended everything
@@ -24,6 +24,7 @@ class Running(Protocol):
     runtime: str
     address: str
     port: int
+    tls_port: int | None  # where it speaks TLS
     cgroup: str | None  # the folder of its memory controller, where it has one of its own
     version: str | None  # as the server itself tells it
     image_digest: str | None
@@ -44,7 +45,7 @@ class Running(Protocol):
         """The last lines it wrote."""
 
     def stop(self) -> None:
-        """SIGTERM, after 3 s SIGKILL, to the whole tree; waits until the port is free."""
+        """SIGTERM, after 3 s SIGKILL, to the whole tree; waits until nobody listens there."""
 
 
 class RunningServers:
@@ -78,5 +79,9 @@ def last_line(log: str) -> str:
 def wait_port_free(address: str, port: int) -> None:
     end = time.monotonic() + _PORT_FREE_DEADLINE_S
     with contextlib.suppress(OSError):
-        while sockets.port_taken(address, port) and time.monotonic() < end:
+        while (
+            sockets.port_taken(address, port)
+            and not open_connections.is_only_waiting(port)
+            and time.monotonic() < end
+        ):
             time.sleep(READY_PAUSE_S)

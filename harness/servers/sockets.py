@@ -61,7 +61,8 @@ def free_port(address: str = "127.0.0.1") -> int:
     """A TCP port nobody listens on, below the range the kernel gives to outgoing connections.
 
     A port of the ephemeral range could be taken by any connection between this answer and the
-    server's bind, so the search starts below it.
+    server's bind, so the search starts below it. No connection of an earlier server waits there to
+    be forgotten, which would keep some servers off it for a minute (TIME_WAIT).
 
     :raises OSError: no port of the range could be bound.
     """
@@ -69,15 +70,19 @@ def free_port(address: str = "127.0.0.1") -> int:
     ports = list(range(18080, 28080))
     random.shuffle(ports)
     for port in ports[:_PORTS_TRIED]:
-        if not port_taken(address, port):
+        if not port_taken(address, port, reuse=()):
             return port
     raise OSError(errno.EADDRINUSE, f"no free port found from 18080 to 28079 on {address}")
 
 
-def port_taken(address: str, port: int) -> bool:
-    """Whether a server that binds ``address:port`` now would be refused."""
+def port_taken(address: str, port: int, *, reuse: tuple[int, ...] = (socket.SO_REUSEADDR,)) -> bool:
+    """Whether a server that binds ``address:port`` now would be refused.
+
+    :param reuse: the options with which it binds.
+    """
     with socket.socket(_family(address), socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for option in reuse:
+            probe.setsockopt(socket.SOL_SOCKET, option, 1)
         try:
             probe.bind((address, port))
             probe.listen(1)
@@ -86,6 +91,13 @@ def port_taken(address: str, port: int) -> bool:
                 return True
             raise
     return False
+
+
+def port_left_by_sharer(address: str, port: int) -> bool:
+    """Whether a port is kept only from those that do not share it (SO_REUSEPORT): the server whose
+    connections wait there to be forgotten can listen again."""
+    shared = (socket.SO_REUSEADDR, socket.SO_REUSEPORT)
+    return port_taken(address, port) and not port_taken(address, port, reuse=shared)
 
 
 def ask(

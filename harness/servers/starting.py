@@ -16,7 +16,7 @@ from typing import Any
 from httpmark.harness.http.address import endpoint
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.servers import Server, Tls
-from httpmark.harness.servers import docker_daemon, docker_images, sockets
+from httpmark.harness.servers import docker_daemon, docker_images, open_connections, sockets
 from httpmark.harness.servers.build import build_folder, build_process
 from httpmark.harness.servers.build_cache import Say
 from httpmark.harness.servers.containers import ContainerServer
@@ -138,13 +138,11 @@ def start(
         raise HarnessError(f"{server.name} has no TLS: leave it out, or ask it without")
     for wanted in [port, *([tls.port] if tls else [])]:
         try:
-            taken = sockets.port_taken(address, wanted)
+            trouble = port_trouble(address, wanted)
         except OSError as error:
             raise Unusable(f"{address} cannot be listened on: {error.strerror}") from error
-        if taken:
-            raise Unusable(
-                f"port {wanted} on {address} is taken: stop what listens there, or name another"
-            )
+        if trouble:
+            raise Unusable(trouble)
     one: ProcessServer | ContainerServer
     if runtime == "process":
         one = ProcessServer(server, address=address, port=port)
@@ -163,6 +161,23 @@ def start(
         one.stop()
         raise
     return one
+
+
+def port_trouble(address: str, port: int) -> str | None:
+    """Why a server cannot listen on a port, and what to do; None where it can.
+
+    :raises OSError: nobody can listen on that address.
+    """
+    if not sockets.port_taken(address, port):
+        return None
+    if not open_connections.is_only_waiting(port):
+        return f"port {port} on {address} is taken: stop what listens there, or name another"
+    if sockets.port_left_by_sharer(address, port):
+        return None
+    return (
+        f"port {port} on {address} is kept by closed connections (TIME_WAIT), and nobody listens "
+        "there: wait a minute, or name another"
+    )
 
 
 def stop_all() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import time
 
@@ -9,6 +10,7 @@ import pytest
 
 from httpmark.harness.servers import sockets
 from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared.ports import close_first, own_port
 
 
 def test_a_port_somebody_listens_on_is_taken() -> None:
@@ -22,6 +24,39 @@ def test_a_free_port_lies_below_the_ephemeral_range() -> None:
     assert port < 32768
     with socket.create_server(("127.0.0.1", port)):
         assert sockets.free_port() != port
+
+
+def bound(*options: int) -> socket.socket:
+    """A listener on a port of its own, bound with these options alone."""
+    listener = socket.socket()
+    for option in options:
+        listener.setsockopt(socket.SOL_SOCKET, option, 1)
+    listener.bind(("127.0.0.1", own_port()))
+    listener.listen()
+    return listener
+
+
+def test_a_port_where_a_closed_connection_waits_is_kept_from_some() -> None:
+    alone = close_first(bound())
+    reused = close_first(bound(socket.SO_REUSEADDR))
+    shared = close_first(bound(socket.SO_REUSEPORT))
+    taken = {port: sockets.port_taken("127.0.0.1", port) for port in (alone, reused, shared)}
+    assert taken == {alone: True, reused: False, shared: True}
+    for port in (alone, reused, shared):
+        # Not every server asks for the reuse of addresses: such a port is not free for all.
+        assert sockets.port_taken("127.0.0.1", port, reuse=())
+        assert sockets.port_left_by_sharer("127.0.0.1", port) is (port == shared)
+
+
+def test_a_free_port_is_free_for_a_server_that_reuses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited_at = close_first(bound(socket.SO_REUSEADDR))
+    good = own_port()
+    monkeypatch.setattr(
+        random, "shuffle", lambda ports: ports.__setitem__(slice(2), [waited_at, good])
+    )
+    assert sockets.free_port() == good
 
 
 def test_an_answer_ends_with_its_content() -> None:

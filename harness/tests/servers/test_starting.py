@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,10 @@ from httpmark.harness.servers import (
     docker_daemon,
     docker_images,
     manifests,
+    running,
     starting,
 )
+from httpmark.harness.tests.shared.ports import close_first, own_port
 from httpmark.harness.tests.shared.tiny_server import start, tiny
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
@@ -45,6 +49,37 @@ def test_a_taken_port_is_told_before_anything_starts(tmp_path: Path) -> None:
         starting.start(
             tiny(tmp_path), "process", address="192.0.2.1", port=1, workers=1, cpus=None, run_id="x"
         )
+
+
+def test_a_port_that_closed_connections_keep_is_not_called_listened_on() -> None:
+    with socket.create_server(("127.0.0.1", own_port())) as listener:
+        port = listener.getsockname()[1]
+        told = starting.port_trouble("127.0.0.1", port)
+        assert told is not None
+        assert "is taken: stop what listens there" in told
+        listener.close()
+        assert starting.port_trouble("127.0.0.1", port) is None
+    told = starting.port_trouble("127.0.0.1", close_first(listening(own_port())))
+    assert told is not None
+    assert "is kept by closed connections (TIME_WAIT), and nobody listens there" in told
+
+
+def test_a_server_that_shares_its_port_comes_back_to_it() -> None:
+    port = close_first(listening(own_port(), socket.SO_REUSEPORT))
+    assert starting.port_trouble("127.0.0.1", port) is None
+    begun = time.monotonic()
+    running.wait_port_free("127.0.0.1", port)
+    assert time.monotonic() - begun < 4  # not until it gives up, which takes five
+
+
+def listening(port: int, *options: int) -> socket.socket:
+    """A listener that is bound with these options alone."""
+    listener = socket.socket()
+    for option in options:
+        listener.setsockopt(socket.SOL_SOCKET, option, 1)
+    listener.bind(("127.0.0.1", port))
+    listener.listen()
+    return listener
 
 
 def test_an_unknown_runtime_is_the_users_mistake(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import socket
 import time
 from pathlib import Path
 
@@ -13,6 +14,16 @@ def own_port() -> int:
         port = random.randrange(20000, 30000)
         if not is_listening(port):
             return port
+
+
+def close_first(listener: socket.socket) -> int:
+    """Close one connection on the listener's side first, and then the listener: the connection
+    waits there to be forgotten (TIME_WAIT). Gives the port."""
+    with listener, socket.create_connection(listener.getsockname()) as client:
+        accepted, _ = listener.accept()
+        accepted.close()
+        assert client.recv(1) == b""
+        return int(listener.getsockname()[1])
 
 
 def is_listening(port: int) -> bool:

@@ -21,6 +21,7 @@ class Up:
 
     address = "127.0.0.1"
     port = 1
+    tls_port = None
     cgroup = None
 
     def __init__(self, name: str) -> None:

@@ -1,0 +1,83 @@
+"""The servers of a run: where each one listens."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from httpmark.harness.command.run_options import Options
+from httpmark.harness.command.run_servers import Servers
+from httpmark.harness.load import placing
+from httpmark.harness.model.errors import Unusable
+from httpmark.harness.model.load import LoadPlan
+from httpmark.harness.tests.shared.ports import is_listening, own_port
+from httpmark.harness.tests.shared.tiny_server import tiny
+
+PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
+PLACE = placing.Placement(server=None, client=None)
+# It listens with SO_REUSEPORT alone and closes first: its connections keep others off its port.
+SHARES = """
+def alone(where, backlog):
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    made.bind(where)
+    made.listen(backlog)
+    return made
+socket.create_server = alone
+"""
+
+
+def servers(folder: Path, *, port: int | None = None) -> Servers:
+    said: Any = None
+    options = Options(suites=(), profiles=(), runtime="process", port=port)
+    sharing, plain = folder / "a", folder / "b"
+    for one in (sharing, plain):
+        one.mkdir()
+    made = Servers(options, [tiny(sharing, SHARES, name="a"), tiny(plain, name="b")], said, "test")
+    for entry in made.entries:
+        entry.runtime = "process"
+    return made
+
+
+def asked(port: int) -> None:
+    """One request; the server closes first."""
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        while client.recv(4096):
+            pass
+
+
+@pytest.mark.process
+def test_a_server_that_closes_first_keeps_no_other_off_its_port(tmp_path: Path) -> None:
+    """Connections that it closed wait on its port for a minute (TIME_WAIT)."""
+    made = servers(tmp_path)
+    ports: dict[str, list[int]] = {"a": [], "b": []}
+    for _ in range(2):
+        for entry in made.entries:
+            with made.up_for_suites(entry) as one:
+                asked(one.port)
+                ports[entry.server.name].append(one.port)
+    # What a suite sends names its port, so all suites of a server have one.
+    assert ports["a"][0] == ports["a"][1]
+    assert ports["b"][0] == ports["b"][1]
+    loaded = []
+    for entry in made.entries * 2:
+        with made.up_for_load(entry, PLAN, PLACE) as one:
+            asked(one.port)
+            loaded.append(one.port)
+    assert len({*ports["a"], *ports["b"], *loaded}) == 6
+
+
+@pytest.mark.process
+def test_the_port_that_is_asked_for_is_the_port_of_all(tmp_path: Path) -> None:
+    port = own_port()
+    made = servers(tmp_path, port=port)
+    made.check_port()
+    with made.up_for_suites(made.entries[1]) as one:
+        assert one.port == port
+        assert is_listening(port)
+        with pytest.raises(Unusable, match="is taken: stop what listens there, or name another"):
+            made.check_port()

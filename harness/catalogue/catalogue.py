@@ -208,8 +208,10 @@ class Catalogue(msgspec.Struct, frozen=True):
 
 
 def _has(need: str, facts: Facts) -> bool:
-    if need.startswith("timeout."):
-        return bool(facts.timeouts.get(need[8:]))  # 0 means no timeout
+    kind, _, name = need.partition(".")
+    if kind in ("timeout", "declared"):
+        is_open = kind == "timeout" or name not in facts.timeouts_found
+        return is_open and bool(facts.timeouts.get(name))  # 0 means no timeout
     if need == "tls":
         return facts.scheme == "https"
     return any(

@@ -39,12 +39,13 @@ def check_suite(suite: str, where: str) -> None:
 
 
 def check_needs(needs: Iterable[str], where: str) -> None:
-    """Each need is a capability, several joined by ``|``, or ``timeout.NAME``."""
+    """Each need is a capability, several joined by ``|``, ``timeout.NAME`` or ``declared.NAME``."""
     for need in needs:
-        if need.startswith("timeout."):
-            if need[8:] not in TIMEOUTS:
+        kind, _, name = need.partition(".")
+        if kind in ("timeout", "declared"):
+            if name not in TIMEOUTS:
                 known = ", ".join(TIMEOUTS)
-                raise HarnessError(f"{where} 'needs': no timeout {need[8:]!r}; known are {known}")
+                raise HarnessError(f"{where} 'needs': no timeout {name!r}; known are {known}")
         elif not CAPABILITIES.issuperset(need.split("|")):
             known = ", ".join(sorted(CAPABILITIES))
             raise HarnessError(f"{where} 'needs': no capability {need!r}; known are {known}")

@@ -46,6 +46,7 @@ def value(name: str) -> str:
 
 def _key(need: str) -> str:
     """The key of a manifest that a need asks for."""
-    if need.startswith("timeout."):
-        return need.replace("timeout.", "timeouts.", 1)
+    kind, _, name = need.partition(".")
+    if kind in ("timeout", "declared"):
+        return f"timeouts.{name}"
     return f"the capability {need.replace('|', ' or ')}"

@@ -68,7 +68,7 @@ def fire(
         with own as helper:
             helper.start(quick_look.size(catalogue, suites, selected, quick=quick))
             chosen = [f for name in suites for f in catalogue.of_suite(name) if selected(f)]
-            known = _asked_first(catalogue, chosen, target, evidence)
+            known = _asked_first(catalogue, chosen, target, evidence, has_time=bool(deliveries))
             stream = CaseStream(catalogue, known, evidence, fired, progress=progress, quick=quick)
             if not _fire_families(stream, chosen, budget=budget, second=helper):
                 return
@@ -84,11 +84,17 @@ def fire(
 
 
 def _asked_first(
-    catalogue: Catalogue, chosen: list[Family], target: Target, evidence: Evidence
+    catalogue: Catalogue,
+    chosen: list[Family],
+    target: Target,
+    evidence: Evidence,
+    *,
+    has_time: bool,
 ) -> Target:
     """The target with everything that has to be asked before cases are sent."""
     known = evidence.facts(target.name)
-    target = first_questions.answered(catalogue, (family.id for family in chosen), target, known)
+    names = (family.id for family in chosen)
+    target = first_questions.answered(catalogue, names, target, known, has_time=has_time)
     at_once = known.at_once if known is not None else target.at_once
     if at_once is None and sum(family.count for family in chosen) > CASES_IN_FLIGHT:
         at_once = crowd_size.found(target)

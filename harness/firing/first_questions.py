@@ -11,11 +11,11 @@ import msgspec
 
 from httpmark.harness.catalogue import case_builder
 from httpmark.harness.catalogue.catalogue import Catalogue
-from httpmark.harness.firing import limit_search
+from httpmark.harness.firing import limit_search, timeout_search
 from httpmark.harness.firing.targets import Target, hello
 from httpmark.harness.http import response_reader
 from httpmark.harness.model.cases import Case, Facts, Op, Step
-from httpmark.harness.model.exchanges import Outcome
+from httpmark.harness.model.exchanges import Exchange, Outcome
 from httpmark.harness.servers import static_files
 
 _LIMIT = re.compile(r"limit\.([a-z_]+)")
@@ -23,12 +23,18 @@ _ASK_S = 2.0
 
 
 def answered(
-    catalogue: Catalogue, families: Iterable[str], target: Target, known: Facts | None
+    catalogue: Catalogue,
+    families: Iterable[str],
+    target: Target,
+    known: Facts | None,
+    *,
+    has_time: bool = False,
 ) -> Target:
     """The target with what has to be asked: limits that cases name, the files that it serves,
     whether it answers 2xx to any path, and whether it answers before the content came.
 
     :param known: the answers of an earlier suite; they are not asked again.
+    :param has_time: look for timeouts that cases need, too, which takes half a minute.
     """
     slowest_ms = known.slowest_ms if known is not None else _slowest_ms(target)
     if slowest_ms is None:
@@ -62,9 +68,32 @@ def answered(
             name in answered and shows(ask, facts)
         ):
             capabilities = (*capabilities, name)
+    target = _with_timeouts(target, known, answered if has_time else set())
     return msgspec.structs.replace(
         target, limits=limits, values=target.values | values, capabilities=capabilities
     )
+
+
+def _with_timeouts(target: Target, known: Facts | None, needs: set[str]) -> Target:
+    """The target with timeouts that an earlier suite found, or that cases need and it shows."""
+    if known is not None and known.timeouts_found:
+        names = known.timeouts_found
+        found = {name: seconds for name in names if (seconds := known.timeouts[name])}
+    else:
+        wanted = [
+            name
+            for name in timeout_search.NAMES
+            if f"timeout.{name}" in needs and target.timeouts.get(name) is None
+        ]
+        found = timeout_search.found(functools.partial(_played, target), target.facts(), wanted)
+    return msgspec.structs.replace(
+        target, timeouts=target.timeouts | found, timeouts_found=tuple(found)
+    )
+
+
+def _played(target: Target, cases: list[Case]) -> list[Exchange]:
+    with target.probe(in_flight=len(cases)) as probe:
+        return [exchange for batch in probe.fire(cases) for exchange in batch]
 
 
 PLAIN_S = 5.0  # to answer a plain request

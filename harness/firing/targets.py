@@ -31,6 +31,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     tls_name: str | None = None  # the name in the certificate, if it is not the address
     limits: dict[str, int | None] = {}
     timeouts: dict[str, float | None] = {}
+    timeouts_found: tuple[str, ...] = ()  # those of timeouts that were found by asking
     answers_1_0_as_1_0: bool = False
     values: dict[str, str] = {}  # names of the files that it was given, and the like
     header: tuple[str, ...] = ()  # field lines that go after every Host line
@@ -49,6 +50,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             scheme="https" if self.tls else "http",
             limits=self.limits,
             timeouts=self.timeouts,
+            timeouts_found=self.timeouts_found,
             answers_1_0_as_1_0=self.answers_1_0_as_1_0,
             values=self.values,
             header=self.header,

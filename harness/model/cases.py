@@ -88,6 +88,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     scheme: str = "http"
     limits: dict[str, int | None] = {}  # declared; the words of LIMITS
     timeouts: dict[str, float | None] = {}  # declared, seconds; the words of model.servers.TIMEOUTS
+    timeouts_found: tuple[str, ...] = ()  # those of timeouts that were found by asking
     answers_1_0_as_1_0: bool = False
     values: dict[str, str] = {}  # what is known of the static files: the words of STATIC_FILE_FACTS
     header: tuple[str, ...] = ()  # field lines that go after every Host line

@@ -295,3 +295,17 @@ def test_a_section_stands_for_all_below_it_and_a_ruleset_for_what_it_judges_othe
     assert {known.families[name].group for name in hardened} > {"CL", "TE", "CLTE"}
     assert all(known.hardens(known.families[name]) for name in hardened)
     assert known.select(["realistic"])
+
+
+def test_a_timeout_that_was_found_is_not_a_declared_one() -> None:
+    known = loading.load()
+    facts = Facts(host="h", timeouts={"head_s": 5.0})
+    found = Facts(host="h", timeouts={"head_s": 5.0}, timeouts_found=("head_s",))
+    for case in ("stop-in-method", "fields-without-end", "slow-within-timeout"):
+        assert known.inapplicable(case, facts) is None
+    assert known.inapplicable("stop-in-method", found) is None
+    for case in ("fields-without-end", "slow-within-timeout"):
+        why = known.inapplicable(case, found)
+        assert why == (
+            "needs declared.head_s: declare timeouts.head_s in a manifest (docs/manifest.md)"
+        )

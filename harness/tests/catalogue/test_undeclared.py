@@ -32,7 +32,9 @@ def test_every_case_that_a_bare_target_lacks_something_for_says_what_to_add() ->
 
 
 @pytest.mark.parametrize(
-    "need", [f"timeout.{name}" for name in TIMEOUTS] + sorted(vocabulary.CAPABILITIES - {"tls"})
+    "need",
+    [f"{kind}.{name}" for kind in ("timeout", "declared") for name in TIMEOUTS]
+    + sorted(vocabulary.CAPABILITIES - {"tls"}),
 )
 def test_what_a_reason_names_a_manifest_takes(need: str, tmp_path: Path) -> None:
     said = undeclared.needs([need])

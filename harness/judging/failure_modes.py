@@ -25,6 +25,15 @@ _EARLIER_WORDS = (
     (re.compile(r"\boctet(s?)\b"), r"byte\1"),
     (re.compile(r"\bbehind\b"), "after"),
     (re.compile(r"\bdrew\b"), "got"),
+    # The answer to the next request stood among those of the case.
+    (
+        re.compile(r"^(.+), (2\d\d); the next request is answered(?! wrongly)"),
+        r"\1; the next request gets \2",
+    ),
+    (
+        re.compile(r"^([^,;]+), ([^;]+); the next request is answered wrongly"),
+        r"\1; the next request wrongly gets \2",
+    ),
 )
 
 

@@ -70,17 +70,17 @@ def judge(
 
     :param hardened: judge by what the ruleset ``hardened`` asks for.
     """
-    actual = describe(case, sight)
-    span = _span(sight)
-    if sight.outcome is Outcome.REFUSED or (
-        sight.outcome is Outcome.HUNG and sight.machine_dropped
-    ):
-        return Judgement(Word.VOID, actual, span)
     passes = expectation.passes
     permitted = (*expectation.allows, *expectation.noteds)
     if hardened and expectation.hardened is not None:
         passes, permitted = expectation.hardened, ()
     matcher = _Matcher(case, exchange, sight)
+    actual = describe(case, sight, matcher.own_answers((*passes, *permitted)))
+    span = _span(sight)
+    if sight.outcome is Outcome.REFUSED or (
+        sight.outcome is Outcome.HUNG and sight.machine_dropped
+    ):
+        return Judgement(Word.VOID, actual, span)
     fits = [matcher.fit(alternative) for alternative in passes]
     if Fit.YES in fits:
         return Judgement(Word.PASS, actual, span)
@@ -99,27 +99,40 @@ def judge(
     )
 
 
-def describe(case: Case, sight: Sight) -> str:
-    """What came back, in a few words."""
+def describe(case: Case, sight: Sight, own: int) -> str:
+    """What came back, in a few words.
+
+    :param own: how many of ``sight.answers`` are the case's own. Where the canary is a part of what
+        the case sent, one of them may be the canary's.
+    """
     if sight.outcome is not Outcome.ANSWERED:
         return sight.outcome.said
-    finals = (*sight.answers, *sight.after)
-    said = [str(final.response.status) for final in finals[:_ANSWERS_TOLD]]
-    if len(finals) > _ANSWERS_TOLD:
-        said.append(f"{len(finals) - _ANSWERS_TOLD} more")
+    said = _statuses(sight.answers[:own])
+    others = (*sight.answers[own:], *sight.after)
     if sight.fault is not None:
         said.append(f"bytes that are no HTTP response ({sight.fault})")
     if sight.cut:
         said.append("an answer cut short" if sight.closed else "an answer not ended")
-    text = ", ".join(said) or "interim answers only"
-    own = max(len(sight.answers) - 1, 0) if case.joined else len(sight.answers)
+    text = ", ".join(said) or ("interim answers only" if sight.interims else "no answer")
     ends = {End.OPEN: "left open", End.CLOSED: "closed", End.RESET: "reset"}[sight.end]
     told = {
-        Canary.ITSELF: "the next request is answered",
-        Canary.OTHERWISE: "the next request is answered wrongly",
+        Canary.ITSELF: f"the next request gets {', '.join(_statuses(others))}",
+        Canary.OTHERWISE: (
+            f"the next request wrongly gets {', '.join(_statuses(others))}"
+            if others
+            else "the next request is answered wrongly"
+        ),
         Canary.UNANSWERED: "the next request is not answered",
     }.get(canary.fate(case, sight, own), ends)
     return f"{text}; {told}"
+
+
+def _statuses(finals: tuple[Final, ...]) -> list[str]:
+    """The statuses of answers, the first few of many."""
+    said = [str(final.response.status) for final in finals[:_ANSWERS_TOLD]]
+    if len(finals) > _ANSWERS_TOLD:
+        said.append(f"{len(finals) - _ANSWERS_TOLD} more")
+    return said
 
 
 def _span(sight: Sight) -> tuple[int, int] | None:
@@ -188,6 +201,19 @@ class _Matcher:
         if sight.cut or not sight.closed:
             return self.no("the connection was not closed as announced")
         return min(self._answer(answers[i], finals, i) for i in range(len(finals)))
+
+    def own_answers(self, alternatives: tuple[Alternative, ...]) -> int:
+        """How many answers are the case's own: where the canary is joined, those that the
+        alternative wants that fits best, or all but the one that the mirror shows to be the
+        canary's."""
+        answers = self.sight.answers
+        if not self.case.joined or not answers:
+            return len(answers)
+        if self._is_canary(answers[-1]):
+            return len(answers) - 1
+        best = max(alternatives, key=_Matcher(self.case, self.played.exchange, self.sight).fit)
+        wanted = [one for one in best.answers if one.word != "WAIT" and "." not in one.word]
+        return min(len(wanted), len(answers)) if wanted else len(answers)
 
     def _own(self, word: str) -> Fit:
         rule = single_case_rules.RULES[word.partition(".")[2]]

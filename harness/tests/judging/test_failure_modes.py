@@ -15,7 +15,10 @@ from httpmark.harness.model.verdicts import Verdict, Word
     ("actual", "mode"),
     [
         ("200; closed (200 is not REJ)", "200; closed"),
-        ("200, 200; the next request is answered", "200, 200; the next request is answered"),
+        ("200, 200; the next request gets 200", "200, 200; the next request gets 200"),
+        ("200, 200; the next request is answered", "200; the next request gets 200"),
+        ("200, 400, 200; the next request is answered wrongly (x)",
+         "200; the next request wrongly gets 400, 200"),
         ("431; reset", "431; closed"),
         ("closed without a byte (0 answers instead of 2)", "closed without a byte"),
         ("bytes that are no HTTP response (not a status line (RFC 9112 4; 5)); left open (x)",

@@ -18,7 +18,7 @@ from httpmark.harness.judging import judge, matching, observation
 from httpmark.harness.model.cases import Case, Facts, Level
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EVENT_RECORD
-from httpmark.harness.model.verdicts import Word
+from httpmark.harness.model.verdicts import Verdict, Word
 from httpmark.harness.tests.shared.made_answers import answer, shown
 
 GET = r"GET {p} HTTP/1.1\r\nHost: {h}\r\n\r\n"
@@ -84,6 +84,9 @@ class Talk:
         )  # fmt: skip
 
     def word(self, *passes: str, allow: tuple[str, ...] = ()) -> Word:
+        return self.verdict(*passes, allow=allow).word
+
+    def verdict(self, *passes: str, allow: tuple[str, ...] = ()) -> Verdict:
         expected = expectation.expectation(
             passes, allow, values=placeholder_values.case_values(self.rule, self.facts, "c", {})
         )
@@ -91,7 +94,7 @@ class Talk:
         exchange = self.exchange()
         first = judge.Judge().judge(planned, exchange)
         assert judge.Judge().judge(planned, exchange) == first
-        return first.word
+        return first
 
 
 OK = Talk(shown(), canary=OWN)
@@ -488,3 +491,40 @@ def test_bytes_that_are_no_response_fit_nothing() -> None:
     for octets in (b"\x00\x01", b"HTTP/2 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\n\n"):
         for word in sorted(expectation.WORDS):
             assert Talk(octets, end=FIN).word(word) is Word.FAIL
+
+
+@pytest.mark.parametrize(
+    ("talk", "passes", "told"),
+    [
+        (OK, "ACC", "200; the next request gets 200"),
+        (BAD_OPEN, "REJ", "400; the next request gets 200"),
+        (Talk(answer(200), canary=OTHER), "ACC", "200; the next request wrongly gets 400"),
+        (Talk(canary=OTHER), "WAIT", "no answer; the next request wrongly gets 400"),
+    ],
+)
+def test_the_answer_to_the_canary_is_not_told_as_one_of_the_case(
+    talk: Talk, passes: str, told: str
+) -> None:
+    assert talk.verdict(passes).actual.partition(" (")[0] == told
+
+
+@pytest.mark.parametrize(
+    ("answers", "facts", "passes", "told"),
+    [
+        ((shown(), OWN), MIRROR, "ACC", "200; the next request gets 200"),
+        ((answer(200), answer(200)), HELLO, "ACC", "200; the next request gets 200"),
+        ((answer(400), answer(200)), HELLO, "REJ", "400; the next request gets 200"),
+        ((answer(200), answer(400)), HELLO, "ACC", "200; the next request wrongly gets 400"),
+        ((answer(400, close=True),), MIRROR, "REJ", "400; closed"),
+    ],
+)
+def test_a_canary_that_came_with_the_case_is_told_apart_from_it(
+    answers: tuple[bytes, ...], facts: Facts, passes: str, told: str
+) -> None:
+    end = FIN if told.endswith("closed") else End.OPEN
+    rule = Rule(sends=(GET + "{canary}",), canary="joined", timeline=True)
+    talk = Talk(*answers, facts=facts, end=end)
+    talk.rule, talk.case = rule, next(case_builder.cases("c", rule, facts))
+    verdict = talk.verdict(passes)
+    assert verdict.actual.partition(" (")[0] == told
+    assert (verdict.word is Word.PASS) is ("wrongly" not in told)

@@ -68,11 +68,31 @@ class Search(msgspec.Struct, frozen=True):
     mended: tuple[bytes, ...]
 
 
-def searches(parts: tuple[Part, ...], valid: re.Pattern[bytes]) -> Iterator[Search]:
-    """What finds the deviations of a sample. Those that are valid, too, are left out.
+def deviations(parts: tuple[Part, ...], valid: re.Pattern[bytes]) -> Iterator[Deviation]:
+    """The deviations of a sample. Those that are valid, too, are left out.
 
     :param valid: matches the sample, and all that the rule allows in its place.
     """
+    for place in _all_places(parts, valid):
+        for name in grammar.BYTE_CLASSES:
+            if (octet := next(_invalid(place, name, valid), None)) is not None:
+                yield Deviation(place.name, name, place.with_octets(bytes((octet,))), place.at)
+        for kind, octets in ((DELETED, b""), (DOUBLED, 2 * place.own)):
+            if not valid.fullmatch(place.with_octets(octets)):
+                yield Deviation(place.name, kind, place.with_octets(octets), place.at)
+
+
+def searches(parts: tuple[Part, ...], valid: re.Pattern[bytes]) -> Iterator[Search]:
+    """What finds the deviations of a sample in any bytes; see :func:`deviations`."""
+    places = {place.name: place for place in _all_places(parts, valid)}
+    by_place: dict[str, list[Deviation]] = {}
+    for one in deviations(parts, valid):
+        by_place.setdefault(one.place, []).append(one)
+    for name, made in by_place.items():
+        yield from _at_place(places[name], made, valid)
+
+
+def _all_places(parts: tuple[Part, ...], valid: re.Pattern[bytes]) -> Iterator[_Place]:
     sample = b"".join(part.octets for part in parts)
     assert valid.fullmatch(sample), sample
     start = 0
@@ -81,9 +101,7 @@ def searches(parts: tuple[Part, ...], valid: re.Pattern[bytes]) -> Iterator[Sear
         after = b"".join(one.pattern for one in parts[number + 1 :])
         if part.around is None:
             for place, at, left, right in _places(part):
-                yield from _at_place(
-                    _Place(place, sample, start + at, before + left, right + after, part), valid
-                )
+                yield _Place(place, sample, start + at, before + left, right + after, part)
         start += len(part.octets)
 
 
@@ -94,6 +112,24 @@ class _Place(msgspec.Struct, frozen=True):
     before: bytes  # patterns
     after: bytes
     part: Part
+
+    @property
+    def own(self) -> bytes:
+        """The byte of the sample that stands there."""
+        return self.sample[self.at : self.at + 1]
+
+    def with_octets(self, octets: bytes) -> bytes:
+        """The sample with other bytes there."""
+        return self.sample[: self.at] + octets + self.sample[self.at + 1 :]
+
+
+def _invalid(place: _Place, name: str, valid: re.Pattern[bytes]) -> Iterator[int]:
+    """The bytes of a class that break the rule at a place."""
+    return (
+        octet
+        for octet in sorted(grammar.BYTE_CLASSES[name])
+        if not valid.fullmatch(place.with_octets(bytes((octet,))))
+    )
 
 
 def _places(part: Part) -> Iterator[tuple[str, int, bytes, bytes]]:
@@ -116,36 +152,30 @@ def _places(part: Part) -> Iterator[tuple[str, int, bytes, bytes]]:
         yield f"{part.name}.last", last, repeated, b""
 
 
-def _at_place(place: _Place, valid: re.Pattern[bytes]) -> Iterator[Search]:
-    head, tail = place.sample[: place.at], place.sample[place.at + 1 :]
-    own = place.sample[place.at : place.at + 1]
-    found: dict[bytes, Deviation] = {}
-    for name, octets in grammar.BYTE_CLASSES.items():
-        invalid = [
-            octet for octet in sorted(octets) if not valid.fullmatch(head + bytes((octet,)) + tail)
-        ]
-        if invalid:
-            shown = head + bytes(invalid[:1]) + tail
-            one = Deviation(place.name, name, shown, place.at)
-            found |= {bytes((octet,)): one for octet in invalid}
+def _at_place(place: _Place, made: list[Deviation], valid: re.Pattern[bytes]) -> Iterator[Search]:
+    own = place.own
+    found = {
+        bytes((octet,)): one
+        for one in made
+        if one.kind not in (DELETED, DOUBLED)
+        for octet in _invalid(place, one.kind, valid)
+    }
     if found:
         deviating = _one_of(frozenset(octet[0] for octet in found))
         yield Search(_compiled(place, b"(" + deviating + b")"), found, (own, b""))
-    if not valid.fullmatch(head + tail):
-        gone = Deviation(place.name, DELETED, head + tail, place.at)
-        yield Search(_compiled(place, b"()"), {b"": gone}, (own,))
-    if not valid.fullmatch(head + own + own + tail):
-        twice = Deviation(place.name, DOUBLED, head + own + own + tail, place.at)
-        if place.part.of is not None:  # too long by one
+    for one in made:
+        if one.kind == DELETED:
+            yield Search(_compiled(place, b"()"), {b"": one}, (own,))
+        elif one.kind == DOUBLED and place.part.of is not None:  # too long by one
             whole = b"".join((_one_of(place.part.of), b"{%d}" % len(place.part.octets)))
             before = place.before.removesuffix(place.part.pattern)
             after = place.after.removeprefix(place.part.pattern)
             pattern = re.compile(before + whole + b"(" + _one_of(place.part.of) + b")" + after)
-            yield Search(pattern, dict.fromkeys(_single(place.part.of), twice), (b"",))
-        else:
+            yield Search(pattern, dict.fromkeys(_single(place.part.of), one), (b"",))
+        elif one.kind == DOUBLED:
             ours = msgspec.structs.replace(place.part, octets=own)
             pattern = _compiled(place, ours.pattern + b"(" + ours.pattern + b")")
-            yield Search(pattern, dict.fromkeys({own, own.upper(), own.lower()}, twice), (b"",))
+            yield Search(pattern, dict.fromkeys({own, own.upper(), own.lower()}, one), (b"",))
 
 
 def _compiled(place: _Place, deviating: bytes) -> re.Pattern[bytes]:

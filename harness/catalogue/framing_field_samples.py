@@ -21,9 +21,10 @@ from httpmark.harness.catalogue.grammar_rules import (
 )
 from httpmark.harness.http import grammar
 
+# RFC 3986 3.2.2 has reg-name empty, too; readers differ about a port after it.
 _HOST = field_line(
     b"host",
-    rb"(?:" + grammar.IP_LITERAL.pattern + rb"|" + grammar.REG_NAME.pattern + rb")(?::[0-9]*)?|",
+    rb"(?:" + grammar.IP_LITERAL.pattern + rb"|" + grammar.REG_NAME.pattern + rb"|)(?::[0-9]*)?",
 )
 _H16 = frozenset(grammar.HEXDIG)
 

@@ -8,6 +8,7 @@ import msgspec
 
 from httpmark.harness.catalogue import (
     expectation,
+    grammar_table,
     notation,
     variations,
 )
@@ -117,9 +118,9 @@ def _varied(text: FamilyEntry, where: str) -> _Varied:
     ]
     if varied == ["pairs_outside", "pairs_within"]:
         varied = ["pairs_within"]  # pairs within one set that are not all within the other
-    if len(varied) + bool(text.vary) > 1:
+    if len(varied) + bool(text.vary or text.deviations) > 1:
         raise HarnessError(
-            f"{where} {(*varied, 'vary')[1]!r}: "
+            f"{where} {(*varied, 'deviations' if text.deviations else 'vary')[1]!r}: "
             f"a family varies one thing, and {varied[0]!r} is there"
         )
     if sets.decoded is not None and sets.pairs_within is None:
@@ -128,7 +129,7 @@ def _varied(text: FamilyEntry, where: str) -> _Varied:
         raise HarnessError(f"{where} 'decoded': the pairs must be hexadecimal digits")
     placeholder = "{octet}" if varied == ["octets"] else "{pair}"
     written = "".join((*listed(text.send), *text.steps))
-    if not text.vary and written.count(placeholder) != len(varied):
+    if not text.vary and text.deviations is None and written.count(placeholder) != len(varied):
         raise HarnessError(f"{where} 'send': must hold {placeholder} exactly {len(varied)} time(s)")
     return sets
 
@@ -152,7 +153,10 @@ def _sending(text: FamilyEntry, where: str) -> Rule:
         sends=listed(text.send),
         steps=tuple(text.steps),
         let=tuple(text.let.items()),
-        vary=tuple((name, _values(value, where)) for name, value in text.vary.items()),
+        vary=(
+            *((name, _values(value, where)) for name, value in text.vary.items()),
+            *_deviations(text, where),
+        ),
         methods=tuple(text.methods),
         answer_ms=text.answer_ms or text.deadline_ms or ANSWER_MS,
         head_only=text.head_only,
@@ -232,6 +236,26 @@ def _class(text: ClassEntry, where: str) -> FamilyClass:
         noteds=listed(text.noted),
         canary=text.canary,
     )
+
+
+def _deviations(text: FamilyEntry, where: str) -> tuple[tuple[str, tuple[bytes, ...]], ...]:
+    """The deviations of a rule as what ``{item}`` varies over."""
+    if text.deviations is None:
+        return ()
+    if unknown := set(text.deviations.but) - grammar_table.KINDS:
+        raise HarnessError(f"{where} 'deviations': no kind {min(unknown)!r}")
+    if "{item}" not in "".join((*listed(text.send), *text.steps)):
+        raise HarnessError(f"{where} 'send': must hold {{item}} where 'deviations' is stated")
+    try:
+        values = grammar_table.deviating_values(
+            text.deviations.rule, frozenset(text.deviations.but)
+        )
+    except KeyError:
+        raise HarnessError(
+            f"{where} 'deviations': no rule {text.deviations.rule!r}; "
+            "`httpmark list coverage` shows all"
+        ) from None
+    return (("item", values),)
 
 
 _RANGE = re.compile(r"([0-9]+)\.\.([0-9]+)")

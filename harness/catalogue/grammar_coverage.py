@@ -12,30 +12,17 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from httpmark.harness.catalogue import (
-    byte_deviations,
-    chunked_samples,
-    framing_field_samples,
-    lookup,
-    optional_field_samples,
-    request_line_samples,
-    sent_lines,
-)
+from httpmark.harness.catalogue import byte_deviations, lookup, sent_lines
 from httpmark.harness.catalogue.byte_deviations import Deviation, Search
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.catalogue.expectation import Expectation
 from httpmark.harness.catalogue.grammar_rules import GrammarRule, Where
+from httpmark.harness.catalogue.grammar_table import RULES
 from httpmark.harness.catalogue.sent_lines import Line
 from httpmark.harness.http import grammar, request_reader
 from httpmark.harness.http.request_reader import Broken, Request
 from httpmark.harness.model.cases import Family
 
-RULES: tuple[GrammarRule, ...] = (
-    *request_line_samples.RULES,
-    *framing_field_samples.RULES,
-    *chunked_samples.RULES,
-    *optional_field_samples.RULES,
-)
 BLOCK = 64  # bytes that the widest scanners look at in one step
 _LONG = 2048  # a longer line is about a limit, and not about the grammar
 # Of a family with more cases, which differ in two bytes, those are read whose bytes are of other

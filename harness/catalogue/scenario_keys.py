@@ -24,6 +24,13 @@ class ClassEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     canary: str | None = None
 
 
+class DeviationsEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """``deviations`` of a family: those of a rule of the grammar, some kinds left out."""
+
+    rule: str
+    but: list[str] = []
+
+
 class FamilyEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A ``[[family]]`` as written."""
 
@@ -42,6 +49,7 @@ class FamilyEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     pairs_within: str | None = None
     decoded: str | None = None
     vary: dict[str, str | list[str | int]] = {}
+    deviations: DeviationsEntry | None = None
     classes: list[ClassEntry] = []
     let: dict[str, str] = {}
     allow: Texts = []

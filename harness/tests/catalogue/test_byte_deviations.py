@@ -7,8 +7,8 @@ import re
 import pytest
 
 from httpmark.harness.catalogue.byte_deviations import Deviation, Part, Search, searches
-from httpmark.harness.catalogue.grammar_coverage import RULES
 from httpmark.harness.catalogue.grammar_rules import GrammarRule
+from httpmark.harness.catalogue.grammar_table import RULES
 from httpmark.harness.http import grammar
 
 LINE = re.compile(rb"[A-Z]+=[0-9]{1,3};")

@@ -63,6 +63,16 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ({"pairs_outside": '"ctl"'}, "'pairs_outside': a family varies one thing"),
         ({"decoded": '"ctl"'}, "'decoded': goes with 'pairs_within'"),
         ({"send": "'GET'"}, "'send': must hold {octet}"),
+        ({"deviations": '{ rule = "Host" }'}, "'deviations': a family varies one thing"),
+        ({"octets": None, "deviations": '{ rule = "Host" }'}, "'send': must hold {item}"),
+        (
+            {"octets": None, "send": "'{item}'", "deviations": '{ rule = "hots" }'},
+            "'deviations': no rule 'hots'",
+        ),
+        (
+            {"octets": None, "send": "'{item}'", "deviations": '{ rule = "Host", but = ["lf"] }'},
+            "'deviations': no kind 'lf'",
+        ),
         ({"send": "'GET {octet} \u2028'"}, "'send': write bytes"),
         ({"pass_": '"applause"'}, "'pass': 'applause': no word 'applause'"),
         ({"gates": '["*"]'}, "'gates': only a positive control"),

@@ -7,7 +7,8 @@ import pytest
 
 from httpmark.harness.catalogue import coverage_holes
 from httpmark.harness.catalogue.coverage_holes import Hole, Listed, Offsets
-from httpmark.harness.catalogue.grammar_coverage import BLOCK, RULES, Covered, coverage
+from httpmark.harness.catalogue.grammar_coverage import BLOCK, Covered, coverage
+from httpmark.harness.catalogue.grammar_table import RULES
 from httpmark.harness.catalogue.loading import load
 from httpmark.harness.model.errors import HarnessError
 

@@ -54,7 +54,8 @@ def test_the_list_of_holes_is_right() -> None:
 
 def test_without_one_family_there_are_holes_that_no_one_listed() -> None:
     known = loading.load()
-    without = grammar_coverage.coverage(known, set(known.families) - {"method_octet"})
+    small = {family.id for family in known.families.values() if family.count < 1000}
+    without = grammar_coverage.coverage(known, small - {"method_octet"})
     told = coverage_holes.mistakes(without, coverage_holes.read())
     holes = [one for one in told if one.startswith("method: method.middle replaced by")]
     assert len(holes) >= 10, told

@@ -8,7 +8,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from httpmark.harness.catalogue import grammar_coverage, loading
+from httpmark.harness.catalogue import grammar_coverage, grammar_table, loading
 from httpmark.harness.command import known_commands
 from httpmark.harness.command.coverage_listing import listing
 
@@ -23,7 +23,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few")
 def test_each_rule_has_a_line_with_its_counts() -> None:
     rows, value = listing(None)
-    assert len(rows) == 1 + len(grammar_coverage.RULES)
+    assert len(rows) == 1 + len(grammar_table.RULES)
     [method] = [row for row in rows if row.startswith("method")]
     known = next(one for one in value["coverage"] if one["rule"] == "method")
     assert known["refused"] >= 13

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from httpmark.harness.catalogue import catalogue, loading, mistakes, notation, v
 from httpmark.harness.firing.programs import table
 from httpmark.harness.model.cases import Facts
 from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.model.servers import PARTS_OF_BEHAVE
 from httpmark.harness.tests.shared.command_process import COMMAND
 
 FAMILY = {
@@ -319,3 +321,26 @@ def test_a_timeout_that_was_found_is_not_a_declared_one() -> None:
         assert why == (
             "needs declared.head_s: declare timeouts.head_s in a manifest (docs/manifest.md)"
         )
+
+
+def test_a_case_needs_the_places_of_behave_that_it_asks() -> None:
+    known = loading.load()
+    everything = vocabulary.EVERYTHING
+    wrong = []
+    for name, family in known.families.items():
+        if family.generated or known.inapplicable(name, everything) is not None:
+            continue
+        sent = next(known.cases(name, everything)).sent
+        asked = {
+            part
+            for part in PARTS_OF_BEHAVE
+            if re.search(rb"[ =]/" + part.removeprefix("behave.").encode() + rb"[? ]", sent)
+        }
+        words = {word for need in family.needs for word in need.split("|")}
+        needs = {word for word in words if word.startswith("behave")}
+        needs |= {"behave.early"} if "early" in family.needs else set()
+        rule = known.rules[name]
+        may_go_elsewhere = "{big}" in "".join((*rule.sends, *rule.steps))
+        if asked != needs and not may_go_elsewhere:
+            wrong.append(f"{name}: asks {sorted(asked)}, needs {sorted(needs)}")
+    assert wrong == []

@@ -8,9 +8,13 @@ from collections.abc import Iterable, Sequence
 
 from httpmark.harness.gate.findings import WORST_FIRST, Finding, Gate, Status, tally
 from httpmark.harness.http.printable import terminal_line
+from httpmark.harness.model.cases import Level
 from httpmark.harness.model.run import Conclusion, Run
 
 _SPOKEN_MAX = 12  # findings of one kind on a terminal
+# Of the MUSTs that apply, the share that may be undecided where --inconclusive is warn.
+_UNDECIDED_MAX = 1 / 20
+_ADVICE = "run the check again while the machine does nothing else; what stays undecided is listed"
 
 PASSED, FAILED, UNUSABLE, UNDECIDED, NOTHING = 0, 1, 3, 4, 5
 
@@ -58,7 +62,10 @@ def conclusion(run: Run, found: Sequence[Finding], code: int) -> Conclusion:
     counts = tally(found)
     gating = counts.get(Status.FAILED, 0)
     why = ""
-    if failed:
+    undecided = sum(one.status is Status.UNDECIDED and one.level.is_binding for one in found)
+    if code == UNDECIDED:
+        why = f": {undecided:,} cases and checks of MUSTs and controls are undecided; {_ADVICE}"
+    elif failed:
         why = f": {failed:,} of {asked:,} MUSTs and controls failed"
     elif code == FAILED:
         why = f": {gating:,} {'finding fails' if gating == 1 else 'findings fail'} the gate"
@@ -91,6 +98,8 @@ def spoken(
     if asked and counts:
         counts = f"{failed:,} of {asked:,} MUSTs and controls failed; cases and checks: {counts}"
     head = f"GATE {headline(found, interrupted=interrupted)}, exit code {code}"
+    if code == UNDECIDED:
+        head += f": {_ADVICE}"
     lines = textwrap.wrap(
         terminal_line(f"{head}: {counts}" if counts else head), width, subsequent_indent="  "
     )
@@ -136,7 +145,8 @@ def exit_code(
 
     130 or 143 where it was interrupted (``signal`` 2 or 15): partial results gate nothing. Then 5
     where nothing was judged, 3 where a server or its controls made judging impossible, 1 for a
-    failed gate, 4 for an undecided one where ``inconclusive`` is ``fail``, else 0.
+    failed gate, 4 for an undecided one (where ``inconclusive`` is ``fail``; where it is ``warn``,
+    if a control or more than one MUST in twenty is undecided), else 0.
     """
     gate = gate or Gate()
     if run.interrupted:
@@ -150,4 +160,16 @@ def exit_code(
         return FAILED
     if Status.UNDECIDED in there and gate.inconclusive == "fail":
         return UNDECIDED
+    if gate.inconclusive == "warn" and too_much_is_undecided(found):
+        return UNDECIDED
     return PASSED
+
+
+def too_much_is_undecided(found: Sequence[Finding]) -> bool:
+    """Whether a control or more than one MUST in twenty of those that apply is undecided."""
+    asked = [one for one in found if one.status is not Status.NOT_APPLICABLE]
+    undecided = [one for one in asked if one.status is Status.UNDECIDED]
+    musts = sum(one.level is Level.MUST for one in asked)
+    return any(one.level is Level.CTRL for one in undecided) or (
+        sum(one.level is Level.MUST for one in undecided) > _UNDECIDED_MAX * musts
+    )

@@ -128,8 +128,9 @@ def _gated(command: Command) -> Command:
                 "--inconclusive",
                 type=options.INCONCLUSIVE,
                 default="warn",
-                help="What undecided cases do. They are listed. With fail, the exit code is 4; "
-                "with warn or pass it is 0 if nothing failed.",
+                help="What undecided cases do if nothing failed. With warn, the exit code is 4 if "
+                "a control or more than one MUST in twenty is undecided; with fail, if any case "
+                "is; with pass, never. They are listed.",
             ),
             options.file(
                 "--baseline", "baseline_path", "Do not fail on the failures that this file lists."

@@ -71,9 +71,45 @@ def test_a_server_that_is_not_there_is_unusable(trouble: str) -> None:
     assert code_of(run_of("reference", **{trouble: "exit code 139"})) == 3
 
 
-@pytest.mark.parametrize(("policy", "code"), [("warn", 0), ("pass", 0), ("fail", 4)])
+# The score is the only MUST of this suite.
+@pytest.mark.parametrize(("policy", "code"), [("warn", 4), ("pass", 0), ("fail", 4)])
 def test_lost_packets_are_undecided_and_never_a_failure(policy: str, code: int) -> None:
     assert code_of(run_of("reference", VOID), gate=Gate(inconclusive=policy)) == code
+
+
+def verdicts_of(level: Level, passed: int, void: int) -> SuiteResult:
+    """A suite of designed cases of one level."""
+    words = [Word.PASS] * passed + [Word.VOID] * void
+    return SuiteResult(
+        score_percent=100.0,
+        cases={
+            f"c{n}": Verdict(f"c{n}", word, "", "", None, level) for n, word in enumerate(words)
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("level", "passed", "void", "code"),
+    [
+        (Level.MUST, 95, 5, 0),
+        (Level.MUST, 94, 6, 4),
+        (Level.MUST, 19, 838, 4),
+        (Level.CTRL, 999, 1, 4),
+        (Level.SHOULD, 0, 100, 0),
+    ],
+)
+def test_a_gate_that_is_mostly_undecided_is_not_green(
+    level: Level, passed: int, void: int, code: int
+) -> None:
+    run = run_of("reference", verdicts_of(level, passed, void))
+    found = findings.findings(run)
+    assert conclusion.exit_code(run, found) == code
+    assert conclusion.exit_code(run, found, gate=Gate(inconclusive="fail")) == 4
+    assert conclusion.exit_code(run, found, gate=Gate(inconclusive="pass")) == 0
+    if code:
+        first = conclusion.spoken(found, code, interrupted=False, width=300)[0]
+        assert first.startswith("GATE inconclusive, exit code 4: run the check again")
+        assert "run the check again" in conclusion.conclusion(run, found, code).headline
 
 
 def test_a_failure_outweighs_what_is_undecided() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -63,30 +63,34 @@ def inapplicable(rule: Rule, facts: Facts) -> str | None:
     return None
 
 
-def cases(family: str, rule: Rule, facts: Facts, *, step: int = 1) -> Iterator[Case]:
+def cases(
+    family: str, rule: Rule, facts: Facts, *, step: int = 1, only: Collection[str] | None = None
+) -> Iterator[Case]:
     """The cases of an entry, addressed to a target.
 
     :param step: only every nth.
+    :param only: the ids of the cases that are wanted; None for all.
     :raises notation.Unknown: its texts need what the target does not declare.
     """
-    return (case for case, _ in varied(family, rule, facts, step=step))
+    return (case for case, _ in varied(family, rule, facts, step=step, only=only))
 
 
 def varied(
-    family: str, rule: Rule, facts: Facts, *, step: int = 1
+    family: str, rule: Rule, facts: Facts, *, step: int = 1, only: Collection[str] | None = None
 ) -> Iterator[tuple[Case, Variation]]:
     """The same, each with the variation it comes from."""
     rule = _calibrated(rule, facts)
     varies = rule.varies
+    wanted = (one for one in variations(rule, step) if only is None or family + one.slug in only)
     if varies in (("octet",), ("pair",)) and len(rule.sends) == 1 and not rule.let:
-        yield from _quick(family, rule, facts, varies[0], step)
+        yield from _quick(family, rule, facts, varies[0], wanted)
         return
-    for variation in variations(rule, step):
+    for variation in wanted:
         yield _case(family, rule, facts, variation), variation
 
 
 def _quick(
-    family: str, rule: Rule, facts: Facts, name: str, step: int
+    family: str, rule: Rule, facts: Facts, name: str, wanted: Iterable[Variation]
 ) -> Iterator[tuple[Case, Variation]]:
     """The same for the large families: one text, one place where it varies.
 
@@ -99,7 +103,7 @@ def _quick(
     asking_before, _, asking_after = canary_request(facts, _NAME).partition(_NAME.encode())
     asks = _methods(rule, before) if _FIRST_METHOD.match(before) else None
     made: dict[tuple[int, tuple[bytes, ...]], Case] = {}
-    for variation in variations(rule, step):
+    for variation in wanted:
         id = family + variation.slug
         value = variation.values[name]
         assert isinstance(value, bytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -71,26 +71,32 @@ class Catalogue(msgspec.Struct, frozen=True):
         chosen = [family for family in self.families.values() if family.suite == suite]
         return sorted(chosen, key=lambda family: family.level is not Level.CTRL)
 
-    def cases(self, family: str, facts: Facts, *, step: int = 1) -> Iterator[Case]:
+    def cases(
+        self, family: str, facts: Facts, *, step: int = 1, only: Collection[str] | None = None
+    ) -> Iterator[Case]:
         """The cases of one family, addressed to a target; with ``step`` only every nth.
 
+        :param only: the ids of the cases that are wanted; None for all.
         :raises notation.Unknown: the family needs what the target does not declare.
         """
-        return case_builder.cases(family, self.rules[family], facts, step=step)
+        return case_builder.cases(family, self.rules[family], facts, step=step, only=only)
 
     def slugs(self, family: str, *, step: int = 1) -> Iterator[str]:
         """The ids of the cases of one family, without making them."""
         return (family + one.slug for one in variations.variations(self.rules[family], step))
 
-    def planned(self, family: str, facts: Facts, *, step: int = 1) -> Iterator[Planned]:
+    def planned(
+        self, family: str, facts: Facts, *, step: int = 1, only: Collection[str] | None = None
+    ) -> Iterator[Planned]:
         """The cases of one family, each with its expectation and level.
 
+        :param only: the ids of the cases that are wanted; None for all.
         :raises notation.Unknown: the family needs what the target does not declare.
         """
         entry, rule = self.families[family], self.rules[family]
         by_words = entry.judged_by in vocabulary.PUBLISHED_WORDS
         shared: dict[int, tuple[Expectation | None, Level]] = {}
-        for case, variation in case_builder.varied(family, rule, facts, step=step):
+        for case, variation in case_builder.varied(family, rule, facts, step=step, only=only):
             if case.variant not in shared:
                 given = rule.classes[case.variant] if case.variant >= 0 else None
                 level = given.level if given is not None and given.level else entry.level

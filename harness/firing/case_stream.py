@@ -84,9 +84,11 @@ class CaseStream:
 
     def only(self, wanted: Iterable[Which]) -> Iterator[Case]:
         """The cases that are wanted, by family and id."""
-        chosen = set(wanted)
-        families = {family: None for family, _ in sorted(chosen)}
-        return (case for case in self.cases(families) if (case.family, case.id) in chosen)
+        chosen: dict[str, set[str]] = {}
+        for family, case in sorted(wanted):
+            chosen.setdefault(family, set()).add(case)
+        for family, cases in chosen.items():
+            yield from self.catalogue.cases(family, self.facts, step=self._step(family), only=cases)
 
     def plan(self, families: Iterable[str]) -> None:
         """Tell evidence which cases will be asked, so that it knows them if firing is cut short."""

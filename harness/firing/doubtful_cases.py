@@ -21,6 +21,7 @@ from httpmark.harness.firing.case_stream import (
 )
 from httpmark.harness.firing.time_budget import NOT_AWAITED, TimeBudget
 from httpmark.harness.judging import second_process
+from httpmark.harness.judging.family_results import LINGERING_MAX
 from httpmark.harness.judging.response_rules import close_rules
 from httpmark.harness.model.cases import Await, Case
 from httpmark.harness.model.exchanges import Attempt, Doubt, Exchange
@@ -34,7 +35,6 @@ _SAMPLE = 32
 _FEWER = (128, 48)  # connections; whoever shows no sign of load with so many is believed
 # How long an answer to the first of two writes is waited for: load made the shorter wait run out.
 _LOOK_MS = 250
-_LINGERING_MAX = 8
 _CLOSE_SLACK_MS = 500
 _LOOKS = (Await.LOOK_FINAL, Await.LOOK_ANY)
 
@@ -143,7 +143,7 @@ def _ask_three_times(stream: CaseStream, doubts: Doubts) -> None:
         chosen = map(_unhurried, stream.only(doubts.answered | doubts.silent))
         exhaust(stream.play(chosen, in_flight=AGAIN_IN_FLIGHT, attempt=attempt))
     # Whether a close that is announced comes at all is known after ten seconds (RESP-33).
-    open_still = map(_to_the_end, stream.only(doubts.lingering[:_LINGERING_MAX]))
+    open_still = map(_to_the_end, stream.only(doubts.lingering[:LINGERING_MAX]))
     exhaust(stream.play(open_still, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.TO_THE_END))
     # Alone, load cannot be why a case fails. Silent cases share the wait.
     for wanted, in_flight in ((doubts.answered, 1), (doubts.silent, AGAIN_IN_FLIGHT)):
@@ -167,7 +167,7 @@ def _ask_once_more(
     """
     waited = set() if stream.is_prompt else doubts.silent.union(late)
     answered = doubts.answered | deciding
-    for family, _ in answered | waited:
+    for family, _ in deciding.union(late):  # these were counted already
         stream.fired.folded.pop(family, None)
 
     def chosen() -> Iterator[Case]:
@@ -185,16 +185,14 @@ def _doubts(
 ) -> Doubts:
     """Judge what came, and say what of it is to be asked again.
 
-    What families say in which nothing is doubtful goes into ``fired.folded``.
+    What the other cases say goes into ``fired.folded``.
     """
     found = Doubts(set(), set(), [])
     judged = second_process.judged_with(second, stream.stored, families, quick=stream.quick)
     for family in families:
-        folded, doubted = judged[family]
-        open_still = folded.answers.lingering
-        found.lingering.extend((family, case) for case in open_still)
-        if not doubted and (stream.quick or not open_still):
-            stream.fired.folded[family] = folded
+        folded, doubted, lingering = judged[family]
+        stream.fired.folded[family] = folded
+        found.lingering.extend((family, case) for case in lingering)
         for case, late in doubted:
             (found.silent if late else found.answered).add((family, case))
     return found

@@ -41,10 +41,10 @@ def fire(stream: CaseStream, chosen: list[Family], budget: TimeBudget | None) ->
 def refuses_the_plain_request(stream: CaseStream) -> bool:
     """Whether the plain request was fired, in this suite or another one, and not accepted."""
     return any(
-        verdict.word not in (Word.PASS, Word.WARN)
+        one.verdict.word not in (Word.PASS, Word.WARN)
         for family in stream.catalogue.families.values()
         if suite_results.PLAIN in family.refs and family.suite != "seed"
-        for verdict, _ in family_results.judged(stream.stored, family.id)
+        for one in family_results.judged(stream.stored, family.id)
     )
 
 

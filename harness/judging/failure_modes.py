@@ -44,8 +44,6 @@ def failure_mode(actual: str) -> str:
     RST are both written as a close, because which one comes depends on the moment. Words of earlier
     versions become those of today.
     """
-    for earlier, today in _EARLIER_WORDS:
-        actual = earlier.sub(today, actual)
     parts, depth = [""], 0
     for character in actual:
         depth += (character == "(") - (character == ")" and depth > 0)
@@ -54,7 +52,10 @@ def failure_mode(actual: str) -> str:
         else:
             parts[-1] += character
     head, *ends = (_MEASURED.sub("N", part.partition(" (")[0].strip()) for part in parts)
-    return "; ".join((head, *("closed" if end == "reset" else end for end in ends)))
+    mode = "; ".join((head, *("closed" if end == "reset" else end for end in ends)))
+    for earlier, today in _EARLIER_WORDS:
+        mode = earlier.sub(today, mode)
+    return mode
 
 
 def most_frequent(modes: Mapping[str, int]) -> dict[str, int]:

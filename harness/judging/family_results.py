@@ -6,8 +6,9 @@ attempts at them.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -21,23 +22,28 @@ from httpmark.harness.judging import (
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.quick_look import step_of
 from httpmark.harness.judging.response_rules.collector import Collector
-from httpmark.harness.model.cases import Facts, Family
+from httpmark.harness.judging.response_rules.findings import Findings
+from httpmark.harness.model.cases import Case, Facts, Family
 from httpmark.harness.model.exchanges import Doubt, Exchange
-from httpmark.harness.model.verdicts import Tally, Verdict, Word
+from httpmark.harness.model.verdicts import Verdict, Word
 
 # Of a large family the first few that fail are asked again (docs/method.md).
 _AGAIN_MAX = 32
+# Whether a close that was announced comes at all takes seconds to see: that many are asked again.
+LINGERING_MAX = 8
 _DOUBTED = (Word.FAIL, Word.VOID, Word.UNSTABLE)
 
 
 class Folded(msgspec.Struct, frozen=True):
     """What the exchanges of one family say, folded."""
 
-    tally: Tally
+    count: family_tally.FamilyCount
     first: Verdict | None
     exchanges: int
     answers: Collector
     asked_again: dict[Doubt, int] = {}
+    # Cases that are asked again: they are not counted yet.
+    left: tuple[str, ...] = ()
 
 
 class FoldedWithDoubts(NamedTuple):
@@ -45,6 +51,15 @@ class FoldedWithDoubts(NamedTuple):
 
     folded: Folded
     doubted: list[tuple[str, bool]]
+    lingering: list[str]  # cases that got "close" and, as far as was seen, no close
+
+
+class JudgedCase(NamedTuple):
+    """A case with its settled verdict and all attempts at it."""
+
+    case: Case
+    verdict: Verdict
+    exchanges: list[Exchange]
 
 
 class StoredServer(msgspec.Struct, frozen=True):
@@ -59,14 +74,21 @@ class StoredServer(msgspec.Struct, frozen=True):
 def fold_with_doubts(stored: StoredServer, family: str, *, quick: bool) -> FoldedWithDoubts:
     """Judge all exchanges of a family, and say which of its cases are to be asked again."""
     doubted: list[tuple[str, bool]] = []
+    lingering: list[str] = []
 
-    def look(verdict: Verdict, exchanges: list[Exchange]) -> None:
+    def is_doubted(one: JudgedCase, found: Findings) -> bool:
         # A quick run asks again only the cases that decide; the others keep their first verdict.
-        decides = not quick or verdict.level.is_binding
-        if decides and verdict.word in _DOUBTED and len(doubted) < _AGAIN_MAX:
-            doubted.append((verdict.case, exchanges[-1].ran_out))
+        decides = not quick or one.verdict.level.is_binding
+        fails = decides and one.verdict.word in _DOUBTED and len(doubted) < _AGAIN_MAX
+        if fails:
+            doubted.append((one.case.id, one.exchanges[-1].ran_out))
+        lingers = not quick and Collector.lingers(found) and len(lingering) < LINGERING_MAX
+        if lingers:
+            lingering.append(one.case.id)
+        return fails or lingers
 
-    return FoldedWithDoubts(fold(stored, family, quick=quick, look=look), doubted)
+    folded = fold(stored, family, quick=quick, leave=is_doubted)
+    return FoldedWithDoubts(folded, doubted, lingering)
 
 
 def fold(
@@ -75,32 +97,56 @@ def fold(
     *,
     quick: bool = False,
     hardened: bool = False,
-    look: Callable[[Verdict, list[Exchange]], None] = lambda verdict, exchanges: None,
+    leave: Callable[[JudgedCase, Findings], bool] = lambda one, found: False,
+    only: Collection[str] | None = None,
 ) -> Folded:
     """Judge all exchanges of a family, and what is to be said of every answer.
 
-    :param look: sees each settled verdict and its exchanges.
+    :param leave: sees each case and what the rules find in its answers; says whether to leave it
+        out of the counts.
+    :param only: the ids of the cases to look at; None for all.
     """
     answers = Collector(stored.facts)
+    count = family_tally.FamilyCount()
     first: Verdict | None = None
     number = 0
     again: Counter[Doubt] = Counter()
+    left: list[str] = []
+    for one in judged(stored, family, quick=quick, hardened=hardened, only=only):
+        found = answers.judged(one.case, one.exchanges[-1])
+        if leave(one, found):
+            left.append(one.case.id)
+            continue
+        answers.count(one.case, found)
+        number += len(one.exchanges)
+        if why := judge.why_again(one.exchanges):
+            again[why] += 1
+        shown = one.verdict
+        if hardened:
+            shown = strict(shown, stored.catalogue.families[family])
+        first = first or shown
+        count.add(shown)
+    return Folded(count, first, number, answers, dict(again), tuple(left))
 
-    def verdicts() -> Iterator[Verdict]:
-        nonlocal first, number
-        for verdict, exchanges in judged(
-            stored, family, quick=quick, hardened=hardened, answers=answers
-        ):
-            number += len(exchanges)
-            if why := judge.why_again(exchanges):
-                again[why] += 1
-            look(verdict, exchanges)
-            shown = strict(verdict, stored.catalogue.families[family]) if hardened else verdict
-            first = first or shown
-            yield shown
 
-    tally = family_tally.tally(verdicts())
-    return Folded(tally, first, number, answers, dict(again))
+def completed(stored: StoredServer, family: str, known: Folded) -> Folded:
+    """What is known of a family, with the cases that were left because they were asked again."""
+    if not known.left:
+        return known
+    late = fold(stored, family, only=frozenset(known.left))
+    # Of a thinned family the same cases have other places, in the same order.
+    places = {slug: at for at, slug in enumerate(stored.catalogue.slugs(family))}
+    answers, count = Collector(stored.facts), family_tally.FamilyCount()
+    for part in (known, late):
+        answers.merge(part.answers, places.__getitem__)
+        count.merge(part.count, places.__getitem__)
+    return Folded(
+        count,
+        known.first or late.first,
+        known.exchanges + late.exchanges,
+        answers,
+        dict(Counter(known.asked_again) + Counter(late.asked_again)),
+    )
 
 
 def judged(
@@ -109,31 +155,38 @@ def judged(
     *,
     quick: bool = False,
     hardened: bool = False,
-    answers: Collector | None = None,
-) -> Iterator[tuple[Verdict, list[Exchange]]]:
-    """The settled verdict of each case of a family that has exchanges, and the exchanges.
+    only: Collection[str] | None = None,
+) -> Iterator[JudgedCase]:
+    """The cases of a family that have exchanges, in order, each with its settled verdict.
 
-    :param answers: collects what the rules on answers find in the attempt that counts.
+    :param only: the ids of the cases to look at; None for all.
     """
     judging = judge.Judge(hardened=hardened)
     # A stored run does not say whether it was quick. It was if it planned a part of the family.
     known = stored.catalogue.families[family]
     quick = quick or stored.evidence.planned(family) < known.count
-    all_attempts = stored.evidence.attempts(stored.name, family=family)
-    attempts = next(all_attempts, None)
     step = step_of(known, quick=quick)
-    for one in stored.catalogue.planned(family, stored.facts, step=step):
+    planned = stored.catalogue.planned(family, stored.facts, step=step, only=only)
+    if only is None:
+        all_attempts = stored.evidence.attempts(stored.name, family=family)
+    else:
+        all_attempts = itertools.chain.from_iterable(
+            stored.evidence.attempts(stored.name, case=case)
+            for case in stored.catalogue.slugs(family, step=step)
+            if case in only
+        )
+    attempts = next(all_attempts, None)
+    for one in planned:
         if attempts is None:
             return
         if attempts[0].case != one.case.id:
             continue
         verdicts = [judging.judge(one, exchange) for exchange in attempts]
-        if answers is not None:
-            answers.add(one.case, attempts[-1])
         # A server that was asked once cannot have chosen differently the second time.
         asked_for = one.expectation if len(attempts) > 1 else None
         has_choice = asked_for is not None and asked_for.offers_choice
-        yield judge.settled(verdicts, attempts, has_choice=has_choice), attempts
+        settled = judge.settled(verdicts, attempts, has_choice=has_choice)
+        yield JudgedCase(one.case, settled, attempts)
         attempts = next(all_attempts, None)
 
 

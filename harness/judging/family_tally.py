@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 from httpmark.harness.judging import failure_modes
 from httpmark.harness.model.cases import Level
@@ -16,22 +16,49 @@ from httpmark.harness.model.verdicts import (
 FAILURES_KEPT = 10
 
 
+class FamilyCount:
+    """Counts the verdicts of one family, one after the other."""
+
+    def __init__(self) -> None:
+        self._words: dict[Level, Counter[Word]] = {}
+        self._modes: Counter[str] = Counter()
+        self._closed = 0
+        self._failures: list[Verdict] = []
+
+    def add(self, verdict: Verdict) -> None:
+        """Count one more verdict."""
+        self._words.setdefault(verdict.level, Counter())[verdict.word] += 1
+        self._closed += verdict.closed_unanswered
+        if verdict.word is Word.FAIL:
+            self._modes[failure_modes.failure_mode(verdict.actual)] += 1
+        if verdict.word in (Word.FAIL, Word.UNSTABLE) and len(self._failures) < FAILURES_KEPT:
+            self._failures.append(verdict)
+
+    def merge(self, other: FamilyCount, position: Callable[[str], int]) -> None:
+        """Add what another one counted of the same family.
+
+        :param position: the place of a case in the family, by its id.
+        """
+        for level, counts in other._words.items():
+            self._words.setdefault(level, Counter()).update(counts)
+        self._modes.update(other._modes)
+        self._closed += other._closed
+        both = [*self._failures, *other._failures]
+        self._failures = sorted(both, key=lambda one: position(one.case))[:FAILURES_KEPT]
+
+    def tally(self) -> Tally:
+        """What was counted."""
+        return Tally(
+            words={level: dict(count) for level, count in self._words.items()},
+            closed_unanswered=self._closed,
+            failures=tuple(self._failures),
+            failure_modes=failure_modes.most_frequent(self._modes),
+        )
+
+
 def tally(verdicts: Iterable[Verdict]) -> Tally:
     """Fold the verdicts of one family."""
-    words: defaultdict[Level, Counter[Word]] = defaultdict(Counter)
-    found: Counter[str] = Counter()
-    closed = 0
-    failures: list[Verdict] = []
+    count = FamilyCount()
     for verdict in verdicts:
-        words[verdict.level][verdict.word] += 1
-        closed += verdict.closed_unanswered
-        if verdict.word is Word.FAIL:
-            found[failure_modes.failure_mode(verdict.actual)] += 1
-        if verdict.word in (Word.FAIL, Word.UNSTABLE) and len(failures) < FAILURES_KEPT:
-            failures.append(verdict)
-    return Tally(
-        words={level: dict(count) for level, count in words.items()},
-        closed_unanswered=closed,
-        failures=tuple(failures),
-        failure_modes=failure_modes.most_frequent(found),
-    )
+        count.add(verdict)
+    return count.tally()

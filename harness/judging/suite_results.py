@@ -20,7 +20,13 @@ from httpmark.harness.judging import (
     requirement_verdicts,
 )
 from httpmark.harness.judging.evidence import Evidence
-from httpmark.harness.judging.family_results import Folded, StoredServer, fold, judged
+from httpmark.harness.judging.family_results import (
+    Folded,
+    StoredServer,
+    completed,
+    fold,
+    judged,
+)
 from httpmark.harness.judging.published_score import score_seed
 from httpmark.harness.judging.response_rules.collector import Collector
 from httpmark.harness.model.cases import Case, Family, Level, Op, Step
@@ -38,7 +44,7 @@ class Fired(msgspec.Struct, kw_only=True):
     wall_seconds: float = 0.0
     probe_cpu_seconds: float = 0.0
     exchanges: int = 0
-    # By family: the results of the families without a case to ask again.
+    # By family: what its cases say that were not asked again.
     folded: dict[str, Folded] = {}
 
 
@@ -112,7 +118,7 @@ class _Outcomes:
         self.answers.merge(folded.answers)
         self.requests += folded.exchanges
         self.asked_again.update(folded.asked_again)
-        self._add(family, folded.first, folded.tally)
+        self._add(family, folded.first, folded.count.tally())
 
     def levels(self) -> dict[Level, dict[Word, int]]:
         """Cases by level and verdict."""
@@ -139,7 +145,9 @@ def _outcomes(
             found.add_observed(family, observed[family.id])
         else:
             known = folded.get(family.id) if not hardened else None
-            found.add(family, known or fold(stored, family.id, hardened=hardened))
+            if known is None:
+                known = fold(stored, family.id, hardened=hardened)
+            found.add(family, completed(stored, family.id, known))
     return found
 
 
@@ -196,13 +204,13 @@ def _held_back(stored: StoredServer) -> dict[str, str]:
     A server that refuses the good message would be praised for refusing the bad ones.
     """
     return {
-        group: f"needs {family.ref}, which is not accepted ({verdict.actual})"
+        group: f"needs {family.ref}, which is not accepted ({one.verdict.actual})"
         for family in stored.catalogue.families.values()
         if family.gates and family.suite != "seed"
-        for verdict, attempts in judged(stored, family.id)
+        for one in judged(stored, family.id)
         # A permitted refusal (such as 411 to chunked content) is still a refusal.
-        if verdict.word in (Word.FAIL, Word.UNSTABLE)
-        or (verdict.word is Word.WARN and not judge.taken(attempts[-1]))
+        if one.verdict.word in (Word.FAIL, Word.UNSTABLE)
+        or (one.verdict.word is Word.WARN and not judge.taken(one.exchanges[-1]))
         for group in family.gates
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 
 from httpmark.harness.judging import failure_modes
 from httpmark.harness.judging.response_rules.close_rules import STILL_OPEN
@@ -30,12 +31,14 @@ class Collector:
         self._words: dict[str, dict[Word, int]] = {}
         self._failures: dict[str, list[Verdict]] = {}
         self._modes: dict[str, Counter[str]] = {}  # how often each fails how
-        self.lingering: list[str] = []  # cases that got "close" and, as far as seen, no close
+
+    def judged(self, case: Case, exchange: Exchange) -> Findings:
+        """What the rules find in one exchange; it is not counted yet."""
+        return judge_answers(view(case, exchange, same_clock=self._same_clock), self._declared)
 
     def add(self, case: Case, exchange: Exchange) -> None:
         """Judge one more exchange; each rule counts once for it."""
-        found = judge_answers(view(case, exchange, same_clock=self._same_clock), self._declared)
-        self._count(case, found)
+        self.count(case, self.judged(case, exchange))
 
     def add_cut(self, cut: Case, exchange: Exchange) -> None:
         """Judge the answers to a delivery in pieces by their bytes only.
@@ -47,14 +50,13 @@ class Collector:
             Finding(one.rule, (0, 0), f"{one.text}: delivery {cut.delivery}", one.word)
             for one in found.found
         )
-        self._count(cut, Findings(tuple(told), found.bits))
+        self.count(cut, Findings(tuple(told), found.bits))
 
-    def _count(self, case: Case, found: Findings) -> None:
+    def count(self, case: Case, found: Findings) -> None:
+        """Count what was found in one exchange."""
         if not found.found:
             self._clean[found.bits] += 1
             return
-        if any(finding.text.startswith(STILL_OPEN) for finding in found.found):
-            self.lingering.append(case.id)
         worst: dict[str, Finding] = {}
         for finding in found.found:
             before = worst.get(finding.rule)
@@ -74,8 +76,12 @@ class Collector:
                 level, title = RULES[name].level, RULES[name].title
                 kept.append(Verdict(case.id, word, title, shown.text, shown.span, level))
 
-    def merge(self, other: Collector) -> None:
-        """Add what another collector found. Its failures come after the known ones."""
+    def merge(self, other: Collector, position: Callable[[str], int] | None = None) -> None:
+        """Add what another collector found.
+
+        :param position: the place of a case in the family that both looked at, by its id; None if
+            the other's failures come after the known ones.
+        """
         self._clean += other._clean
         for name, words in other._words.items():
             mine = self._words.setdefault(name, {})
@@ -85,7 +91,15 @@ class Collector:
             self._modes.setdefault(name, Counter()).update(counts)
         for name, failures in other._failures.items():
             kept = self._failures.setdefault(name, [])
-            kept += failures[: _FAILURES_KEPT - len(kept)]
+            kept += failures
+            if position is not None:
+                kept.sort(key=lambda one: position(one.case))
+            del kept[_FAILURES_KEPT:]
+
+    @staticmethod
+    def lingers(found: Findings) -> bool:
+        """Whether the server said "close" and, as far as was seen, did not close."""
+        return any(finding.text.startswith(STILL_OPEN) for finding in found.found)
 
     def tallies(self) -> dict[str, Tally]:
         """What was found, by rule; a rule that applied to no answer is left out."""

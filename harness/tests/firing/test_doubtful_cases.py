@@ -49,8 +49,8 @@ def test_a_server_that_was_late_under_load_is_asked_again_and_believed(tmp_path:
                 progress=lambda _: None, selected=lambda one: one.id == family,
             )  # fmt: skip
             words = {
-                verdict.word
-                for verdict, _ in family_results.judged(
+                one.verdict.word
+                for one in family_results.judged(
                     StoredServer(KNOWN, target.facts(), evidence, "peer"), family
                 )
             }
@@ -140,12 +140,12 @@ def test_a_quick_look_asks_again_once_and_only_what_decides(tmp_path: Path, quic
             for family in KNOWN.of_suite("rfc"):
                 if family.group != "HN":
                     continue
-                for verdict, attempts in family_results.judged(
+                for one in family_results.judged(
                     StoredServer(KNOWN, facts, evidence, "peer"), family.id
                 ):
-                    if verdict.word is Word.FAIL:
-                        levels.setdefault(verdict.level, set()).update(
-                            exchange.attempt for exchange in attempts
+                    if one.verdict.word is Word.FAIL:
+                        levels.setdefault(one.verdict.level, set()).update(
+                            exchange.attempt for exchange in one.exchanges
                         )
     again = {Attempt.DOUBTED} if quick else {Attempt.DOUBTED, Attempt.DOUBTED_AGAIN, Attempt.ALONE}
     assert levels[Level.MUST] - {Attempt.FIRST, Attempt.REPEAT} == again

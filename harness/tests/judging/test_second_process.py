@@ -77,8 +77,16 @@ def test_a_second_process_judges_as_the_first_would(
                 assert second.free is (is_worth_it and code == second_process_program)
             found.append(
                 {
-                    name: (one.tally, one.first, one.exchanges, one.answers.tallies(), doubted)
-                    for name, (one, doubted) in judged.items()
+                    name: (
+                        one.count.tally(),
+                        one.first,
+                        one.exchanges,
+                        one.answers.tallies(),
+                        one.left,
+                        lingering,
+                        doubted,
+                    )
+                    for name, (one, doubted, lingering) in judged.items()
                 }
             )
     assert found[0].keys() == set(_NAMES)

@@ -22,7 +22,7 @@ KNOWN = loading.load()
 @pytest.mark.process
 def test_what_was_judged_in_firing_is_what_evidence_says(tmp_path: Path) -> None:
     def chosen(family: Family) -> bool:
-        return family.id in ("get-plain", "path_octet_good", "host-missing")
+        return family.id in ("get-plain", "path_octet_good", "method_octet", "host-missing")
 
     with peers.peer(peers.naive) as peer:
         target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
@@ -33,7 +33,9 @@ def test_what_was_judged_in_firing_is_what_evidence_says(tmp_path: Path) -> None
             )
             live = suite_results.score_suite(KNOWN, "rfc", "peer", evidence, fired)
             again = suite_results.score_suite(KNOWN, "rfc", "peer", evidence)
-    assert fired.folded, "what nothing is doubtful of is judged once"
+    left = {name: len(folded.left) for name, folded in fired.folded.items()}
+    assert left["path_octet_good"] == 0
+    assert 0 < left["method_octet"] < KNOWN.families["method_octet"].count, "only some are left"
     assert live.must is not None
     assert live.must["passed"] > 0
     wall = {"wall_seconds": live.wall_seconds, "probe_cpu_seconds": live.probe_cpu_seconds}

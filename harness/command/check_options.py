@@ -25,7 +25,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     suites: tuple[str, ...] = ()
     quick: bool = False
-    hurry: bool = False  # answer within seconds: what there is no time for is void
     full: bool = False  # every delivery, too
     path: str | None = None  # None: the path of the target's URL, else /hello
     host: str | None = None

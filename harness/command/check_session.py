@@ -12,7 +12,7 @@ from httpmark.harness.catalogue import delivery_modes, loading
 from httpmark.harness.command import named_target, rerun, stored_runs
 from httpmark.harness.command.check_options import Options
 from httpmark.harness.command.cut_progress import CutProgress
-from httpmark.harness.firing import conformance, shrinking, targets, time_budget
+from httpmark.harness.firing import conformance, shrinking, targets
 from httpmark.harness.http import address
 from httpmark.harness.judging import quick_look, second_process, suite_results
 from httpmark.harness.judging.evidence import Evidence
@@ -23,6 +23,8 @@ from httpmark.harness.model.errors import NothingSelected, Unusable
 from httpmark.harness.model.run import SCHEMA_VERSION, Conclusion, Run, ServerResult
 from httpmark.harness.model.verdicts import Compliance, SuiteResult
 from httpmark.harness.servers import machine, manifests, sockets, starting
+
+_BY_THEMSELVES = ("seed", "resilience")
 
 
 class _Progress(msgspec.Struct):
@@ -67,7 +69,6 @@ class Checker:
             self.address = address.loopback(port)
         named_target.path_of(options, self.address)  # before anything is started
         self.last: Run | None = None
-        self.budget = time_budget.TimeBudget.from_now() if options.hurry else None
         self.folder = run_folder.folder(options.out)
 
     def check(self) -> Run:
@@ -132,7 +133,6 @@ class Checker:
                     progress=lambda by: self.events.advance(task, by),
                     selected=self._is_selected,
                     quick=self.options.quick,
-                    budget=self.budget,
                     second=second,
                     deliveries=delivery_modes.MODES if self.options.full else (),
                     cutting=cuts.begin,
@@ -189,7 +189,18 @@ class Checker:
             profiles=(),
             environment=machine.capture(),
             servers=(server,),
+            notes=self._left_out(),
         )
+
+    def _left_out(self) -> tuple[str, ...]:
+        """What a quick look does not ask, in one line."""
+        if not self.options.quick:
+            return ()
+        requests, programs = quick_look.left_out(self.catalogue, self.suites, self._is_selected)
+        if not requests and not programs:
+            return ()
+        told = f"{requests:,} generated requests and {programs} programs"
+        return (f"a quick look leaves out {told} of its suites; without --quick all are asked",)
 
     def _is_selected(self, family: Family) -> bool:
         return family.id in self.selected
@@ -199,11 +210,16 @@ class Checker:
         return quick_look.size(self.catalogue, suites, self._is_selected, quick=self.options.quick)
 
     def _groups(self) -> list[tuple[str, ...]]:
-        """The suites, in groups that are fired in one go: in a hurry, all suites share the time in
-        which cases wait."""
-        if self.budget is not None and "seed" not in self.suites:
-            return [self.suites]
-        return [(suite,) for suite in self.suites]
+        """The suites, in groups that are fired in one go: their cases wait at the same time.
+
+        ``resilience`` comes by itself: it may bring a target down.
+        """
+        together = tuple(one for one in self.suites if one not in _BY_THEMSELVES)
+        groups = [(one,) for one in self.suites if one in _BY_THEMSELVES]
+        return sorted([*groups, together] if together else groups, key=self._place)
+
+    def _place(self, group: tuple[str, ...]) -> int:
+        return self.suites.index(group[0])
 
     def _shrink(self, target: targets.Target, suites: dict[str, SuiteResult]) -> None:
         """Make the failing requests shorter. This comes last, so that a target that does not

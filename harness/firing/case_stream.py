@@ -14,10 +14,9 @@ from httpmark.harness.firing.targets import Target, hello
 from httpmark.harness.judging import quick_look, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.family_results import StoredServer
-from httpmark.harness.model.cases import Case, Facts, Family, Op
+from httpmark.harness.model.cases import Case, Facts, Op
 from httpmark.harness.model.errors import ServerDied
 from httpmark.harness.model.exchanges import SILENT, Attempt, Exchange, Outcome
-from httpmark.harness.model.verdicts import Verdict, Word
 from httpmark.harness.servers import network_counters
 
 CASES_IN_FLIGHT = 256  # cases that are asked for the first time
@@ -61,7 +60,6 @@ class CaseStream:
         self.evidence = evidence
         self.fired = fired
         self.quick = quick
-        self.unfinished: list[Play] = []
         self._progress = progress
         self._answered = 0
         self._slow = 0
@@ -124,20 +122,16 @@ class CaseStream:
         in_flight: int,
         attempt: int,
         connections_max: int | None = None,
-        end: float | None = None,
         keep: Callable[[Exchange], bool] = lambda exchange: True,
     ) -> Iterator[Exchange]:
         """Play cases into evidence; yields the silent exchanges.
 
         :param connections_max: as in ``Probe``.
-        :param end: as in ``Probe.play``.
         :param keep: whether an exchange goes into evidence.
         :raises ServerDied: connections are refused and the server is gone.
         """
         plays = ((case, attempt) for case in cases)
-        return self.play_all(
-            plays, in_flight=in_flight, connections_max=connections_max, end=end, keep=keep
-        )
+        return self.play_all(plays, in_flight=in_flight, connections_max=connections_max, keep=keep)
 
     def play_all(
         self,
@@ -145,7 +139,6 @@ class CaseStream:
         *,
         in_flight: int,
         connections_max: int | None = None,
-        end: float | None = None,
         keep: Callable[[Exchange], bool] = lambda exchange: True,
     ) -> Iterator[Exchange]:
         """The same, where each case says which attempt at it this is."""
@@ -153,7 +146,7 @@ class CaseStream:
         target = self.target
         with target.probe(in_flight=in_flight, connections_max=connections_max) as probe:
             try:
-                for batch in probe.play(plays, end=end):
+                for batch in probe.play(plays):
                     quiet = [exchange for exchange in batch if exchange.outcome in SILENT]
                     if quiet:
                         self._check_alive(quiet)
@@ -169,13 +162,6 @@ class CaseStream:
             finally:
                 probe.stop()
         self.fired.probe_cpu_seconds += probe.cpu_seconds
-        self.unfinished = probe.unfinished
-
-    def void(self, family: Family, why: str) -> None:
-        """Note that nothing is known of a family, and why."""
-        self.evidence.observe(
-            self.target.name, Verdict(family.id, Word.VOID, "", why, None, family.level)
-        )
 
     @property
     def is_prompt(self) -> bool:

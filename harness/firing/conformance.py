@@ -22,7 +22,6 @@ from httpmark.harness.firing import (
 )
 from httpmark.harness.firing.case_stream import CASES_IN_FLIGHT, CaseStream, Progress, no_progress
 from httpmark.harness.firing.targets import Target
-from httpmark.harness.firing.time_budget import TimeBudget
 from httpmark.harness.judging import positive_controls, quick_look, second_process, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.cases import Family, Level
@@ -39,7 +38,6 @@ def fire(
     selected: Callable[[Family], bool] = lambda _: True,
     along: tuple[str, ...] = (),
     quick: bool = False,
-    budget: TimeBudget | None = None,
     second: second_process.SecondProcess | None = None,
     deliveries: Iterable[str] = (),
     cutting: Callable[[int], Progress] = lambda total: no_progress,
@@ -50,7 +48,6 @@ def fire(
     never answers would take hours.
 
     :param along: suites that are fired together with it; ``seed`` is always fired by itself.
-    :param budget: what there is no time for becomes void and says so.
     :param second: a second process that helps with judging; None starts one for this call.
     :param deliveries: modes of ``delivery_modes.MODES`` for the delivery corpus.
     :param cutting: gets the number of cuts and returns what counts each of them.
@@ -70,7 +67,7 @@ def fire(
             chosen = [f for name in suites for f in catalogue.of_suite(name) if selected(f)]
             known = _asked_first(catalogue, chosen, target, evidence, has_time=bool(deliveries))
             stream = CaseStream(catalogue, known, evidence, fired, progress=progress, quick=quick)
-            if not _fire_families(stream, chosen, budget=budget, second=helper):
+            if not _fire_families(stream, chosen, second=helper):
                 return
             uncounted = CaseStream(catalogue, known, evidence, fired)
             for name in suites:
@@ -107,19 +104,18 @@ def _fire_families(
     stream: CaseStream,
     chosen: list[Family],
     *,
-    budget: TimeBudget | None,
     second: second_process.SecondProcess,
 ) -> bool:
     """Fire cases, ask again what is doubtful, and play programs.
 
     :returns: whether the target takes the plain request; otherwise there is nothing else to ask.
     """
-    whole = first_pass.fire(stream, chosen, budget)
+    whole = first_pass.fire(stream, chosen)
     if whole is not None:
-        doubtful_cases.ask_again(stream, whole, second=second, budget=budget)
+        doubtful_cases.ask_again(stream, whole, second=second)
     if first_pass.refuses_the_plain_request(stream):
         return False
-    program_runs.play(stream, chosen, budget)
+    program_runs.play(stream, chosen)
     return True
 
 

@@ -19,7 +19,6 @@ from httpmark.harness.firing.case_stream import (
     exhaust,
     patient,
 )
-from httpmark.harness.firing.time_budget import NOT_AWAITED, TimeBudget
 from httpmark.harness.judging import second_process
 from httpmark.harness.judging.family_results import LINGERING_MAX
 from httpmark.harness.judging.response_rules import close_rules
@@ -35,6 +34,8 @@ _SAMPLE = 32
 _FEWER = (128, 48)  # connections; whoever shows no sign of load with so many is believed
 # How long an answer to the first of two writes is waited for: load made the shorter wait run out.
 _LOOK_MS = 250
+# A few at a time are no load, and share the 80 ms in which an answer too many is waited for.
+_ALONE_IN_FLIGHT = 4
 _CLOSE_SLACK_MS = 500
 _LOOKS = (Await.LOOK_FINAL, Await.LOOK_ANY)
 
@@ -52,7 +53,6 @@ def ask_again(
     families: list[str],
     *,
     second: second_process.SecondProcess,
-    budget: TimeBudget | None,
 ) -> None:
     """Ask again what is doubtful in families that were asked whole."""
     doubted = _doubted_by_load(stream, set(families))
@@ -63,8 +63,7 @@ def ask_again(
     if stream.quick:
         doubts = _doubts(stream, families, second)
         deciding = {which for which in others if _decides(stream, which)}
-        end = None if budget is None else budget.end
-        _ask_once_more(stream, late, doubts, deciding, end=end)
+        _ask_once_more(stream, late, doubts, deciding)
     else:
         _ask_late(stream, late)
         _ask_with_few(stream, others)
@@ -138,15 +137,16 @@ def _ask(
 
 
 def _ask_three_times(stream: CaseStream, doubts: Doubts) -> None:
-    """Ask what fails three times, the last time alone and with more patience."""
+    """Ask what fails three times, the last time nearly alone and with more patience."""
     for attempt in (Attempt.DOUBTED, Attempt.DOUBTED_AGAIN):
         chosen = map(_unhurried, stream.only(doubts.answered | doubts.silent))
         exhaust(stream.play(chosen, in_flight=AGAIN_IN_FLIGHT, attempt=attempt))
     # Whether a close that is announced comes at all is known after ten seconds (RESP-33).
     open_still = map(_to_the_end, stream.only(doubts.lingering[:LINGERING_MAX]))
     exhaust(stream.play(open_still, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.TO_THE_END))
-    # Alone, load cannot be why a case fails. Silent cases share the wait.
-    for wanted, in_flight in ((doubts.answered, 1), (doubts.silent, AGAIN_IN_FLIGHT)):
+    # With so few, load cannot be why a case fails. Silent cases share the wait.
+    in_flight_of = ((doubts.answered, _ALONE_IN_FLIGHT), (doubts.silent, AGAIN_IN_FLIGHT))
+    for wanted, in_flight in in_flight_of:
         alone = map(patient, map(_unhurried, stream.only(wanted)))
         exhaust(stream.play(alone, in_flight=in_flight, attempt=Attempt.ALONE))
 
@@ -156,8 +156,6 @@ def _ask_once_more(
     late: list[Which],
     doubts: Doubts,
     deciding: set[Which],
-    *,
-    end: float | None,
 ) -> None:
     """Ask once more what fails and decides, and what ran out of time unless the target is prompt.
 
@@ -174,10 +172,7 @@ def _ask_once_more(
         yield from map(_unhurried, stream.only(answered - waited))
         yield from stream.only(waited)
 
-    exhaust(stream.play(chosen(), in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED, end=end))
-    unheard = {(case.family, case.id) for case, _ in stream.unfinished}
-    for family in {family for family, _ in unheard & waited}:
-        stream.void(stream.catalogue.families[family], NOT_AWAITED)
+    exhaust(stream.play(chosen(), in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED))
 
 
 def _doubts(

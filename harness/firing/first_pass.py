@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 from httpmark.harness.catalogue.lookup import has_octets
 from httpmark.harness.firing.case_stream import CASES_IN_FLIGHT, CaseStream, exhaust, patient
 from httpmark.harness.firing.probe_frames import Play
-from httpmark.harness.firing.time_budget import NOT_ASKED, NOT_AWAITED, TimeBudget
 from httpmark.harness.judging import family_results, suite_results
 from httpmark.harness.model.cases import Case, Family
 from httpmark.harness.model.exchanges import Attempt
@@ -18,11 +18,11 @@ from httpmark.harness.model.verdicts import Verdict, Word
 _LARGE_BYTES = 1 << 16
 
 
-def fire(stream: CaseStream, chosen: list[Family], budget: TimeBudget | None) -> list[str] | None:
+def fire(stream: CaseStream, chosen: list[Family]) -> list[str] | None:
     """Fire the designed cases and the generated families.
 
-    :returns: the families that were asked whole; the others are void, and say why. None if the
-        target does not accept the plain request: then nothing else is fired.
+    :returns: the families that were asked. None if the target does not accept the plain request:
+        then nothing else is fired.
     """
     families = _applicable(stream, chosen)
     stream.plan(families)
@@ -31,11 +31,10 @@ def fire(stream: CaseStream, chosen: list[Family], budget: TimeBudget | None) ->
     ]
     if not _takes_the_plain_request(stream, gate):
         return None
-    asked = _FirstPass(stream, [name for name in families if name not in gate], budget)
-    end = None if budget is None else budget.wait
-    exhaust(stream.play_all(asked.plays(), in_flight=CASES_IN_FLIGHT, end=end))
+    rest = [name for name in families if name not in gate]
+    exhaust(stream.play_all(_plays(stream, rest), in_flight=CASES_IN_FLIGHT))
     stream.evidence.flush()
-    return asked.settled()
+    return rest
 
 
 def refuses_the_plain_request(stream: CaseStream) -> bool:
@@ -72,64 +71,28 @@ def _takes_the_plain_request(stream: CaseStream, gate: list[str]) -> bool:
     return False
 
 
-class _FirstPass:
-    """The plays of a first pass, in order, and which families were asked whole.
+def _plays(stream: CaseStream, families: list[str]) -> Iterator[Play]:
+    """What is played, in order.
 
     Designed cases go first: some wait for seconds, and the many cases of generated families fill
     that time. Where a server may accept or refuse, it is asked twice: it has to do the same twice.
     """
-
-    def __init__(self, stream: CaseStream, families: list[str], budget: TimeBudget | None) -> None:
-        entries = [stream.catalogue.families[name] for name in families]
-        self._stream = stream
-        self._families = families
-        self._budget = budget
-        self._designed = [entry.id for entry in entries if not entry.generated]
-        # If time runs out, the largest families that do not bind are left.
-        self._generated = [
-            entry.id
-            for entry in sorted(
-                (entry for entry in entries if entry.generated),
-                key=lambda entry: (not entry.level.is_binding, entry.count),
-            )
-        ]
-        self._whole: list[str] = []
-
-    def plays(self) -> Iterator[Play]:
-        """What is played, in order."""
-        number = 0
-        large: list[Case] = []
-        for case in self._stream.cases(self._designed):
-            number += 1
-            if len(case.sent) > _LARGE_BYTES:
-                large.append(case)
-            else:
-                yield case, Attempt.FIRST
-        yield from self._twice(self._designed)
-        for case in large:
+    known = stream.catalogue.families
+    designed = [name for name in families if not known[name].generated]
+    generated = [name for name in families if known[name].generated]
+    large: list[Case] = []
+    for case in stream.cases(designed):
+        if len(case.sent) > _LARGE_BYTES:
+            large.append(case)
+        else:
             yield case, Attempt.FIRST
-        self._whole.extend(self._designed)
-        for family in self._generated:
-            for case in self._stream.cases([family]):
-                number += 1
-                if self._budget is not None and self._budget.is_up(number):
-                    return
-                yield case, Attempt.FIRST
-            self._whole.append(family)
-        if not self._stream.quick:
-            yield from self._twice(self._generated)
+    yield from _twice(stream, designed)
+    for case in itertools.chain(large, stream.cases(generated)):
+        yield case, Attempt.FIRST
+    if not stream.quick:
+        yield from _twice(stream, generated)
 
-    def _twice(self, families: Iterable[str]) -> Iterator[Play]:
-        chosen = (name for name in families if self._stream.catalogue.offers_choice(name))
-        return ((case, Attempt.REPEAT) for case in self._stream.cases(chosen))
 
-    def settled(self) -> list[str]:
-        """The families that were asked whole; the others become void."""
-        stream = self._stream
-        cut = {case.family for case, attempt in stream.unfinished if attempt == Attempt.FIRST}
-        for name in self._families:
-            if name not in self._whole:
-                stream.void(stream.catalogue.families[name], NOT_ASKED)
-            elif name in cut:
-                stream.void(stream.catalogue.families[name], NOT_AWAITED)
-        return [name for name in self._whole if name not in cut]
+def _twice(stream: CaseStream, families: Iterable[str]) -> Iterator[Play]:
+    chosen = (name for name in families if stream.catalogue.offers_choice(name))
+    return ((case, Attempt.REPEAT) for case in stream.cases(chosen))

@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import resource
-import select
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 from httpmark.harness.firing.probe_frames import Play, decoded, encode
@@ -70,7 +67,6 @@ class Probe:
                 self.command += ["--tls-host", tls_name or address]
         self._process: subprocess.Popen[bytes] | None = None
         self.cpu_seconds = 0.0
-        self.unfinished: list[Play] = []
 
     def __enter__(self) -> Probe:
         return self
@@ -93,11 +89,9 @@ class Probe:
         """
         return self.play((case, attempt) for case in cases)
 
-    def play(self, plays: Iterable[Play], *, end: float | None = None) -> Iterator[list[Exchange]]:
+    def play(self, plays: Iterable[Play]) -> Iterator[list[Exchange]]:
         """The same, where each case says which attempt at it this is.
 
-        :param end: when to break off (``time.monotonic``). ``unfinished`` holds the plays that were
-            under way then.
         :raises Unusable: as ``fire``.
         """
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -107,24 +101,17 @@ class Probe:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        ahead = _FEED_BYTES if end is None else _FEED_BYTES_IN_TIME
-        if end is not None:
-            fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, ahead)
         waiting: dict[int, Play] = {}
         trouble: list[BaseException | None] = []
         feeder = threading.Thread(
             target=_feed,
-            args=(process.stdin, plays, waiting, trouble, ahead),
+            args=(process.stdin, plays, waiting, trouble),
             name="probe-feeder",
             daemon=True,
         )
         feeder.start()
         try:
-            if not (yield from _exchanges(process.stdout, waiting, end)):
-                self.stop()
-                feeder.join()
-                self.unfinished = list(waiting.values())
-                return
+            yield from _exchanges(process.stdout, waiting)
             said = process.stderr.read().decode("utf-8", "replace").strip()
             code = process.wait()
             if code != 0:
@@ -148,25 +135,22 @@ def _feed(
     plays: Iterable[Play],
     waiting: dict[int, Play],
     trouble: list[BaseException | None],
-    ahead: int,
 ) -> None:
     """Write frames until the cases end or the probe ends; ``trouble`` gets what went wrong."""
     with contextlib.suppress(BaseException):  # raised again where exchanges are read
         try:
-            _write_frames(pipe, plays, waiting, ahead)
+            _write_frames(pipe, plays, waiting)
         finally:
             trouble.append(sys.exc_info()[1])
 
 
-def _write_frames(
-    pipe: IO[bytes], plays: Iterable[Play], waiting: dict[int, Play], ahead: int
-) -> None:
+def _write_frames(pipe: IO[bytes], plays: Iterable[Play], waiting: dict[int, Play]) -> None:
     held = bytearray()
     with contextlib.suppress(BrokenPipeError), pipe:
         for number, play in enumerate(plays):
             waiting[number] = play
             held += encode(number, play[0])
-            if len(held) >= ahead:
+            if len(held) >= _FEED_BYTES:
                 if not _written(pipe, held):
                     return
                 held.clear()
@@ -183,22 +167,15 @@ def _written(pipe: IO[bytes], frames: bytearray) -> bool:
     return False
 
 
-def _exchanges(
-    pipe: IO[bytes], waiting: dict[int, Play], end: float | None
-) -> Generator[list[Exchange], None, bool]:
-    """Exchanges as they come; returns whether all came before ``end``."""
+def _exchanges(pipe: IO[bytes], waiting: dict[int, Play]) -> Iterator[list[Exchange]]:
+    """Exchanges as they come."""
     held = b""
     descriptor = pipe.fileno()
     while True:
-        if (
-            end is not None
-            and not select.select([descriptor], [], [], max(0.0, end - time.monotonic()))[0]
-        ):
-            return False
         piece = os.read(descriptor, _READ_BYTES)
         if not piece:
             assert not held, "the probe's last frame is cut"
-            return True
+            return
         held = held + piece if held else piece
         batch, used = decoded(held, waiting)
         held = held[used:]

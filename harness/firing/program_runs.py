@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
-
 from httpmark.harness.catalogue import vocabulary
 from httpmark.harness.catalogue.case_builder import patience_ms
 from httpmark.harness.catalogue.catalogue import Planned
 from httpmark.harness.catalogue.lookup import has_octets
-from httpmark.harness.firing.case_stream import CASES_IN_FLIGHT, CaseStream
+from httpmark.harness.firing.case_stream import CaseStream
 from httpmark.harness.firing.programs import table
 from httpmark.harness.firing.programs.stage import Negative, Stage
 from httpmark.harness.firing.targets import accepts
-from httpmark.harness.firing.time_budget import NOT_ASKED, TimeBudget
-from httpmark.harness.judging import judge
+from httpmark.harness.judging import judge, quick_look
 from httpmark.harness.model.cases import Case, Family, Level
 from httpmark.harness.model.errors import ServerDied
 from httpmark.harness.model.exchanges import Exchange
@@ -25,26 +22,21 @@ _NEGATIVE_MS_MAX = 8000
 _ALIVE_MS = 2000  # to answer a plain request after a program
 
 
-def play(stream: CaseStream, chosen: list[Family], budget: TimeBudget | None) -> None:
+def play(stream: CaseStream, chosen: list[Family]) -> None:
     """Play the programs of families.
 
     :raises ServerDied: the server went away meanwhile.
     """
     target, facts = stream.target, stream.facts
-    # A short listen queue makes seconds of many connections at once.
-    is_short = target.at_once is not None and target.at_once < CASES_IN_FLIGHT
     for family in chosen:
-        if family.runner is None or stream.catalogue.inapplicable(family.id, facts):
+        if family.runner is None or not quick_look.plays(family, quick=stream.quick):
+            continue
+        if stream.catalogue.inapplicable(family.id, facts):
             continue
         program = table.program(family.runner)
         case = next(stream.catalogue.cases(family.id, facts), None)
         if case is None:
             continue
-        if budget is not None and not family.level.is_binding:
-            is_slow = is_short and program in table.BURSTS
-            if time.monotonic() > (budget.begin if is_slow else budget.end):
-                stream.void(family, NOT_ASKED)
-                continue
         found = program(_stage(stream, case))
         if (reason := target.death()) is not None:
             raise ServerDied(reason)

@@ -20,7 +20,7 @@ from httpmark.harness.judging import (
     judge,
 )
 from httpmark.harness.judging.evidence import Evidence
-from httpmark.harness.judging.quick_look import step_of
+from httpmark.harness.judging.quick_look import stored_step
 from httpmark.harness.judging.response_rules.collector import Collector
 from httpmark.harness.judging.response_rules.findings import Findings
 from httpmark.harness.model.cases import Case, Facts, Family
@@ -87,7 +87,7 @@ def fold_with_doubts(stored: StoredServer, family: str, *, quick: bool) -> Folde
             lingering.append(one.case.id)
         return fails or lingers
 
-    folded = fold(stored, family, quick=quick, leave=is_doubted)
+    folded = fold(stored, family, leave=is_doubted)
     return FoldedWithDoubts(folded, doubted, lingering)
 
 
@@ -95,7 +95,6 @@ def fold(
     stored: StoredServer,
     family: str,
     *,
-    quick: bool = False,
     hardened: bool = False,
     leave: Callable[[JudgedCase, Findings], bool] = lambda one, found: False,
     only: Collection[str] | None = None,
@@ -112,7 +111,7 @@ def fold(
     number = 0
     again: Counter[Doubt] = Counter()
     left: list[str] = []
-    for one in judged(stored, family, quick=quick, hardened=hardened, only=only):
+    for one in judged(stored, family, hardened=hardened, only=only):
         found = answers.judged(one.case, one.exchanges[-1])
         if leave(one, found):
             left.append(one.case.id)
@@ -153,7 +152,6 @@ def judged(
     stored: StoredServer,
     family: str,
     *,
-    quick: bool = False,
     hardened: bool = False,
     only: Collection[str] | None = None,
 ) -> Iterator[JudgedCase]:
@@ -162,10 +160,8 @@ def judged(
     :param only: the ids of the cases to look at; None for all.
     """
     judging = judge.Judge(hardened=hardened)
-    # A stored run does not say whether it was quick. It was if it planned a part of the family.
-    known = stored.catalogue.families[family]
-    quick = quick or stored.evidence.planned(family) < known.count
-    step = step_of(known, quick=quick)
+    # A stored run does not say whether it was quick: it planned a part of the family then.
+    step = stored_step(stored.catalogue.families[family].count, stored.evidence.planned(family))
     planned = stored.catalogue.planned(family, stored.facts, step=step, only=only)
     if only is None:
         all_attempts = stored.evidence.attempts(stored.name, family=family)

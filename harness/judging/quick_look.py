@@ -9,6 +9,9 @@ from httpmark.harness.model.cases import Family
 
 _QUICK_STEP = 31
 _QUICK_ABOVE = 50_000
+# The step of the next smaller families. It has no factor in common with what they are made of.
+_MIDDLE_STEP = 7
+_MIDDLE_ABOVE = 500
 
 
 def size(
@@ -32,6 +35,31 @@ def cases_of(family: Family, *, quick: bool) -> int:
 
 
 def step_of(family: Family, *, quick: bool) -> int:
-    """Every which case of a family: a quick look thins the largest, but not ``seed``."""
-    is_thinned = quick and family.suite != "seed" and family.count > _QUICK_ABOVE
-    return _QUICK_STEP if is_thinned else 1
+    """Every which case of a family: a quick look thins large generated families, but not ``seed``.
+
+    It asks the same cases on every machine, and of every server.
+    """
+    if not quick or family.suite == "seed" or family.count <= _MIDDLE_ABOVE:
+        return 1
+    return _QUICK_STEP if family.count > _QUICK_ABOVE else _MIDDLE_STEP
+
+
+def stored_step(count: int, planned: int) -> int:
+    """Every which case of a family of ``count`` cases a stored run planned, if it was so many."""
+    return -(-count // planned) if 0 < planned < count else 1
+
+
+def plays(family: Family, *, quick: bool) -> bool:
+    """Whether a program is played: a quick look plays only those that bind."""
+    return not quick or family.level.is_binding
+
+
+def left_out(
+    catalogue: Catalogue, suites: Iterable[str], selected: Callable[[Family], bool]
+) -> tuple[int, int]:
+    """How many generated requests and how many programs a quick look does not ask."""
+    chosen = [one for name in suites for one in catalogue.of_suite(name) if selected(one)]
+    return (
+        sum(one.count - cases_of(one, quick=True) for one in chosen),
+        sum(one.runner is not None and not plays(one, quick=True) for one in chosen),
+    )

@@ -103,9 +103,9 @@ GROUPS = (
                 "report.html and log.txt."
             ),
             "quick": (
-                "A run with --quick: shorter load, each message in one write, and every 31st "
-                "request of large generated families other than seed. Its figures show an order "
-                "of magnitude."
+                "A run with --quick: shorter load, each message in one write, and a fixed part of "
+                "large generated families other than seed. Its figures show an order of "
+                "magnitude."
             ),
             "full": "A run with --full: every case in every delivery, and longer load.",
         },
@@ -125,9 +125,8 @@ GROUPS = (
                 "deadlines. It counts as neither pass nor fail, but it lowers the score."
             ),
             "void": (
-                "The case proves nothing: there was no connection, this machine lost packets "
-                "meanwhile, or a quick look had no time for it. It counts for nobody and against "
-                "nobody."
+                "The case proves nothing: there was no connection, or this machine lost packets "
+                "meanwhile. It counts for nobody and against nobody."
             ),
             "not applicable": (
                 "The server does not offer what the case needs, or the outcome cannot be seen on "

@@ -260,7 +260,6 @@ def _options(words: Words) -> check_options.Options:
         target=target,
         suites=words.suites or loading.load().default_suites(quick=quick, full=full, only_one=True),
         quick=quick,
-        hurry=quick,
         full=full,
         path=path,
         host=words.host,

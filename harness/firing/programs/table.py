@@ -20,9 +20,6 @@ from httpmark.harness.firing.programs.resets import resets, resets_at_connect
 from httpmark.harness.firing.programs.slow_clients import never_reading_client, slow_readers
 from httpmark.harness.firing.programs.stage import Program
 
-# Programs that open hundreds of connections at once: on a short listen queue they take seconds.
-BURSTS = (resets, resets_at_connect)
-
 PROGRAMS: dict[str, Program] = {
     "alive_after_each_family": alive_after_each_family,
     "clean_neighbours": clean_neighbours,

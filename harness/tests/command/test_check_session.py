@@ -11,10 +11,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.command import check_options, check_session, cli, rerun
+from httpmark.harness.command import check_options, check_session, rerun
 from httpmark.harness.gate import conclusion, findings
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.cases import Level
@@ -380,7 +379,6 @@ def tallied(word: Word, case: str) -> Tally:
         ({"answers": {"RESP-20": tallied(Word.FAIL, "method_octet-7b")}}, ("method_octet",)),
         ({"answers": {"RESP-20": tallied(Word.WARN, "get-plain")}}, ()),
         ({"generated": {"method_octet": tallied(Word.FAIL, "method_octet-7b")}}, ("method_octet",)),
-        # A quick look that had no time for it.
         ({"generated": {"method_octet": tallied(Word.VOID, "method_octet")}}, ()),
         ({"families": {"path_byte": SeedFamily(34, 1, 34, 0, 1, 0)}}, ("path_byte",)),
         ({"families": {"path_byte": SeedFamily(35, 0, 35, 0, 0, 0)}}, ()),
@@ -407,18 +405,3 @@ def test_what_gates_a_run_is_what_a_rerun_takes(
     else:
         with pytest.raises(NothingSelected, match="nothing failed in this run"):
             rerun.failures(folder, known)
-
-
-@pytest.mark.parametrize("words", [["--quick"], [], ["--full"]])
-def test_only_a_quick_check_is_in_a_hurry(
-    monkeypatch: pytest.MonkeyPatch, words: list[str]
-) -> None:
-    asked: list[check_options.Options] = []
-
-    def made(options: check_options.Options, events: object) -> check_session.Checker:
-        asked.append(options)
-        raise HarnessError("enough")
-
-    monkeypatch.setattr(check_session, "Checker", made)
-    CliRunner().invoke(cli.httpmark, ["check", "127.0.0.1:9", *words])
-    assert [one.hurry for one in asked] == [words == ["--quick"]]

@@ -195,3 +195,44 @@ def test_a_close_that_is_announced_and_never_comes_is_waited_for_and_fails(
             result = suite_results.score_suite(KNOWN, "rfc", "peer", evidence, fired)
     assert result.answers["RESP-33"].words == {Level.MUST: {Word.FAIL: 1}}
     assert result.cases["connection-close"].word is Word.FAIL
+
+
+def without_host(answer_s: float) -> peers.Handler:
+    """Says nothing to a request without Host, and OK to others after a while."""
+
+    def handler(connection: socket.socket) -> None:
+        head = peers.head(connection)
+        time.sleep(answer_s)
+        if b"Host:" in head:
+            connection.sendall(peers.OK)
+        else:
+            time.sleep(10)
+
+    return handler
+
+
+@pytest.mark.timed
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("answer_s", "attempts"),
+    [(0.0, [Attempt.FIRST]), (0.55, [Attempt.FIRST, Attempt.DOUBTED])],
+    ids=["prompt", "slow"],
+)
+def test_a_quick_look_believes_in_the_silence_of_a_prompt_target_only(
+    tmp_path: Path, answer_s: float, attempts: list[int]
+) -> None:
+    chosen = {"get-plain", "method_octet", "host-missing"}
+    with (
+        peers.peer(without_host(answer_s)) as peer,
+        Evidence(tmp_path / "e.sqlite", create=True) as evidence,
+    ):
+        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        evidence.set_facts("peer", target.facts())
+        conformance.fire(
+            KNOWN, "rfc", target, evidence, suite_results.Fired(), quick=True,
+            progress=lambda _: None, selected=lambda family: family.id in chosen,
+        )  # fmt: skip
+        [made] = evidence.attempts("peer", family="host-missing")
+        said = suite_results.score_suite(KNOWN, "rfc", "peer", evidence).cases["host-missing"]
+    assert [one.attempt for one in made] == attempts
+    assert said.word is Word.FAIL

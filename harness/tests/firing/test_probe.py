@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from httpmark.harness.firing.probe import Probe
-from httpmark.harness.firing.probe_frames import Play
 from httpmark.harness.model.cases import Await, Case, Op, Step
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EventKind, events
@@ -351,44 +350,3 @@ def test_trouble_in_making_cases_is_never_taken_for_their_end() -> None:
 
     with peers.peer(peers.closing(peers.BAD)) as peer, pytest.raises(LookupError):
         play(peer.port, broken())
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("end_s", [0.3, None])
-def test_plays_that_end_in_time_are_not_made_long_before(end_s: float | None) -> None:
-    made = 0
-
-    def plays() -> Iterator[Play]:
-        nonlocal made
-        for number in range(2000):
-            made += 1
-            yield case(f"c{number}"), number % 2 + 1
-
-    began = time.monotonic()
-    with (
-        peers.peer(peers.mute) as peer,
-        Probe("127.0.0.1", peer.port, in_flight=4) as probe,
-    ):
-        found = probe.play(plays(), end=None if end_s is None else began + end_s)
-        if end_s is None:
-            assert next(found)[0].attempt in (1, 2)
-            assert made > 300
-        else:
-            assert list(found) == []
-            assert time.monotonic() < began + 3
-            assert made < 300
-            assert [attempt for _, attempt in probe.unfinished[:4]] == [1, 2, 1, 2]
-            assert [one.id for one, _ in probe.unfinished] == [f"c{n}" for n in range(made)]
-
-
-@pytest.mark.process
-def test_what_came_before_the_end_is_told() -> None:
-    with (
-        peers.peer(peers.answering(peers.OK)) as peer,
-        Probe("127.0.0.1", peer.port, in_flight=4) as probe,
-    ):
-        slow = case("slow", Step(Op.PAUSE, wait_ms=60_000), deadline_ms=90_000)
-        plays = [(case("quick"), 1), (slow, 1)]
-        found = [one for batch in probe.play(plays, end=time.monotonic() + 1) for one in batch]
-    assert [one.case for one in found] == ["quick"]
-    assert probe.unfinished == [(slow, 1)]

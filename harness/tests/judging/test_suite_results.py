@@ -10,7 +10,7 @@ import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.firing import conformance, targets
-from httpmark.harness.judging import quick_look, suite_results
+from httpmark.harness.judging import suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.cases import Family
 from httpmark.harness.model.verdicts import Word
@@ -68,15 +68,3 @@ def test_refusing_all_content_is_no_merit_where_content_is_refused_wrongly(
     assert found.word is Word.NOT_APPLICABLE
     assert found.actual.startswith("needs BASE-03, which is not accepted (400")
     assert cases["field-name-space-before-colon"].word is not Word.NOT_APPLICABLE
-
-
-def test_a_quick_look_thins_the_two_largest_families_and_keeps_the_published_corpus() -> None:
-    thinned = {one.id for one in KNOWN.families.values() if quick_look.step_of(one, quick=True) > 1}
-    assert thinned == {"path_pair", "query_pair"}
-    assert not any(quick_look.step_of(one, quick=False) > 1 for one in KNOWN.families.values())
-    for quick in (False, True):
-        assert quick_look.size(KNOWN, ("seed",), lambda _: True, quick=quick) == 123_942 + 587
-    chosen = {"path_pair": 2001, "host-missing": 1}
-    assert quick_look.size(KNOWN, ("rfc",), lambda one: one.id in chosen, quick=True) == sum(
-        chosen.values()
-    )

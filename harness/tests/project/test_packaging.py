@@ -20,6 +20,7 @@ from httpmark.harness.tests.shared.repository import ACTION, ROOT, tracked
 INSTALL = next(step["run"] for step in ACTION["runs"]["steps"] if step["id"] == "install")
 
 
+@pytest.mark.nightly
 @pytest.mark.process
 @pytest.mark.timeout(900)
 def test_a_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:

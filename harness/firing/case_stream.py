@@ -25,11 +25,6 @@ AGAIN_IN_FLIGHT = 16  # cases that are asked again: load must not be why they fa
 _CONFIRM_IN_FLIGHT = 4
 _CONFIRMED_MAX = 256  # thousands of silent cases confirm each other
 _LAST_WORDS_S = 2.0  # for a process that has closed its listener to end and to say why
-# A target is prompt if so many answers came, and at most this share of them took this long. Load is
-# not why a prompt target is silent.
-_PROMPT_FROM = 100
-_PROMPT_US = 500_000
-_PROMPT_BUT = 0.01
 
 Progress = Callable[[int], None]
 Which = tuple[str, str]  # family and case
@@ -61,8 +56,6 @@ class CaseStream:
         self.fired = fired
         self.quick = quick
         self._progress = progress
-        self._answered = 0
-        self._slow = 0
 
     @property
     def facts(self) -> Facts:
@@ -155,18 +148,11 @@ class CaseStream:
                             quiet = [e for e in batch if e.outcome in SILENT]
                     self.evidence.add(target.name, filter(keep, batch))
                     self.fired.exchanges += len(batch)
-                    self._answered += sum(e.first_us is not None for e in batch)
-                    self._slow += sum((e.first_us or 0) > _PROMPT_US for e in batch)
                     self._progress(sum(exchange.attempt == Attempt.FIRST for exchange in batch))
                     yield from quiet
             finally:
                 probe.stop()
         self.fired.probe_cpu_seconds += probe.cpu_seconds
-
-    @property
-    def is_prompt(self) -> bool:
-        """Whether the target answers so promptly that load cannot be why it is silent."""
-        return self._answered >= _PROMPT_FROM and self._slow <= _PROMPT_BUT * self._answered
 
     def _check_alive(self, quiet: list[Exchange]) -> None:
         refused = any(exchange.outcome is Outcome.REFUSED for exchange in quiet)

@@ -19,6 +19,7 @@ from httpmark.harness.firing.case_stream import (
     exhaust,
     patient,
 )
+from httpmark.harness.firing.probe_frames import Play
 from httpmark.harness.judging import second_process
 from httpmark.harness.judging.family_results import LINGERING_MAX
 from httpmark.harness.judging.response_rules import close_rules
@@ -35,7 +36,7 @@ _FEWER = (128, 48)  # connections; whoever shows no sign of load with so many is
 # How long an answer to the first of two writes is waited for: load made the shorter wait run out.
 _LOOK_MS = 250
 # A few at a time are no load, and share the 80 ms in which an answer too many is waited for.
-_ALONE_IN_FLIGHT = 4
+_ALONE_IN_FLIGHT = 8
 _CLOSE_SLACK_MS = 500
 _LOOKS = (Await.LOOK_FINAL, Await.LOOK_ANY)
 
@@ -62,8 +63,7 @@ def ask_again(
     }
     if stream.quick:
         doubts = _doubts(stream, families, second)
-        deciding = {which for which in others if _decides(stream, which)}
-        _ask_once_more(stream, late, doubts, deciding)
+        _ask_once_more(stream, doubts, {which for which in doubted if _decides(stream, which)})
     else:
         _ask_late(stream, late)
         _ask_with_few(stream, others)
@@ -138,41 +138,37 @@ def _ask(
 
 def _ask_three_times(stream: CaseStream, doubts: Doubts) -> None:
     """Ask what fails three times, the last time nearly alone and with more patience."""
-    for attempt in (Attempt.DOUBTED, Attempt.DOUBTED_AGAIN):
-        chosen = map(_unhurried, stream.only(doubts.answered | doubts.silent))
-        exhaust(stream.play(chosen, in_flight=AGAIN_IN_FLIGHT, attempt=attempt))
+    both = doubts.answered | doubts.silent
+    twice = (
+        (_unhurried(case), attempt)
+        for attempt in (Attempt.DOUBTED, Attempt.DOUBTED_AGAIN)
+        for case in stream.only(both)
+    )
+    exhaust(stream.play_all(twice, in_flight=AGAIN_IN_FLIGHT))
+    exhaust(stream.play_all(_last_plays(stream, doubts), in_flight=_ALONE_IN_FLIGHT))
+
+
+def _last_plays(stream: CaseStream, doubts: Doubts) -> Iterator[Play]:
+    """What is asked for the last time; those who wait long come first, and wait together."""
     # Whether a close that is announced comes at all is known after ten seconds (RESP-33).
-    open_still = map(_to_the_end, stream.only(doubts.lingering[:LINGERING_MAX]))
-    exhaust(stream.play(open_still, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.TO_THE_END))
-    # With so few, load cannot be why a case fails. Silent cases share the wait.
-    in_flight_of = ((doubts.answered, _ALONE_IN_FLIGHT), (doubts.silent, AGAIN_IN_FLIGHT))
-    for wanted, in_flight in in_flight_of:
-        alone = map(patient, map(_unhurried, stream.only(wanted)))
-        exhaust(stream.play(alone, in_flight=in_flight, attempt=Attempt.ALONE))
+    for case in stream.only(doubts.lingering[:LINGERING_MAX]):
+        yield _to_the_end(case), Attempt.TO_THE_END
+    for wanted in (doubts.silent, doubts.answered):
+        for case in stream.only(wanted):
+            yield patient(_unhurried(case)), Attempt.ALONE
 
 
-def _ask_once_more(
-    stream: CaseStream,
-    late: list[Which],
-    doubts: Doubts,
-    deciding: set[Which],
-) -> None:
-    """Ask once more what fails and decides, and what ran out of time unless the target is prompt.
+def _ask_once_more(stream: CaseStream, doubts: Doubts, deciding: set[Which]) -> None:
+    """Ask once more what fails and decides, and what ran out of time.
 
     Everything else is judged by its first answer.
 
-    :param deciding: what decides and ended as load makes it end.
+    :param deciding: what decides and ended as load makes it end, whatever its verdict.
     """
-    waited = set() if stream.is_prompt else doubts.silent.union(late)
-    answered = doubts.answered | deciding
-    for family, _ in deciding.union(late):  # these were counted already
+    for family, _ in deciding:  # these were counted already
         stream.fired.folded.pop(family, None)
-
-    def chosen() -> Iterator[Case]:
-        yield from map(_unhurried, stream.only(answered - waited))
-        yield from stream.only(waited)
-
-    exhaust(stream.play(chosen(), in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED))
+    again = map(_unhurried, stream.only(doubts.answered | doubts.silent | deciding))
+    exhaust(stream.play(again, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED))
 
 
 def _doubts(

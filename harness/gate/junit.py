@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from httpmark.harness.gate.findings import Finding, Status
 from httpmark.harness.http.printable import xml
-from httpmark.harness.judging.score_text import score_text
+from httpmark.harness.judging.score_text import rounded_down
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.model.verdicts import SuiteResult
 
@@ -78,7 +78,7 @@ def _properties(
     if server is not None:
         pairs |= {"version": server.version or "unknown", "runtime": server.runtime or "none"}
     if suite is not None and suite.score_percent is not None:
-        pairs["score_percent"] = score_text(suite.score_percent)
+        pairs["score_percent"] = f"{rounded_down(suite.score_percent):.1f}"
     for load in server.load if server is not None else ():
         cost = load.cpu_ns_per_request.server
         pairs[f"{load.profile}.cpu_ns_per_request"] = (

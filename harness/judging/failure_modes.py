@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 
@@ -37,6 +38,7 @@ _EARLIER_WORDS = (
 )
 
 
+@functools.lru_cache(maxsize=4096)  # a suite of 150,000 exchanges fails in a few ways
 def failure_mode(actual: str) -> str:
     """How a case fails: the verdict's words for what came, without what differs from run to run.
 

@@ -29,6 +29,7 @@ from httpmark.harness.model.verdicts import Verdict, Word
 
 # Of a large family the first few that fail are asked again (docs/method.md).
 _AGAIN_MAX = 32
+_LATE_MAX = 256  # in a quick run, of those whose time ran out
 # Whether a close that was announced comes at all takes seconds to see: that many are asked again.
 LINGERING_MAX = 8
 _DOUBTED = (Word.FAIL, Word.VOID, Word.UNSTABLE)
@@ -77,11 +78,13 @@ def fold_with_doubts(stored: StoredServer, family: str, *, quick: bool) -> Folde
     lingering: list[str] = []
 
     def is_doubted(one: JudgedCase, found: Findings) -> bool:
-        # A quick run asks again only the cases that decide; the others keep their first verdict.
-        decides = not quick or one.verdict.level.is_binding
-        fails = decides and one.verdict.word in _DOUBTED and len(doubted) < _AGAIN_MAX
+        # A quick run asks again what decides, and what ran out of time: a busy machine may be why.
+        ran_out = one.exchanges[-1].ran_out
+        decides = not quick or one.verdict.level.is_binding or ran_out
+        most = _LATE_MAX if quick and ran_out else _AGAIN_MAX
+        fails = decides and one.verdict.word in _DOUBTED and len(doubted) < most
         if fails:
-            doubted.append((one.case.id, one.exchanges[-1].ran_out))
+            doubted.append((one.case.id, ran_out))
         lingers = not quick and Collector.lingers(found) and len(lingering) < LINGERING_MAX
         if lingers:
             lingering.append(one.case.id)

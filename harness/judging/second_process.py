@@ -23,7 +23,7 @@ from httpmark.harness.judging.quick_look import cases_of
 from httpmark.harness.model.cases import Facts
 
 # With this many cases, a second process is worth its start, which takes about a second.
-_START_FROM = 20_000
+_START_FROM = 10_000
 # If it already runs, it gets a part from this many cases.
 _SHARE_FROM = 1_000
 _LOTS = 12  # a lot is this part of what is left

@@ -88,7 +88,7 @@ check: needs-check $(VENV)/.dev
 	@$(MAKE) --no-print-directory lint configure
 	cmake --build --preset release
 	ctest --preset release -j2 -R '^($(CHECK_NATIVE))$$' --output-on-failure --progress
-	$(BIN)/pytest -n 2 --dist worksteal -m "not process and not timed and not nightly" $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not process and not long and not timed and not nightly" $(ARGS)
 
 test: needs-test $(VENV)/.dev
 	@$(MAKE) --no-print-directory lint test-native test-python

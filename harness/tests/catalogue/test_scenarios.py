@@ -297,6 +297,7 @@ def test_no_two_designed_cases_are_the_same() -> None:
     assert [ids for ids in same.values() if len(ids) > 1] == []
 
 
+@pytest.mark.long
 def test_generated_requests_repeat_where_the_catalogue_says_and_once_more() -> None:
     """RFC-PCT-DIFF is a part of RFC-PCT-*, 26 sizes in hexadecimal have no letter, and ``GET`` with
     its Host in good order comes as the E of POS-METH and as one pattern of CASE-FRAME.

@@ -235,6 +235,7 @@ def test_a_death_alone_fails_and_one_in_both_does_not(tmp_path: Path) -> None:
     assert of_folders(whole, partly)[comparison.COST].verdict is Gate.INCONCLUSIVE
 
 
+@pytest.mark.long
 def test_all_figures_of_two_runs_share_one_chance_of_a_false_alarm(tmp_path: Path) -> None:
     """Alone it fails; of two hundred one such is no wonder."""
     base = stored(tmp_path / "base", cost=90, seed=1)

@@ -250,6 +250,7 @@ class Planted(fuzz.Searcher):
         return fuzz.Find(fuzz.Kind.ACCEPTED, "field section", octets, "200", about)
 
 
+@pytest.mark.long
 def test_a_second_fault_of_a_part_is_found_too() -> None:
     planted = (Broken.BARE_LF, Broken.COLON)
     told: list[fuzz.Find] = []

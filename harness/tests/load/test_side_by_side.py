@@ -102,6 +102,7 @@ def test_what_is_worse_fails_and_is_found_twice() -> None:
     assert looks == [12, 12], "a fail is confirmed by a race of its own"
 
 
+@pytest.mark.long
 def test_a_quick_gate_never_takes_more_than_its_three_minutes() -> None:
     # Worse, and so noisy that the third look finds it: the longest way there is.
     lines, looks = decided(noisy(100, 0.06, 1), noisy(109, 0.06, 2), quick=True)

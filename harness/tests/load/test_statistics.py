@@ -151,6 +151,7 @@ def test_students_t_is_that_of_the_tables(
 
 
 @pytest.mark.parametrize("pairs", [3, 5, 6, 8, 12, 20, 30])
+@pytest.mark.long
 def test_intervals_of_few_pairs_cover_what_they_say(
     pairs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

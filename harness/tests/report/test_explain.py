@@ -137,6 +137,7 @@ def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
     assert f"nc -q 2 127.0.0.1 {peer.port}" in text
 
 
+@pytest.mark.long
 def test_every_word_of_a_report_is_explained() -> None:
     """What a gate, a scoreboard or the ledger calls by a name, ``explain`` knows by that name."""
     known = loading.load()
@@ -159,6 +160,7 @@ def test_every_word_of_a_report_is_explained() -> None:
         assert explain.explain(word), word
 
 
+@pytest.mark.long
 def test_every_column_of_a_scoreboard_is_explained() -> None:
     text = scoreboard.scoreboard(made_run.complete_run())
     heads = [line for line in text.splitlines() if line.startswith("server  ")]

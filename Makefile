@@ -19,7 +19,7 @@ MODULES := $(shell find harness -type d -not -path '*/native*' -not -name __pyca
 
 help:
 	@echo "make bench    launch, attack, load and score the servers of images/; the main job"
-	@echo "make check    the short loop: lint, types, every test that starts no process; under a minute"
+	@echo "make check    the short loop: lint, types, the tests that start no process; about a minute"
 	@echo "make test     everything that a change can break; about ten minutes"
 	@echo "make nightly  the exhaustive rest: sanitizers, clang, all golden lists, long fuzz"
 	@echo "make setup    install the command as $(BIN)/httpmark"

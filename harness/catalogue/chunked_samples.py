@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from httpmark.harness.catalogue.grammar_rules import (
+    FIELD,
     TEXT,
     TOKEN,
     GrammarRule,
@@ -130,13 +131,7 @@ RULES = [
             "empty value": re.compile(TOKEN + rb":[ \t]*\r\n"),
         },
         samples={
-            "field": (
-                many("name", b"X-Abc", grammar.TCHAR),
-                fixed("colon", b":"),
-                given(b" ", b"[ \t]*"),
-                many("value", b"xyz", TEXT | frozenset(b" ")),
-                fixed("line end", b"\r\n"),
-            ),
+            "field": FIELD,
             "end": (fixed("end", b"\r\n"),),
         },
     ),

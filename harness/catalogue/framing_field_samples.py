@@ -6,6 +6,7 @@ import re
 
 from httpmark.harness.catalogue.byte_deviations import Part
 from httpmark.harness.catalogue.grammar_rules import (
+    FIELD,
     HOST_BYTES,
     LINE_END,
     TEXT,
@@ -59,13 +60,7 @@ RULES = [
             "name with marks": re.compile(rb"(?=[^:]*[!#$%&'*+.^_`|~])[^:\r\n]+:[^\r\n]*\r\n"),
         },
         samples={
-            "field-line": (
-                many("name", b"X-Abc", grammar.TCHAR),
-                fixed("colon", b":"),
-                given(b" ", b"[ \t]*"),
-                many("value", b"xyz", TEXT | frozenset(b" ")),
-                fixed("line end", b"\r\n"),
-            ),
+            "field-line": FIELD,
             "one byte": (
                 many("short name", b"X", grammar.TCHAR),
                 given(b":"),

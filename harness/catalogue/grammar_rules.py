@@ -60,8 +60,15 @@ HOST_BYTES = grammar.UNRESERVED | grammar.SUB_DELIMS
 TEXT = grammar.VCHAR | grammar.OBS_TEXT
 TOKEN = b"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 
-
 LINE_END = given(b"\r\n", rb"[ \t]*\r\n")
+# A field line, as it stands in a header section and in a trailer section.
+FIELD = (
+    many("name", b"X-Abc", grammar.TCHAR),
+    fixed("colon", b":"),
+    given(b" ", b"[ \t]*"),
+    many("value", b"xyz", TEXT | frozenset(b" ")),
+    fixed("line end", b"\r\n"),
+)
 
 
 def field_line(name: bytes, value: bytes) -> re.Pattern[bytes]:

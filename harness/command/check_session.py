@@ -197,10 +197,13 @@ class Checker:
         if not self.options.quick:
             return ()
         requests, programs = quick_look.left_out(self.catalogue, self.suites, self._is_selected)
-        if not requests and not programs:
-            return ()
-        told = f"{requests:,} generated requests and {programs} programs"
-        return (f"a quick look leaves out {told} of its suites; without --quick all are asked",)
+        counted = [
+            f"{number:,} {what}{'' if number == 1 else 's'}"
+            for number, what in ((requests, "generated request"), (programs, "program"))
+            if number
+        ]
+        told = f"--quick leaves out {' and '.join(counted)}; a check without it asks them, too"
+        return (told,) if counted else ()
 
     def _is_selected(self, family: Family) -> bool:
         return family.id in self.selected

@@ -1,8 +1,8 @@
 """Asking again what is doubtful: cases that fail, what load may have caused, closes not seen.
 
 The rules are those of docs/method.md: what load may have caused is asked again with few in flight,
-whatever its verdict; what fails is asked three times and once alone. A quick look asks once more,
-and only what decides.
+whatever its verdict; what fails is asked three times, the last time nearly alone. A quick look
+asks once more, and only what decides or ran out of time.
 """
 
 from __future__ import annotations
@@ -55,19 +55,16 @@ def ask_again(
     *,
     second: second_process.SecondProcess,
 ) -> None:
-    """Ask again what is doubtful in families that were asked whole."""
+    """Ask again what is doubtful in families that were asked."""
     doubted = _doubted_by_load(stream, set(families))
-    late = [which for which, why in doubted.items() if why is Doubt.TIME_RAN_OUT]
-    others: dict[Which, Doubt] = {
-        which: why for which, why in doubted.items() if why is not Doubt.TIME_RAN_OUT
-    }
     if stream.quick:
         doubts = _doubts(stream, families, second)
         _ask_once_more(stream, doubts, {which for which in doubted if _decides(stream, which)})
-    else:
-        _ask_late(stream, late)
-        _ask_with_few(stream, others)
-        _ask_three_times(stream, _doubts(stream, families, second))
+        return
+    late = Doubt.TIME_RAN_OUT
+    _ask_late(stream, [which for which, why in doubted.items() if why is late])
+    _ask_with_few(stream, {which: why for which, why in doubted.items() if why is not late})
+    _ask_three_times(stream, _doubts(stream, families, second))
 
 
 def _doubted_by_load(stream: CaseStream, families: set[str]) -> dict[Which, Doubt]:

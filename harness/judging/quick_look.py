@@ -9,7 +9,7 @@ from httpmark.harness.model.cases import Family
 
 _QUICK_STEP = 31
 _QUICK_ABOVE = 50_000
-# The step of the next smaller families. It has no factor in common with what they are made of.
+# The step of the next smaller families. Where two things vary, most values of each are still met.
 _MIDDLE_STEP = 7
 _MIDDLE_ABOVE = 500
 

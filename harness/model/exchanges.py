@@ -62,7 +62,7 @@ class Attempt(enum.IntEnum):
     LATE = 3  # few in flight, of cases whose end may be due to load (Doubt)
     DOUBTED = 4  # few in flight, of cases that fail or are void
     DOUBTED_AGAIN = 5
-    ALONE = 6  # nothing else in flight, and more patient
+    ALONE = 6  # hardly anything else in flight, and more patient
     TO_THE_END = 7  # waits for a close that was announced
 
 

@@ -8,7 +8,7 @@ import itertools
 import re
 import resource
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from httpmark.harness.servers import proc_files
 
@@ -74,14 +74,19 @@ def descriptors(pids: Iterable[int]) -> int | None:
 def is_only_waiting(port: int) -> bool:
     """Whether nobody listens on a port, and connections that were closed there wait to be forgotten
     (TIME_WAIT)."""
-    states = set()
+    states = {words[3] for words in _rows(port)}
+    return _TIME_WAIT in states and _LISTEN not in states
+
+
+def _rows(port: int) -> Iterator[list[str]]:
+    """The rows of /proc/net/tcp and tcp6 whose own port it is, in words."""
     suffix = f":{port:04X}"
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
             for row in proc_files.text("net", name).splitlines()[1:]:
+                # Of those that wait to be forgotten there are thousands: only a few are split.
                 if suffix in row and (words := row.split())[1].endswith(suffix):
-                    states.add(words[3])
-    return _TIME_WAIT in states and _LISTEN not in states
+                    yield words
 
 
 def listeners(port: int, address: str) -> list[int]:
@@ -91,16 +96,10 @@ def listeners(port: int, address: str) -> list[int]:
     Empty where one is a forwarder: the server behind it lives elsewhere, most often in a container.
     """
     inodes: dict[str, set[str]] = {}
-    number = f"{port:04X}"
-    for name in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
-            for row in proc_files.text("net", name).splitlines()[1:]:
-                if number not in row:  # of those that wait to be forgotten there are thousands
-                    continue
-                words = row.split()
-                local, _, own = words[1].partition(":")
-                if words[3] == _LISTEN and own == number:
-                    inodes.setdefault(local, set()).add(f"socket:[{words[9]}]")
+    for words in _rows(port):
+        if words[3] == _LISTEN:
+            local = words[1].partition(":")[0]
+            inodes.setdefault(local, set()).add(f"socket:[{words[9]}]")
     wanted = next((inodes[local] for local in _locals(address) if local in inodes), set())
     found = _holders(wanted)
     return [] if any(_name(pid) in _FORWARDERS for pid in found) else found

@@ -69,8 +69,7 @@ enum StepFlag : std::uint8_t {
     kStepIfOpen = 0x80,
     kStepIfUnanswered = 0x40,  // skipped once a final response has come
     // Skipped unless the connection is open both ways. Where an answer announced close, a SEND
-    // first
-    // waits kClosingMs for that close.
+    // waits kClosingMs for that close first.
     kStepIfConnected = 0x20,
 };
 inline constexpr std::uint32_t kStepOpMask =

@@ -195,7 +195,9 @@ def work(bench: Bench, todo: queue.SimpleQueue[tuple[int, Change]], texts: dict[
 
 
 def options(words: Sequence[str] | None) -> Any:
-    parser = argparse.ArgumentParser(prog="mutants", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="mutants", description="Does the catalogue notice a change of the reference server?"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200, help="number of changes (200)")
     parser.add_argument("--jobs", type=int, default=1, help="servers judged at once (1)")

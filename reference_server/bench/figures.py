@@ -411,7 +411,7 @@ def memory_rows(build: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        description="The figures of the reference server, each beside its aim."
     )
     parser.add_argument("build", type=Path, help="the CMake build folder of the whole project")
     parser.add_argument(

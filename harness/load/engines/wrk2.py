@@ -1,7 +1,14 @@
-"""wrk2, a binary that the user brings: constant rate, latency from when a request was due."""
+"""wrk2, a binary that the user brings: constant rate, latency from when a request was due.
+
+Each of its threads opens connection i at i x 5 ms, and begins the connection's schedule then. It
+calibrates 10 s after all are open, and empties its histograms. So before that moment fewer requests
+were due than the rate says, and what the histograms count is what was answered while all
+connections stood: the rate is judged over that time.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 
 import msgspec
@@ -19,13 +26,14 @@ from httpmark.harness.load.engines.wrk import parse_wrk
 from httpmark.harness.model.load import LoadMode, LoadPlan
 
 _WRK2_CALIBRATION_S = 10
+_WRK2_CONNECT_S = 0.005  # from the opening of one connection of a thread to that of the next
 _RATE_SHORTFALL_MAX = 0.01
 
 
 class Wrk2(Foreign):
     """``wrk2``, a binary that the user brings: constant rate, latency from the intended send.
 
-    Its first ten seconds calibrate and are in no histogram; so it runs ten seconds longer.
+    What it needs until it has calibrated is added to the window.
     """
 
     name = "wrk2"
@@ -45,7 +53,7 @@ class Wrk2(Foreign):
         self, plan: LoadPlan, target: Target, *, duration_s: float, cpus: frozenset[int] | None
     ) -> Measured:
         assert plan.rate is not None
-        seconds = max(1, round(duration_s)) + _WRK2_CALIBRATION_S
+        seconds = math.ceil(max(1, duration_s) + _until_calibrated_s(plan))
         with pipeline_script(plan.depth) as script:
             words = [
                 *("-c", str(plan.connections), "-t", str(plan.threads), "-d", f"{seconds}s"),
@@ -100,6 +108,55 @@ def spectrum(text: str, heading: str) -> Spectrum | None:
     return Spectrum(tuple(rows), float(end[1]), float(end[2]), int(end[3]))
 
 
+_CALIBRATED = re.compile(r"^\s*Thread calibration: ", re.MULTILINE)
+_RATE = re.compile(r"^Requests/sec:\s+([0-9.]+)\s*$", re.MULTILINE)
+
+
+class _Served(msgspec.Struct, frozen=True):
+    """How many requests were answered in so many seconds, and how many seconds' worth was due."""
+
+    requests: int
+    seconds: float
+    due_s: float
+
+    def falls_short(self, plan: LoadPlan) -> bool:
+        """Whether a rate was not served; each connection may have its requests under way."""
+        assert plan.rate is not None
+        due = plan.rate * self.due_s
+        missing = due - self.requests
+        return missing > due * _RATE_SHORTFALL_MAX and missing > plan.connections * plan.depth
+
+
+def _opening_s(plan: LoadPlan) -> float:
+    """How long it opens connections, all threads at once."""
+    return plan.connections // plan.threads * _WRK2_CONNECT_S
+
+
+def _until_calibrated_s(plan: LoadPlan) -> float:
+    """When its histograms begin."""
+    return _WRK2_CALIBRATION_S + _opening_s(plan)
+
+
+def _has_calibrated(out: str, plan: LoadPlan) -> bool:
+    """Whether every thread emptied its histograms; one that had no answer by then did not."""
+    return len(_CALIBRATED.findall(out)) == plan.threads
+
+
+def _served(out: str, plan: LoadPlan, counted: Measured, corrected: Spectrum | None) -> _Served:
+    """What was answered while all connections stood.
+
+    Where that cannot be told, as nothing was answered that it could have calibrated with, what was
+    answered in the whole run; each connection's requests are due from when it was opened.
+    """
+    # It prints long times as minutes with two digits, and the rate of the whole run in full.
+    rate = _RATE.search(out)
+    seconds = counted.requests / float(rate[1]) if rate and float(rate[1]) else counted.seconds
+    window_s = seconds - _until_calibrated_s(plan)
+    if corrected and _has_calibrated(out, plan) and window_s > 0:
+        return _Served(corrected.total, window_s, window_s)
+    return _Served(counted.requests, seconds, seconds - _opening_s(plan) / 2)
+
+
 def parse_wrk2(
     out: str, *, failure: str, plan: LoadPlan, client_cpu_ns: int, accounts: Accounts = NO_ACCOUNTS
 ) -> Measured:
@@ -112,21 +169,26 @@ def parse_wrk2(
         engine="wrk2",
     )  # fmt: skip
     corrected, uncorrected = spectrum(out, _WRK2_CORRECTED), spectrum(out, _WRK2_UNCORRECTED)
+    served = _served(out, plan, counted, corrected)
     reason: str | None = "its timers are whole milliseconds, rounded up: 0.5 ms too long on average"
     if plan.depth > 1:
         corrected = uncorrected = None
         reason = "wrk2's schedule is one of batches at depth above 1"
     elif corrected is None or uncorrected is None:
         reason = "wrk2 printed no whole spectrum: too few seconds beyond its calibration?"
+    elif not _has_calibrated(out, plan):
+        corrected = uncorrected = None
+        reason = "wrk2 did not calibrate: nothing was answered in its first ten seconds"
     elif corrected.total == 0:
         corrected = uncorrected = None
         reason = "wrk2 recorded nothing after its calibration"
-    rate = counted.requests / counted.seconds
     return msgspec.structs.replace(
         counted,
+        requests=served.requests,
+        seconds=served.seconds,
         rate_offered=plan.rate,
         latency_us=corrected.latency_us() if corrected else None,
         service_us=uncorrected.latency_us() if uncorrected else None,
         latency_reason=reason,
-        saturated=None if plan.rate is None else rate < plan.rate * (1 - _RATE_SHORTFALL_MAX),
+        saturated=None if plan.rate is None else served.falls_short(plan),
     )

@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import socket
 import ssl
 import stat
@@ -281,195 +280,13 @@ def test_a_missing_engine_is_said() -> None:
         wrk.Wrk("wrk-that-is-not-here")
 
 
-# --- wrk2 --------------------------------------------------------------------------------------
-
 OPEN = msgspec.structs.replace(PLAN, mode=LoadMode.OPEN, rate=100.0, depth=1)
-
-# Written from the format that wrk2 documents: 400 requests, 4 of which waited behind a stall.
-WRK2 = """Running 4s test @ http://127.0.0.1:18080/hello
-  1 threads and 8 connections
-  Thread calibration: mean lat.: 1.021ms, rate sampling interval: 10ms
-  Thread Stats   Avg      Stdev     Max   +/- Stdev
-    Latency     3.00ms   19.90ms 200.19ms   99.00%
-    Req/Sec   105.00     50.00   222.00     75.00%
-  Latency Distribution (HdrHistogram - Recorded Latency)
- 50.000%    1.02ms
- 75.000%    1.40ms
- 90.000%    1.80ms
- 99.000%    2.01ms
- 99.900%  200.19ms
- 99.990%  200.19ms
- 99.999%  200.19ms
-100.000%  200.19ms
-
-  Detailed Percentile spectrum:
-       Value   Percentile   TotalCount 1/(1-Percentile)
-
-       0.101     0.000000            1         1.00
-       1.020     0.500000          200         2.00
-       1.800     0.900000          360        10.00
-       2.009     0.990000          396       100.00
-     150.143     0.995000          398       200.00
-     200.191     0.999000          400      1000.00
-     200.191     1.000000          400          inf
-#[Mean    =        3.000, StdDeviation   =       19.900]
-#[Max     =      200.064, Total count    =          400]
-#[Buckets =           27, SubBuckets     =         2048]
-----------------------------------------------------------
-
-  Latency Distribution (HdrHistogram - Uncorrected Latency (measured without taking delayed starts into account))
- 50.000%  410.00us
-100.000%  200.19ms
-
-  Detailed Percentile spectrum:
-       Value   Percentile   TotalCount 1/(1-Percentile)
-
-       0.051     0.000000            1         1.00
-       0.410     0.500000          200         2.00
-       0.700     0.900000          360        10.00
-       0.900     0.990000          396       100.00
-       0.950     0.997500          399       400.00
-     200.191     1.000000          400          inf
-#[Mean    =        0.950, StdDeviation   =        9.990]
-#[Max     =      200.064, Total count    =          400]
-#[Buckets =           27, SubBuckets     =         2048]
-----------------------------------------------------------
-  400 requests in 4.00s, 44.53KB read
-Requests/sec:    100.00
-Transfer/sec:     11.13KB
-"""  # noqa: E501
-
-
-def parsed_wrk2(out: str, plan: LoadPlan = OPEN) -> launch.Measured:
-    return load_engines_wrk2.parse_wrk2(out, failure="said why", plan=plan, client_cpu_ns=4_000_000)
-
-
-def test_both_spectra_of_wrk2_are_read_in_full() -> None:
-    corrected = load_engines_wrk2.spectrum(WRK2, "Recorded Latency")
-    uncorrected = load_engines_wrk2.spectrum(WRK2, "Uncorrected Latency")
-    assert corrected is not None
-    assert uncorrected is not None
-    assert len(corrected.rows) == 7
-    assert corrected.rows[4] == (150.143, 0.995, 398)
-    assert (corrected.total, corrected.mean_ms, corrected.max_ms) == (400, 3.0, 200.064)
-    assert len(uncorrected.rows) == 6
-    measured = parsed_wrk2(WRK2)
-    assert measured.latency_us == {
-        "mean": 3000.0, "max": 200_064.0, "p50": 1020.0, "p90": 1800.0, "p99": 2009.0,
-        "p99_9": 200_191.0,
-    }  # fmt: skip
-    # What coordinated omission hides is the difference between the two.
-    assert measured.service_us is not None
-    assert measured.service_us["p99"] == 900.0
-    assert (measured.rate_offered, measured.saturated) == (100.0, False)
-    assert "0.5 ms too long" in (measured.latency_reason or "")
-
-
-def test_a_rate_that_was_not_reached_is_saturation() -> None:
-    plan = msgspec.structs.replace(OPEN, rate=200.0)
-    assert parsed_wrk2(WRK2, plan).saturated is True
-
-
-@pytest.mark.parametrize(
-    ("cut", "why"),
-    [
-        ("#[Max     =      200.064, Total count    =          400]\n", "no whole spectrum"),
-        ("     200.191     1.000000          400          inf\n", "no whole spectrum"),
-    ],
-)
-def test_half_a_spectrum_is_none(cut: str, why: str) -> None:
-    measured = parsed_wrk2(WRK2.replace(cut, ""))
-    assert measured.latency_us is None
-    assert why in (measured.latency_reason or "")
-
-
-def test_wrk2s_latency_of_batches_is_not_shown() -> None:
-    measured = parsed_wrk2(WRK2, msgspec.structs.replace(OPEN, depth=16))
-    assert (measured.latency_us, measured.service_us) == (None, None)
-    assert "batches" in (measured.latency_reason or "")
-
-
-def test_wrk2_that_recorded_nothing_has_no_latency() -> None:
-    empty = re.sub(r"(?m)^ +[0-9.]+ +[01][.]\d+ +\d+ +(?:[\d.]+|inf)$", "", WRK2)
-    empty = empty.replace("Total count    =          400", "Total count    =            0")
-    row = "       0.000     1.000000            0          inf\n#[Mean"
-    measured = parsed_wrk2(empty.replace("#[Mean", row))
-    assert measured.latency_us is None
-    assert "nothing after its calibration" in (measured.latency_reason or "")
-
-
-FAKE_WRK2 = """#!{python}
-import socket, sys, time, urllib.parse
-words = sys.argv[1:]
-if words == ["-v"]:
-    print("wrk 4.0.0 [epoll] Copyright (C) 2012 Will Glozer")
-    sys.exit(1)
-def value(option):
-    return words[words.index(option) + 1]
-assert "--latency" in words and "--u_latency" in words, words
-assert open(value("-s")).read().startswith("local batch")
-rate, seconds = int(value("-R")), int(value("-d").rstrip("s"))
-url = urllib.parse.urlsplit(words[-1])
-count = min(40, rate * seconds)
-times = []
-with socket.create_connection((url.hostname, url.port)) as connection:
-    for _ in range(count):
-        begun = time.monotonic()
-        connection.sendall(b"GET %s HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n" % url.path.encode())
-        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
-        times.append((time.monotonic() - begun) * 1000)
-times.sort()
-def spectrum(name):
-    print("  Latency Distribution (HdrHistogram - " + name + ")")
-    print(" 50.000%%  %.2fms\\n\\n  Detailed Percentile spectrum:" % times[count // 2])
-    print("       Value   Percentile   TotalCount 1/(1-Percentile)\\n")
-    for q in (0.0, 0.5, 0.9, 0.99, 0.999):
-        at = min(count - 1, int(q * count))
-        print("%12.3f %12.6f %12d %12.2f" % (times[at], q, at + 1, 1 / (1 - q)))
-    print("%12.3f %12.6f %12d          inf" % (times[-1], 1.0, count))
-    print("#[Mean    = %12.3f, StdDeviation   = %12.3f]" % (sum(times) / count, 0))
-    print("#[Max     = %12.3f, Total count    = %12d]" % (times[-1], count))
-    print("#[Buckets =           27, SubBuckets     =         2048]\\n-----")
-spectrum("Recorded Latency")
-spectrum("Uncorrected Latency (measured without taking delayed starts into account)")
-print("  %d requests in %.2fs, 1.00KB read" % (count, count / rate))
-"""
-
-
-@pytest.fixture
-def wrk2(tmp_path: Path) -> str:
-    """A binary that takes the words of wrk2, loads for a moment, and speaks its format."""
-    path = tmp_path / "wrk2"
-    path.write_text(FAKE_WRK2.replace("{python}", sys.executable).replace("\\\\", "\\"))
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return str(path)
-
-
-@pytest.mark.process
-def test_a_wrk2_that_the_user_brings_is_run_and_read(wrk2: str) -> None:
-    engine = by_name.engine("wrk2", wrk2=wrk2)
-    assert engine.version() == "wrk 4.0.0"
-    with peers.peer(peers.answering(peers.OK)) as peer:
-        measured = engine.measure(
-            OPEN, launch.Target("127.0.0.1", peer.port, (os.getpid(),)), duration_s=1, cpus=None
-        )
-    assert measured.requests == 40
-    assert measured.latency_us is not None
-    assert measured.latency_us["p50"] <= measured.latency_us["p99_9"] <= 1e6
-    assert measured.server_ns_per_request is not None
 
 
 def test_an_unknown_engine_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(HarnessError, match="no engine is called 'ab': use one of native, wrk, "):
         by_name.engine("ab")
     assert [by_name.engine("native").name, *by_name.NAMES[1:]] == list(by_name.NAMES)
-
-
-def test_no_wrk2_is_said_with_the_mend() -> None:
-    with pytest.raises(Unusable, match="--wrk2 PATH"):
-        by_name.engine("wrk2", wrk2="wrk2-that-is-not-here")
-    with pytest.raises(HarnessError, match="goes with --engine wrk2 only"):
-        by_name.engine("native", wrk2="/somewhere")
 
 
 # --- h2load ------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ from typing import Any
 import click
 import msgspec
 
+from httpmark.harness.command.run_argument import RunFolder
+from httpmark.harness.model import run_folder
 from httpmark.harness.model.errors import HarnessError
 
 NAME = "httpmark.toml"
@@ -176,7 +178,8 @@ def _one(where: str, parameter: click.Parameter, value: Any, folder: Path) -> An
     if not _is(value, wanted):
         raise HarnessError(f"{where}: must be {_ARTICLES[wanted]}, not {value!r}")
     if isinstance(kind, click.Path):
-        return folder / value
+        is_latest = isinstance(kind, RunFolder) and value == run_folder.LATEST
+        return value if is_latest else folder / value
     try:
         return kind.convert(value, parameter, None)
     except click.BadParameter as error:

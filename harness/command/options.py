@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from httpmark.harness.command import configuration, known_commands
+from httpmark.harness.command.run_argument import RunFolder
 from httpmark.harness.model.errors import HarnessError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -145,6 +146,9 @@ wrk2 = click.option("--wrk2", metavar="PATH", help="Your wrk2 program. '--engine
 def file(option: str, name: str, help_text: str) -> Callable[[Command], Command]:
     """An option that takes the path of a file or folder."""
     return click.option(option, name, type=click.Path(path_type=Path), help=help_text)
+
+
+run = click.argument("folder", metavar="RUN", type=RunFolder())
 
 
 def allow_remote(verb: str) -> Callable[[Command], Command]:

@@ -18,6 +18,7 @@ RESULT = "result.json"
 EVIDENCE = "evidence.sqlite"
 REPORT = "report.html"
 LOG = "log.txt"
+LATEST = "latest"  # the word for the newest run, wherever a run folder is asked
 
 
 def folder(out: Path | None) -> Path:
@@ -35,6 +36,32 @@ def folder(out: Path | None) -> Path:
     except OSError as error:
         raise HarnessError(f"{path}: {error.strerror}: name another folder with --out") from None
     return path
+
+
+class _Start(msgspec.Struct, frozen=True):
+    started: str
+
+
+def named(path: Path) -> Path:
+    """The run folder that a user names; ``latest`` is the newest one in ``httpmark-runs``.
+
+    :raises HarnessError: there is no run there.
+    """
+    if path != Path(LATEST) or (path / RESULT).is_file():
+        return path
+    found = [(_started(file), file.parent) for file in RUNS.glob(f"*/{RESULT}")]
+    if not found:
+        raise HarnessError(f"{LATEST}: there is no run in {RUNS} yet: name its folder")
+    return max(found)[1]
+
+
+def _started(file: Path) -> tuple[str, int]:
+    """When a run began, to the second, and then which of two folders was made first."""
+    try:
+        began = msgspec.json.decode(file.read_bytes(), type=_Start).started
+        return began, (file.parent / LOG).stat().st_mtime_ns
+    except (OSError, msgspec.DecodeError):
+        return "", 0  # no run, or an unfinished copy of one
 
 
 def write(run: Run, path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from httpmark.harness.command import options, progress_display
+from httpmark.harness.command import options, progress_display, run_argument
 from httpmark.harness.command.printing import is_github_action
 from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.errors import HarnessError
@@ -95,7 +95,12 @@ def _selected(command: Command) -> Command:
                 metavar="SELECTOR",
                 help="Leave these cases out. Repeatable.",
             ),
-            options.file("--rerun", "rerun", "Use only the cases that failed in this run folder."),
+            click.option(
+                "--rerun",
+                metavar="RUN",
+                type=run_argument.RunFolder(),
+                help="Use only the cases that failed in this run folder, or in the 'latest' one.",
+            ),
             click.option(
                 "--quick",
                 is_flag=True,

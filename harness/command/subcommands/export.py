@@ -10,7 +10,7 @@ from httpmark.harness.command import options
 
 
 @click.command("export")
-@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@options.run
 @click.option(
     "--table",
     "names",
@@ -39,12 +39,12 @@ from httpmark.harness.command import options
 def command(folder: Path, names: tuple[str, ...], form: str, out: Path | None) -> None:
     """Export the tables of a stored run.
 
-    RUN is a run folder. No server is needed.
+    RUN is a run folder, or 'latest' for the newest one in httpmark-runs. No server is needed.
 
     \b
     Examples:
-      httpmark export httpmark-runs/LAST --csv
-      httpmark export httpmark-runs/LAST --json --table findings
+      httpmark export latest --csv
+      httpmark export latest --json --table findings
     """
     from httpmark.harness.command import outputs
     from httpmark.harness.model import run_folder

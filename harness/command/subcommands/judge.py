@@ -11,7 +11,7 @@ from httpmark.harness.command.printing import print_json
 
 
 @click.command("judge")
-@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@options.run
 @click.option(
     "--second-opinion",
     is_flag=True,
@@ -21,7 +21,8 @@ from httpmark.harness.command.printing import print_json
 def command(folder: Path, second_opinion: bool, as_json: bool) -> None:
     """Judge a stored run again from its evidence.
 
-    RUN is a run folder. Its result and its report are replaced. No server is needed.
+    RUN is a run folder, or 'latest' for the newest one in httpmark-runs. Its result and its report
+    are replaced. No server is needed.
     """
     if second_opinion:
         _compare_with_h11(folder, as_json=as_json)

@@ -17,7 +17,7 @@ def _formats() -> Iterable[str]:
 
 
 @click.command("report")
-@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@options.run
 @click.option(
     "--format",
     "form",
@@ -34,12 +34,12 @@ def _formats() -> Iterable[str]:
 def command(folder: Path, form: str, out: Path | None, as_json: bool) -> None:
     """Write the report of a stored run again, in any format.
 
-    RUN is a run folder. No server is needed.
+    RUN is a run folder, or 'latest' for the newest one in httpmark-runs. No server is needed.
 
     \b
     Examples:
-      httpmark report httpmark-runs/LAST
-      httpmark report httpmark-runs/LAST --format sarif --out results.sarif
+      httpmark report latest
+      httpmark report latest --format sarif --out results.sarif
     """
     from httpmark.harness.command import outputs, stored_runs
     from httpmark.harness.model import run_folder

@@ -236,3 +236,12 @@ def test_both_in_one_place_are_a_mistake(tmp_path: Path) -> None:
     for words in (["--config", str(config)], ["http://127.0.0.1:1/", "--serve", "./a {port}"]):
         done = CliRunner().invoke(cli.httpmark, ["check", *words])
         assert "exclude each other" in str(done.exception)
+
+
+def test_latest_is_no_path_of_the_configuration_file(tmp_path: Path) -> None:
+    """The word is looked up when the command runs; any other folder stands beside the file."""
+    assert defaults(tmp_path, '[check]\nrerun = "latest"')["rerun"] == "latest"
+    assert defaults(tmp_path, '[check]\nrerun = "old"')["rerun"] == tmp_path / "old"
+    assert (
+        defaults(tmp_path, '[check]\nbaseline = "latest"')["baseline_path"] == tmp_path / "latest"
+    )

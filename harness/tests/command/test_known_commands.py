@@ -9,7 +9,7 @@ import click
 import pytest
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.command import known_commands, options
+from httpmark.harness.command import known_commands, options, run_argument
 
 HEAVY = ("jinja2", "h11", "hypothesis", "docker", "sqlite3", "rich", "trustme")
 _HELP = """
@@ -72,3 +72,20 @@ def test_words_of_a_heavy_module_are_looked_up_when_needed() -> None:
     assert choice.convert("a", None, None) == "a"
     assert tuple(choice.choices) == ("a", "b")
     assert len(asked) == 1
+
+
+def test_latest_names_a_run_wherever_one_is_asked() -> None:
+    asked = {
+        name
+        for name in known_commands.names()
+        for parameter in known_commands.load(name).params
+        if parameter.metavar == "RUN" and isinstance(parameter.type, run_argument.RunFolder)
+    }
+    assert asked == {"check", "export", "judge", "report"}
+    asked_otherwise = {
+        f"{name} {parameter.name}"
+        for name in known_commands.names()
+        for parameter in known_commands.load(name).params
+        if parameter.metavar == "RUN" and not isinstance(parameter.type, run_argument.RunFolder)
+    }
+    assert not asked_otherwise

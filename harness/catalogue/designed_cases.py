@@ -66,7 +66,7 @@ def designed_case(file: CaseFile, text: CaseEntry, where: str, name: str) -> tup
         source=name,
         refs=refs,
         group=file.family,
-        framing=text.framing,
+        framing=file.framing if text.framing is None else text.framing,
         contested=text.contested,
         advisories=text.advisories,
         realistic=text.realistic,

@@ -82,7 +82,7 @@ class CaseEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ref: str | list[str]
     title: str = ""
     level: Level | None = None
-    framing: bool = False
+    framing: bool | None = None
     clause: str | None = None
     why: str | None = None
     x: str | None = None
@@ -117,6 +117,7 @@ class CaseFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     family: str
     title: str
     case: list[dict[str, Any]]  # each a CaseEntry
+    framing: bool = False
     template: str | None = None
     level: Level | None = None
     clause: str | None = None

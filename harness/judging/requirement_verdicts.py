@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from httpmark.harness.model.cases import Family, Level, Requirement
-from httpmark.harness.model.verdicts import (
-    Tally,
-    Word,
-)
+from httpmark.harness.model.verdicts import SuiteResult, Tally, Word
 
 # A requirement is as good as its worst case. A case that does not apply proves nothing.
 _WORST_FIRST = (Word.FAIL, Word.UNSTABLE, Word.VOID, Word.WARN, Word.PASS, Word.NOT_APPLICABLE)
@@ -47,6 +44,52 @@ def showing(requirement: Requirement) -> Callable[[Iterable[str], str], bool]:
     return shows
 
 
+def own_row(group: str, level: Level) -> str:
+    """The id of the row that cases make which belong to no requirement of the ledger."""
+    return f"{group}/{level}".lower()
+
+
+def rows(
+    ledger: Iterable[Requirement], families: Sequence[Family], ids: Iterable[str]
+) -> list[Requirement]:
+    """The rows of the ledger, then those that cases make which belong to none (:func:`own_row`).
+
+    :param ids: of requirements with a verdict.
+    """
+    found = list(ledger)
+    known = {row.id for row in found}
+    for id in ids:
+        group, _, level = id.partition("/")
+        if id in known or level.upper() not in list(Level):
+            continue  # the second: a row of another catalogue
+        known.add(id)
+        titles = [family.title for family in families if family.group.lower() == group]
+        found.append(
+            Requirement(
+                id=id,
+                clause="",
+                level=Level(level.upper()),
+                title=titles[0] if len(titles) == 1 else f"other cases of {group.upper()}",
+                cases=(group.upper(),),
+            )
+        )
+    return found
+
+
+def has_level(row: Requirement, family: Family) -> bool:
+    """Whether a family may have cases of the level of a row. A row of the ledger takes all."""
+    return "/" not in row.id or family.generated or family.level is row.level
+
+
+def merged(suites: Iterable[SuiteResult]) -> dict[str, Word]:
+    """The requirements of several suites of one server: each is as good as in its worst suite."""
+    found: dict[str, Word] = {}
+    for suite in suites:
+        for id, word in suite.requirements.items():
+            found[id] = worst((word, found[id])) if id in found else word
+    return found
+
+
 def worst(words: Iterable[Word]) -> Word:
     """The word that stands for several: a requirement is as good as its worst case."""
     found = set(words)
@@ -62,7 +105,8 @@ def requirements(
     """Each requirement's level, verdict, and whether its failures are only closes unanswered.
 
     A MUST is judged by its MUST cases and controls, any other by all its cases. Cases that no row
-    of the ledger names make a row of their own, by family and level.
+    of the ledger names make a row of their own, by family and level; so do cases that bind, if no
+    row that binds names them: whatever fails the gate counts.
 
     :param tallies: by entry; entries that were not fired are left out.
     :param answers: the checks on every answer, by number.
@@ -77,9 +121,10 @@ def requirements(
         found = tallies[family.id]
         for row in named:
             rows[row.id][1].append(found)
-        if not named:
-            for level in found.words:
-                rows.setdefault(f"{family.group}/{level}".lower(), (level, []))[1].append(found)
+        binds = any(row.level.is_binding for row in named)
+        for level in found.words:
+            if not named or (level.is_binding and not binds):
+                rows.setdefault(own_row(family.group, level), (level, []))[1].append(found)
     for number, found in answers.items():
         for row, shows in known:
             if shows((number,), number):

@@ -140,7 +140,8 @@ def matrix(run: Run, known: Catalogue) -> Matrix | None:
     drawn: dict[str, str] = {}
     families = list(known.families.values())
     rows = []
-    for requirement in _ledger(known, merged.values()):
+    ids = dict.fromkeys(id for suite in merged.values() for id in suite.requirements)
+    for requirement in requirement_verdicts.rows(known.requirements, families, ids):
         words = tuple(merged[server.name].requirements.get(requirement.id) for server in servers)
         if not any(words):
             continue
@@ -281,12 +282,7 @@ class _Budget:
 
 def _merged(found: list[SuiteResult]) -> SuiteResult:
     """Several suites of one server as one: a requirement is as good as its worst."""
-    requirements: dict[str, Word] = {}
-    for suite in found:
-        for id, word in suite.requirements.items():
-            requirements[id] = (
-                requirement_verdicts.worst((word, requirements[id])) if id in requirements else word
-            )
+    requirements = requirement_verdicts.merged(found)
     merge: dict[str, dict[str, object]] = {}
     for key in ("cases", "generated", "answers"):
         merge[key] = {id: one for suite in found for id, one in getattr(suite, key).items()}
@@ -301,33 +297,12 @@ def _must(found: list[SuiteResult]) -> dict[str, int]:
     return total
 
 
-def _ledger(known: Catalogue, found: Iterable[SuiteResult]) -> list[Requirement]:
-    """The ledger's rows, then those that cases without a row make."""
-    rows = list(known.requirements)
-    ids = {row.id for row in rows}
-    for suite in found:
-        for id in suite.requirements:
-            if id not in ids:
-                ids.add(id)
-                group, _, level = id.partition("/")
-                rows.append(
-                    Requirement(
-                        id=id,
-                        clause="",
-                        level=Level(level.upper()),
-                        title=f"other cases of {group.upper()}",
-                        cases=(group.upper(),),
-                    )
-                )
-    return rows
-
-
 def _of(requirement: Requirement, families: Iterable[Family]) -> list[Family]:
     shows = requirement_verdicts.showing(requirement)
     return [
         family
         for family in families
-        if ("/" not in requirement.id or family.level is requirement.level)
+        if requirement_verdicts.has_level(requirement, family)
         and shows(family.refs or (family.ref,), family.group)
     ]
 

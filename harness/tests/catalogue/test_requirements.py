@@ -70,6 +70,31 @@ def test_every_binding_case_shows_a_requirement() -> None:
     assert unshown == []
 
 
+def test_what_moves_a_boundary_is_marked_in_every_family_of_framing() -> None:
+    """A report says of such failures that they can be used for request smuggling."""
+    unmarked = [
+        family.id
+        for family in KNOWN.families.values()
+        if family.group in ("CL", "TE", "CHK") and not family.framing
+    ]
+    assert unmarked == []
+    marked = {family.group for family in KNOWN.families.values() if family.framing}
+    assert {"HN", "FOLD", "DEV-CL", "DEV-TE", "DEV-CHUNK", "RFC-TE-FINAL"} <= marked
+    assert not KNOWN.families["fold-space"].framing
+
+
+def test_a_designed_case_that_binds_shows_a_requirement_that_binds() -> None:
+    unshown = [
+        family.id
+        for family in KNOWN.families.values()
+        if family.suite not in ("seed", "found")
+        and family.level in BINDING
+        and not any(SHOWS[row.id](family.refs or (family.ref,), family.group)
+                    for row in KNOWN.requirements if row.level in BINDING)
+    ]  # fmt: skip
+    assert unshown == []
+
+
 def test_every_check_on_answers_shows_a_requirement() -> None:
     shown = {
         number

@@ -163,8 +163,8 @@ class Race:
         """One window; one that starved is taken again, at most :data:`REDOS_MAX` times.
 
         The last one counts, starved or not. A window with wrong answers is not taken again: a lack
-        of CPU does not cause them. After :data:`FUTILE_MAX` samples in a row that starved to the
-        end, each is taken once until one does not starve.
+        of CPU causes none but late Dates, which are excused there. After :data:`FUTILE_MAX` samples
+        in a row that starved to the end, each is taken once until one does not starve.
         """
         found: tuple[Measured, MachineUse] | None = None
         for attempt in range(1 + (REDOS_MAX if self._futile < FUTILE_MAX else 0)):
@@ -211,7 +211,8 @@ class Race:
                     raise Unusable(server.exit_reason()) from None
                 self.failed[contestant.name] = str(error)
                 return None
-            found = measured, clocks()
+            machine = clocks()
+            found = sampling.excused(measured, machine), machine
             if not server.alive():
                 raise Unusable(server.exit_reason())
             memory = memory_use.memory(server.pids(), cgroup=server.cgroup)

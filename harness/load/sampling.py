@@ -56,6 +56,8 @@ def _sample(plan: LoadPlan, window: Window, null: Window | None) -> LoadSample:
     bottleneck, why = bottlenecks.bottleneck(_signs(plan, window, null))
     if bottleneck is Bottleneck.BROKEN and measured.errors:
         why = errors_told(measured.errors)
+    elif measured.late_dates and bottleneck is Bottleneck.STARVED:
+        why += f"; of {measured.late_dates:,} answers the Date was late for that reason"
     return LoadSample(
         round=window.block,
         order=window.order,
@@ -67,6 +69,8 @@ def _sample(plan: LoadPlan, window: Window, null: Window | None) -> LoadSample:
         bottleneck=bottleneck,
         bottleneck_why=why,
         errors=measured.errors,
+        statuses=measured.statuses,
+        late_dates=measured.late_dates,
         server_on_cpu_ratio=measured.server_on_cpu_ratio,
         client_on_cpu_ratio=measured.client_on_cpu_ratio,
         run_delay_ratio=run_delay(measured, machine),
@@ -168,6 +172,20 @@ def starved(measured: Measured, machine: MachineUse) -> bool:
     delay, steal = run_delay(measured, machine), machine.steal_ratio
     return (delay is not None and delay > bottlenecks.RUN_DELAY_MAX) or (
         steal is not None and steal > bottlenecks.STEAL_MAX
+    )
+
+
+def excused(measured: Measured, machine: MachineUse) -> Measured:
+    """A window without its late Dates, where it starved: who has no processor renews no Date.
+
+    The answers were right otherwise. Without one answer there is nothing to excuse.
+    """
+    late = min(measured.late_dates, measured.errors.get("date", 0))
+    if not late or not measured.requests or not starved(measured, machine):
+        return measured
+    left = {**measured.errors, "date": measured.errors["date"] - late}
+    return msgspec.structs.replace(
+        measured, errors={name: count for name, count in left.items() if count}
     )
 
 

@@ -100,6 +100,10 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     bottleneck: Bottleneck
     bottleneck_why: str
     errors: dict[str, int] = {}
+    statuses: dict[str, int] = {}  # answers that were not the expected 2xx, by status
+    # Good Dates that the server should have renewed by then. They are errors, but where the sample
+    # starved: who has no processor renews no Date.
+    late_dates: int = 0
     server_on_cpu_ratio: float | None = None
     client_on_cpu_ratio: float | None = None
     run_delay_ratio: float | None = None

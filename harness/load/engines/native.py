@@ -161,6 +161,8 @@ def read_native(report: dict[str, Any], plan: LoadPlan, *, has_server: bool) -> 
         requests=requests,
         seconds=report["seconds"],
         errors={name: count for name, count in report["errors"].items() if count},
+        statuses=report.get("statuses", {}),
+        late_dates=report.get("late_dates", 0),
         established=report["established"],
         server_ns_per_request=cost["server"] if has_server else None,
         cost_reason=next(reversed(report["complaints"]), None) if lost else None,

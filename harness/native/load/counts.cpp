@@ -64,6 +64,8 @@ void LoadCounts::add(const LoadCounts& other) {
     outstanding_end += other.outstanding_end;
     resent += other.resent;
     errors.add(other.errors);
+    for (const auto& [status, count] : other.statuses) statuses[status] += count;
+    late_dates += other.late_dates;
     balance.merge(other.balance);
     response.merge(other.response);
     batch.merge(other.batch);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,10 @@ struct LoadCounts {
     // so that it would not look at them (RFC 9112 section 9.6). Their time runs on meanwhile.
     std::uint64_t resent = 0;
     LoadErrors errors;
+    std::map<int, std::uint64_t> statuses;  // errors.status by the status that came
+    // Of errors.date: good Dates that the server should have renewed by then. The answers are right
+    // otherwise, and are counted.
+    std::uint64_t late_dates = 0;
     // Requests under way when the drain was over, on connections that still answered: slow, not
     // wrong.
     std::uint64_t unanswered = 0;

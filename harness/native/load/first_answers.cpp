@@ -130,6 +130,7 @@ void Asker::tell_end(ssize_t got) {
 
 void Asker::judge(const CheckResult& result, const std::string& octets) {
     LoadErrors& errors = report_.counts.errors;
+    if (result.kind == CheckKind::kStatus) ++report_.counts.statuses[result.status];
     if (result.kind != CheckKind::kVerified) {
         ++(result.kind == CheckKind::kStatus ? errors.status
            : result.kind == CheckKind::kDate ? errors.date

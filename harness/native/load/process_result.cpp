@@ -80,6 +80,7 @@ void each_number(Counts& counts, See see) {
     see(counts.errors.order);
     see(counts.errors.date);
     see(counts.errors.surplus);
+    see(counts.late_dates);
     see(counts.balance.connections);
     see(counts.balance.least);
     see(counts.balance.most);
@@ -114,6 +115,11 @@ std::string pack(const ProcessResult& result) {
                    [&](const Histogram& histogram) { put_text(&out, histogram.pack()); });
     put(&out, result.counts.slices.size());
     for (const Histogram& slice : result.counts.slices) put_text(&out, slice.pack());
+    put(&out, result.counts.statuses.size());
+    for (const auto& [status, count] : result.counts.statuses) {
+        put(&out, static_cast<std::uint64_t>(status));
+        put(&out, count);
+    }
     put(&out, result.counts.complaints.size());
     for (const std::string& complaint : result.counts.complaints) put_text(&out, complaint);
     put(&out, std::bit_cast<std::uint64_t>(result.counts.balance.sum));
@@ -143,6 +149,10 @@ bool unpack(std::string_view octets, ProcessResult* result) {
         Histogram slice(kSliceCoarseBits);
         if (!slice.unpack(in.text())) in.is_good = false;
         result->counts.slices.push_back(std::move(slice));
+    }
+    for (std::uint64_t count = in.number(); count != 0 && in.is_good; --count) {
+        const auto status = static_cast<int>(in.number());
+        result->counts.statuses[status] = in.number();
     }
     for (std::uint64_t count = in.number(); count != 0 && in.is_good; --count) {
         result->counts.complaints.push_back(in.text());

@@ -160,6 +160,14 @@ std::string errors_json(const LoadErrors& errors) {
     return object.done();
 }
 
+std::string statuses_json(const std::map<int, std::uint64_t>& statuses) {
+    JsonObject object;
+    for (const auto& [status, count] : statuses) {
+        object.number(std::to_string(status).c_str(), count);
+    }
+    return object.done();
+}
+
 // --- sections of the JSON object, in their order
 
 void add_run(const LoadReport& report, JsonObject* object) {
@@ -189,6 +197,8 @@ void add_run(const LoadReport& report, JsonObject* object) {
 
 void add_counts(const LoadCounts& counts, JsonObject* object) {
     object->raw("errors", errors_json(counts.errors));
+    object->raw("statuses", statuses_json(counts.statuses));
+    object->number("late_dates", counts.late_dates);
     std::string complaints = "[";
     for (const std::string& complaint : counts.complaints) {
         if (complaints.size() > 1) complaints += ", ";

@@ -264,9 +264,19 @@ void parse_response(std::string_view input, bool head_request, ParsedResponse* o
     Reader(input, head_request, out).read();
 }
 
-std::optional<std::int64_t> ResponseVerifier::good_date(std::string_view date) const {
+bool ResponseVerifier::take_date(std::string_view date, CheckResult* result) {
     const auto seconds = parse_imf_fixdate(date);
-    return seconds && is_near(*seconds) ? seconds : std::nullopt;
+    if (seconds && is_near(*seconds)) {
+        date_ = *seconds;
+        if (first_date_ == 0) first_date_ = date_;
+        return true;
+    }
+    result->kind = CheckKind::kDate;
+    result->why = kBadDate;
+    // One from before the first answer was not made since, so it is no late one.
+    result->is_late = seconds && first_date_ != 0 && *seconds < date_min_ &&
+                      first_date_ - kDateSkewSecondsMax <= *seconds;
+    return false;
 }
 
 bool ResponseVerifier::equals_but_date(std::string_view input, std::size_t size) const {
@@ -321,14 +331,10 @@ bool ResponseVerifier::check_equal(std::string_view input, CheckResult* result) 
     result->kind = CheckKind::kVerified;
     if (date_at_ == 0) return true;
     const std::string_view date = input.substr(date_at_, kImfFixdateSize);
-    const auto seconds = good_date(date);
-    if (!seconds) {
-        result->kind = CheckKind::kDate;
-        result->why = kBadDate;
+    if (!take_date(date, result)) {
         result->why_at = date_at_;
         return true;
     }
-    date_ = *seconds;
     if (learned_.compare(date_at_, kImfFixdateSize, date) != 0) {
         learned_.replace(date_at_, kImfFixdateSize, date);
         run_ = learned_;
@@ -346,6 +352,7 @@ bool ResponseVerifier::is_as_expected(CheckResult* result) {
     const int expected = expected_status_ != 0 ? expected_status_ : status_;
     if (expected != 0 ? parsed_.status != expected : parsed_.status / 100 != 2) {
         result->kind = CheckKind::kStatus;
+        result->status = parsed_.status;
         result->why = "unexpected status";
         return false;
     }
@@ -357,15 +364,9 @@ bool ResponseVerifier::is_as_expected(CheckResult* result) {
         result->why_at = parsed_.head_size + static_cast<std::size_t>(differs.first - body.begin());
         return false;
     }
-    if (parsed_.date_at != 0) {
-        const auto seconds = good_date(parsed_.date);
-        if (!seconds) {
-            result->kind = CheckKind::kDate;
-            result->why = kBadDate;
-            result->why_at = parsed_.date_at;
-            return false;
-        }
-        date_ = *seconds;
+    if (parsed_.date_at != 0 && !take_date(parsed_.date, result)) {
+        result->why_at = parsed_.date_at;
+        return false;
     }
     return true;
 }

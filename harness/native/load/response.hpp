@@ -69,6 +69,8 @@ struct CheckResult {
     bool announced_close = false;
     const char* why = "";
     std::size_t why_at = 0;
+    int status = 0;        // kStatus: the one that came
+    bool is_late = false;  // kDate: a good Date that the server should have renewed by then
 };
 
 // One per kind of request and thread.
@@ -121,8 +123,8 @@ class ResponseVerifier {
 
   private:
     bool is_near(std::int64_t date) const { return date_min_ <= date && date <= date_max_; }
-    // The seconds since 1970 of a Date that may stand in an answer now.
-    std::optional<std::int64_t> good_date(std::string_view date) const;
+    // Whether a Date may stand in an answer now; else `result` says what is wrong with it.
+    bool take_date(std::string_view date, CheckResult* result);
     bool check_equal(std::string_view input, CheckResult* result);
     bool is_as_expected(CheckResult* result);
     void learn(std::string_view input);
@@ -135,7 +137,8 @@ class ResponseVerifier {
     bool announced_close_ = false;
     std::int64_t date_min_ = 0;
     std::int64_t date_max_ = 0;
-    std::int64_t date_ = 0;  // of learned_, where it has one
+    std::int64_t date_ = 0;        // of learned_, where it has one
+    std::int64_t first_date_ = 0;  // that was good; 0: none yet
     std::string learned_;
     std::string run_;   // learned_ once or several times, one after the other
     std::string body_;  // of the first response; all others have to equal it

@@ -105,6 +105,7 @@ std::size_t Traffic::digest(LoadConnection* connection, std::string_view octets,
             rest, is_one_kind && !verifier.announced_close() ? limit : std::size_t{1});
         if (equal != 0) {
             at += equal * verifier.learned_size();
+            look_at_date(connection, now_ns);
             answered(connection, equal, now_ns, true);
             if (!verifier.announced_close()) continue;
             connection->closing = true;
@@ -135,6 +136,7 @@ bool Traffic::count_checked(LoadConnection* connection, const CheckResult& resul
             ++result_.counts.variants;
             [[fallthrough]];
         case CheckKind::kVerified:
+            look_at_date(connection, now_ns);
             answered(connection, 1, now_ns, true);
             break;
         case CheckKind::kInterim:
@@ -145,7 +147,7 @@ bool Traffic::count_checked(LoadConnection* connection, const CheckResult& resul
         case CheckKind::kDate:
             complain(*connection, result, octets);
             count_fault(*connection, result, octets);
-            answered(connection, 1, now_ns, false);
+            answered(connection, 1, now_ns, result.is_late);
             break;
         case CheckKind::kFraming:
             ++result_.counts.errors.framing;
@@ -172,13 +174,14 @@ void Traffic::count_fault(const LoadConnection& connection, const CheckResult& r
        : result.kind == CheckKind::kStatus ? errors.status
        : result.kind == CheckKind::kBody   ? errors.body
                                            : errors.date);
+    if (result.kind == CheckKind::kStatus) ++result_.counts.statuses[result.status];
+    if (result.is_late) ++result_.counts.late_dates;
 }
 
 void Traffic::answered(LoadConnection* connection, std::uint64_t count, std::uint64_t now_ns,
                        bool verified) {
     connection->unanswered -= static_cast<std::uint32_t>(count);
     unanswered_ -= count;
-    if (verified) look_at_date(connection, now_ns);
     if (verifiers_.size() > 1) {
         connection->receive_kind = (connection->receive_kind + static_cast<std::uint32_t>(count)) %
                                    static_cast<std::uint32_t>(verifiers_.size());
@@ -217,6 +220,7 @@ void Traffic::look_at_date(LoadConnection* connection, std::uint64_t now_ns) {
     if (sent_ns <= span.since_ns + kDateStillNsMax) return;
     span.since_ns = now_ns;
     ++result_.counts.errors.date;
+    ++result_.counts.late_dates;
     CheckResult still;
     still.why = "the Date has not moved for over two seconds";
     complain(*connection, still, {});

@@ -170,7 +170,28 @@ def test_a_server_that_answers_from_a_cache_is_caught() -> None:
     old = email.utils.formatdate(time.time() - 60, usegmt=True)
     found = measured(numbered(lambda number, _: ok(date=old if number > 3 else None)), plan())
     assert found.errors["date"] > 0
+    assert found.late_dates == 0, "it was made long before the load began"
     assert verdict(found) is Bottleneck.BROKEN
+
+
+@pytest.mark.process
+def test_a_date_that_is_not_renewed_in_time_is_told_from_an_old_one() -> None:
+    first = ok()
+    found = measured(numbered(lambda *_: first), plan(duration_s=4.1))
+    assert found.errors["date"] == found.late_dates > 0
+    assert found.errors.keys() == {"date"}
+    assert found.requests > found.late_dates, "such answers are right otherwise, and are counted"
+    assert verdict(found) is Bottleneck.BROKEN
+
+
+@pytest.mark.process
+def test_the_statuses_that_came_are_told() -> None:
+    answers = {3: b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", 5: peers.NOT_FOUND}
+    found = measured(numbered(lambda number, _: answers.get(number, ok())), plan())
+    assert found.errors == {"status": 4}
+    assert found.statuses == {"404": 2, "503": 2}
+    refused = measured(numbered(lambda *_: peers.NOT_FOUND), plan())
+    assert (refused.requests, refused.statuses) == (0, {"404": 1})
 
 
 @pytest.mark.process

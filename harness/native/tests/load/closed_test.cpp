@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <map>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -142,6 +144,7 @@ TEST(ClosedLoad, a_date_from_a_cache) {
         [](int n, const std::string&) { return n == 7 ? reply("Hello World!", -3600) : reply(); });
     EXPECT_EQ(counts.errors.date, 4u);
     EXPECT_EQ(counts.errors.sum(), 4u);
+    EXPECT_EQ(counts.late_dates, 0u);  // it was made before the load began
 }
 
 TEST(ClosedLoad, a_date_that_stands_still_near_the_clock) {
@@ -153,8 +156,28 @@ TEST(ClosedLoad, a_date_that_stands_still_near_the_clock) {
     EXPECT_EQ(counts.errors.sum(), 1u);
     ASSERT_FALSE(counts.complaints.empty());
     EXPECT_NE(counts.complaints[0].find("not moved"), std::string::npos);
+    EXPECT_EQ(counts.late_dates, 1u);
     const LoadCounts good = load_plan(plan, [](int, const std::string&) { return reply(); });
     EXPECT_EQ(good.errors.sum(), 0u);
+}
+
+// As of a server whose clock gets no CPU time: the answers are right but for the Date.
+TEST(ClosedLoad, a_date_that_is_not_renewed_in_time) {
+    LoadPlan plan;
+    plan.connections = 2;
+    plan.duration_s = 4.1;
+    const std::string first = reply();
+    std::uint64_t answers = 0;
+    std::mutex guard;
+    const LoadCounts counts = load_plan(plan, [&](int, const std::string&) {
+        const std::scoped_lock locked(guard);
+        ++answers;
+        return first;
+    });
+    EXPECT_GT(counts.errors.date, 1u);
+    EXPECT_EQ(counts.late_dates, counts.errors.date);
+    EXPECT_EQ(counts.errors.sum(), counts.errors.date);
+    EXPECT_EQ(counts.responses, answers);
 }
 
 // As of a server that dates all it answers in one turn when it begins the turn, and is slow.
@@ -178,6 +201,7 @@ TEST(ClosedLoad, another_status) {
     });
     EXPECT_EQ(counts.errors.status, 4u);
     EXPECT_EQ(counts.errors.sum(), 4u);
+    EXPECT_EQ(counts.statuses, (std::map<int, std::uint64_t>{{503, 4}}));
 }
 
 TEST(ClosedLoad, octets_nobody_asked_for) {

@@ -14,6 +14,8 @@ TEST(Processes, results_come_together_whole) {
     ProcessResult one;
     one.counts.responses = 7;
     one.counts.errors.order = 3;
+    one.counts.late_dates = 5;
+    one.counts.statuses = {{404, 2}, {503, 9}};
     one.counts.response.add(1234, 5);
     one.counts.complaints = {"a", ""};
     one.counts.slices.assign(2, Histogram(kSliceCoarseBits));
@@ -28,6 +30,8 @@ TEST(Processes, results_come_together_whole) {
     ASSERT_TRUE(unpack(octets, &two));
     EXPECT_EQ(two.counts.responses, 7u);
     EXPECT_EQ(two.counts.errors.order, 3u);
+    EXPECT_EQ(two.counts.late_dates, 5u);
+    EXPECT_EQ(two.counts.statuses, one.counts.statuses);
     EXPECT_EQ(two.counts.response.total(), 5u);
     EXPECT_EQ(two.counts.response.max(), 1234u);
     EXPECT_EQ(two.counts.complaints, one.counts.complaints);

@@ -77,6 +77,26 @@ TEST_F(Verifier, an_answer_from_a_cache_is_caught_by_its_date) {
     EXPECT_EQ(kind_of(reply("Sun, 06 Nov 1994 08:49:40 GMT")), CheckKind::kVerified);
 }
 
+TEST_F(Verifier, a_date_that_was_not_renewed_is_told_from_one_of_before_and_one_ahead) {
+    const std::int64_t later = kNow + 60;
+    verifier_.set_wall_clock(later, later);
+    const auto is_late = [&](const std::string& octets) {
+        const CheckResult result = verifier_.check(octets);
+        EXPECT_EQ(result.kind, CheckKind::kDate);
+        return result.is_late;
+    };
+    EXPECT_TRUE(is_late(reply()));
+    EXPECT_TRUE(is_late(reply("Sun, 06 Nov 1994 08:49:37 GMT", "Hello World!", "X: y\r\n")));
+    EXPECT_TRUE(is_late(reply("Sun, 06 Nov 1994 08:49:35 GMT")));  // of another worker
+    EXPECT_FALSE(is_late(reply("Sun, 06 Nov 1994 08:49:34 GMT")));
+    EXPECT_FALSE(is_late(reply("Sun, 06 Nov 1994 08:50:40 GMT")));
+    EXPECT_FALSE(is_late(reply("Sun, 06 Nov 1994 08:50:37 UTC")));
+    // A first answer has nothing before it that could have been late.
+    ResponseVerifier other(0, false);
+    other.set_wall_clock(later, later);
+    EXPECT_FALSE(other.check(reply()).is_late);
+}
+
 // A server that dates a long batch when it begins it, or an answer that waited to be read.
 TEST_F(Verifier, an_answer_may_be_older_than_the_clock_and_not_than_its_request) {
     const std::string other = reply("Sun, 06 Nov 1994 08:49:37 GMT", "Hello World!", "X: y\r\n");

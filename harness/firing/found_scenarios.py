@@ -13,7 +13,7 @@ import msgspec
 from httpmark.harness.firing import targets
 from httpmark.harness.firing.fuzz import Find, Kind, by_name
 from httpmark.harness.http import printable, request_reader, shell_lines, tolerances
-from httpmark.harness.model.cases import Level
+from httpmark.harness.model.cases import Level, Op, Step
 from httpmark.harness.model.errors import HarnessError
 
 # The clause that a server breaks with a valid message.
@@ -142,7 +142,7 @@ def reproducers(find: Find, target: targets.Target, *, words: Sequence[str]) -> 
     where = shell_lines.place(target.facts())
     return [
         line,
-        shell_lines.scripted(find.octets, where=where),
+        shell_lines.scripted([Step(Op.SEND, find.octets)], where),
         shell_lines.piped(find.octets, where),
     ]
 

@@ -40,7 +40,18 @@ from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.verdicts import Word
 
 
-def replay(name: str, target: targets.Target, *, hardened: bool = False) -> str:
+class Replayed(msgspec.Struct, frozen=True):
+    """What there is to show of a case that was sent again, and its verdict.
+
+    Rules that hold of every answer are shown and have no part in the verdict: a server that sends
+    no Date would fail each case.
+    """
+
+    text: str
+    word: Word
+
+
+def replay(name: str, target: targets.Target, *, hardened: bool = False) -> Replayed:
     """Send one case and show both sides of the wire, the outcome and the verdict.
 
     :param hardened: judge by the ruleset of that name.
@@ -58,7 +69,7 @@ def replay(name: str, target: targets.Target, *, hardened: bool = False) -> str:
     else:
         verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
     verdict = family_results.strict(verdict, family) if hardened else verdict
-    return "\n".join(
+    text = "\n".join(
         (
             f"{planned.case.id} to {target.place}",
             "sent:",
@@ -70,10 +81,13 @@ def replay(name: str, target: targets.Target, *, hardened: bool = False) -> str:
             *_of_every_answer(planned.case, exchange, target.facts()),
         )
     )
+    return Replayed(text, verdict.word)
 
 
-def replay_cut(name: str, target: targets.Target, cut: str) -> str:
+def replay_cut(name: str, target: targets.Target, cut: str) -> Replayed:
     """Send a case in one write, and in the cut that is named, and show how the answers differ.
+
+    The verdict is a failure if they do, every time.
 
     :param cut: the name of a delivery as findings show it, such as ``two@17``.
     :raises HarnessError: there is no such case, or no such cut of it.
@@ -93,9 +107,8 @@ def replay_cut(name: str, target: targets.Target, cut: str) -> str:
         *_came("received, in one write", exchanges[0], target),
     ]
     if known is None:
-        return "\n".join(
-            (*shown, "in one write it got two different answers, so cuts cannot be compared")
-        )
+        why = "in one write it got two different answers, so cuts cannot be compared"
+        return Replayed("\n".join((*shown, why)), Word.UNSTABLE)
     mode = delivery_modes.mode_of(cut)
     made = delivery_modes.deliveries(case, mode, known) if mode in delivery_modes.MODES else ()
     chosen = next((one for one in made if one.delivery == cut), None)
@@ -111,13 +124,15 @@ def replay_cut(name: str, target: targets.Target, cut: str) -> str:
     differs = (
         f"differs: {differing[-1]} ({len(differing)}" if differing else f"is the same ({_TIMES}"
     )
-    return "\n".join(
+    text = "\n".join(
         (
             *shown,
             *_came(f"received, cut as {cut} in {writes} writes", cuts[-1], target),
             f"the answer {differs} of {_TIMES} times)",
         )
     )
+    always = Word.FAIL if len(differing) == _TIMES else Word.UNSTABLE
+    return Replayed(text, always if differing else Word.PASS)
 
 
 def _masked(steps: Sequence[Step], mask: Mask) -> Iterator[Step]:
@@ -167,7 +182,7 @@ def _of_every_answer(case: Case, exchange: Exchange, facts: Facts) -> list[str]:
     ]
 
 
-def minimised(name: str, target: targets.Target, *, hardened: bool = False) -> str:
+def minimised(name: str, target: targets.Target, *, hardened: bool = False) -> Replayed:
     """The smallest request that breaks the same rule and gets the same verdict as a case, with a
     reproducer. Of several writes, the first one gets smaller.
 
@@ -182,21 +197,23 @@ def minimised(name: str, target: targets.Target, *, hardened: bool = False) -> s
     verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
     word = (family_results.strict(verdict, family) if hardened else verdict).word
     if word not in (Word.FAIL, Word.WARN):
-        return f"{case.id}: {word}; there is nothing to make smaller"
+        return Replayed(f"{case.id}: {word}; there is nothing to make smaller", word)
     whole = len(delivery_modes.message(case))
     one = shrinking.subject(family, planned, exchange, hardened=hardened)
     if one is None:
-        return f"{case.id}: {word}; only the whole request shows it, all {whole} bytes"
+        told = f"{case.id}: {word}; only the whole request shows it, all {whole} bytes"
+        return Replayed(told, word)
     found = [small for _, small in shrinking.smallest([one], target)]
     if not found:
-        return f"{case.id}: {word}, with all {whole} bytes: fewer do not show it"
+        return Replayed(f"{case.id}: {word}, with all {whole} bytes: fewer do not show it", word)
     small = msgspec.structs.replace(found[0], sent=Mask(target.header).sent(found[0].sent))
     left = shell_lines.own(small)
     line = shell_lines.by_hand(small, target.facts(), with_canary=False)
-    return "\n".join(
+    told = "\n".join(
         (
             f"{case.id}: {word}, with {len(left)} of {whole} bytes:",
             escaped_lines(left),
             line or shell_lines.piped(left, shell_lines.place(target.facts())),
         )
     )
+    return Replayed(told, word)

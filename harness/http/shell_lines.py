@@ -1,7 +1,11 @@
-"""Lines of shell that send an exchange again, by hand or with ``httpmark``."""
+"""Lines of shell that send an exchange again, by hand or with ``httpmark``.
+
+A line by hand says how the connection ended, and waits as long for it as the case does.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Sequence
@@ -11,11 +15,13 @@ import msgspec
 from httpmark.harness.http import request_reader
 from httpmark.harness.http.address import endpoint, url
 from httpmark.harness.http.printable import escaped
-from httpmark.harness.model.cases import Facts
+from httpmark.harness.model.cases import Facts, Op, Step
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.timeline import EventKind, events
 
-LINE_CHARACTERS_MAX = 500  # a longer line of shell is hard to read and to copy
+LINE_CHARACTERS_MAX = 600  # a longer line of shell is hard to read and to copy
+WAIT_S = 2  # for an answer or a close, where a case does not wait longer
+_APART_S = 0.3  # between two writes, so that they arrive as two
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -41,16 +47,33 @@ def by_hand(exchange: Exchange, facts: Facts | None, *, with_canary: bool = True
 
     :param with_canary: send the request after the case, too.
     """
-    writes, half_close = _writes(exchange, with_canary=with_canary)
+    steps = _steps(exchange, with_canary=with_canary)
     where = place(facts)
-    if half_close and where.tls:
+    line = again(steps, where, wait_s=max(WAIT_S, math.ceil(exchange.end_us / 1e6)))
+    return line if line is not None and len(line) <= LINE_CHARACTERS_MAX else None
+
+
+def again(steps: Sequence[Step], where: Place, *, wait_s: int = WAIT_S) -> str | None:
+    """The one line that plays some steps; None where no line can: a half-close over TLS, a reset.
+
+    :param wait_s: how long to wait after the last step.
+    """
+    acts = {step.op for step in steps}
+    if Op.RESET in acts or (Op.FIN in acts and where.tls):
         return None
-    line = (
-        piped(writes[0], where)
-        if len(writes) == 1 and not half_close
-        else scripted(*writes, where=where, half_close=half_close)
-    )
-    return line if len(line) <= LINE_CHARACTERS_MAX else None
+    if acts == {Op.SEND} and len(steps) == 1:
+        return piped(steps[0].data, where, wait_s=wait_s)
+    return scripted(steps, where, wait_s=wait_s)
+
+
+def waited_s(steps: Sequence[Step]) -> int:
+    """How long a case waits in its last steps, in whole seconds: for one answer, then a close."""
+    answers = max((step.wait_ms for step in steps if step.op is Op.AWAIT), default=0)
+    ends = max((step.wait_ms for step in steps if step.op is not Op.AWAIT), default=0)
+    return max(WAIT_S, math.ceil((answers + ends - _SETTLES_MS) / 1000))
+
+
+_SETTLES_MS = 100  # a look at what else comes, which nobody has to wait for
 
 
 def fewer(whole: Exchange, small: Exchange) -> str:
@@ -58,22 +81,43 @@ def fewer(whole: Exchange, small: Exchange) -> str:
     return f"{len(own(small))} of {len(own(whole))} bytes do the same"
 
 
-def _writes(exchange: Exchange, *, with_canary: bool) -> tuple[list[bytes], bool]:
-    """What each write held, and whether a half-close came last.
+def _steps(exchange: Exchange, *, with_canary: bool) -> list[Step]:
+    """What was done on the connection: writes, the time between them, a half-close.
 
     The request after the case, which shows how far the server had read, needs no write of its own.
     """
-    recorded = events(exchange.timeline)
-    writes: list[bytes] = []
-    rest = exchange.sent
-    for number in [event.octets for event in recorded if event.kind is EventKind.SENT]:
-        writes.append(rest[:number])
-        rest = rest[number:]
-    writes += [rest] if rest else []
-    while len(writes) > 1 and _CANARY.match(writes[-1]):
-        last = writes.pop()
-        writes[-1] += last if with_canary else b""
-    return writes, any(event.kind is EventKind.OWN_FIN for event in recorded)
+    steps: list[Step] = []
+    rest, answered, at_us = exchange.sent, False, 0
+    for event in events(exchange.timeline):
+        if event.kind is EventKind.RECEIVED:
+            answered = True
+        if event.kind not in (EventKind.SENT, EventKind.OWN_FIN):
+            continue
+        wait_ms = (event.at_us - at_us) // 1000
+        if steps and answered:
+            steps.append(Step(Op.AWAIT, wait_ms=max(WAIT_S * 1000, wait_ms)))
+        elif steps and wait_ms > _APART_S * 1000:
+            steps.append(Step(Op.PAUSE, wait_ms=wait_ms))
+        if event.kind is EventKind.SENT:
+            steps.append(Step(Op.SEND, rest[: event.octets]))
+            rest = rest[event.octets :]
+        else:
+            steps.append(Step(Op.FIN))
+        answered, at_us = False, event.at_us
+    if rest:
+        steps.append(Step(Op.SEND, rest))
+    return _without_canary(steps, with_canary=with_canary)
+
+
+def _without_canary(steps: list[Step], *, with_canary: bool) -> list[Step]:
+    """The steps with the request after the case as part of the write before it, or without it."""
+    at = [number for number, step in enumerate(steps) if step.op is Op.SEND]
+    while len(at) > 1 and _CANARY.match(steps[at[-1]].data):
+        last, before = at.pop(), at[-1]
+        data = steps[before].data + (steps[last].data if with_canary else b"")
+        steps[before] = Step(Op.SEND, data)
+        steps[before + 1 : last + 1] = []
+    return steps
 
 
 _CANARY = re.compile(rb"GET [^ ]*canary-")
@@ -90,36 +134,82 @@ _ESCAPES = {octet: f"\\{octet:03o}" for octet in range(256) if not 0x20 <= octet
 _ESCAPES |= {0x0D: "\\r", 0x0A: "\\n", 0x5C: "\\\\", 0x25: "%%", 0x27: "\\047"}
 
 
-def piped(octets: bytes, where: Place) -> str:
-    """One write: ``printf``, and a client that sends bytes as they are."""
+def piped(octets: bytes, where: Place, *, wait_s: int = WAIT_S) -> str:
+    """One write: ``printf``, and a client that sends bytes as they are.
+
+    ``nc`` closes nothing at the end of what it sends: with ``-q`` or ``-N`` it would half-close,
+    which is another case. Its last line says whether the server closed.
+    """
     text = octets.decode("latin-1").translate(_ESCAPES)
     if text.startswith("-"):
         text = "\\055" + text[1:]  # else printf takes it for an option
     if where.unix is not None:
-        client = f"nc -q 2 -U {shlex.quote(where.unix)}"
+        client = f"nc -U {shlex.quote(where.unix)}"
     elif where.tls:
         there = shlex.quote(endpoint(where.address, where.port))
         client = f"openssl s_client -quiet -connect {there}"
     else:
-        client = f"nc -q 2 {shlex.quote(where.address)} {where.port}"
-    return f"printf '{text}' | {client}"
+        client = f"nc {shlex.quote(where.address)} {where.port}"
+    ended = f'echo "[$?] 0: closed, 124: open after {wait_s} s"'
+    return f"printf '{text}' | timeout {wait_s} {client}; {ended}"
 
 
-def scripted(*writes: bytes, where: Place, half_close: bool = False) -> str:
-    """Several writes with pauses between them, or a half-close: one line of Python."""
-    modules = ["socket", *(["ssl"] if where.tls else []), *(["time"] if len(writes) > 1 else [])]
+def scripted(steps: Sequence[Step], where: Place, *, wait_s: int = WAIT_S) -> str:
+    """Several writes with waits between them, or a half-close: one line of Python.
+
+    It prints what comes, then ``closed`` or why it stopped waiting.
+    """
     if where.unix is not None:
-        opened = f"s = socket.socket(socket.AF_UNIX); s.connect({where.unix!r}); "
+        opened = f"s = socket.socket(socket.AF_UNIX); s.connect({_literal(where.unix)})"
     else:
-        opened = f"s = socket.create_connection(({where.address!r}, {where.port})); "
-    if where.tls:
-        opened += "s = ssl._create_unverified_context().wrap_socket(s); "
-    pauses = "; time.sleep(0.3); ".join(f"s.sendall({octets!r})" for octets in writes)
-    sent = f"{pauses}; " if writes else ""
-    shut = "s.shutdown(1); " if half_close else ""
-    return "python3 -c " + shlex.quote(
-        f"import {', '.join(modules)}; {opened}{sent}{shut}s.settimeout(2); print(s.recv(65536))"
-    )
+        opened = f"s = socket.create_connection(({_literal(where.address)}, {where.port}))"
+    said = [
+        "sys.excepthook = lambda kind, why, at: print(why)",
+        opened,
+        *(["s = ssl._create_unverified_context().wrap_socket(s)"] if where.tls else []),
+        f"s.settimeout({wait_s})",
+        *_played(steps),
+        '[print(x) for x in iter(lambda: s.recv(65536), b"")]',
+        'print("closed")',
+    ]
+    modules = [
+        name for name in ("select", "socket", "ssl", "sys", "time")
+        if any(f"{name}." in one for one in said)
+    ]  # fmt: skip
+    return "python3 -c " + shlex.quote("; ".join([f"import {', '.join(modules)}", *said]))
+
+
+def _literal(value: bytes | str) -> str:
+    """A value as Python writes it, in double quotes where it can be: the shell has the single
+    ones."""
+    if '"' in (value.decode("latin-1") if isinstance(value, bytes) else value):
+        return repr(value)
+    prefix = "b" if isinstance(value, bytes) else ""
+    # With a single quote in it, Python itself chooses double ones.
+    whole = repr(b"'" + value if isinstance(value, bytes) else "'" + value)
+    return f'{prefix}"{whole[len(prefix) + 2 :]}'
+
+
+def _played(steps: Sequence[Step]) -> list[str]:
+    """Steps as statements of Python; the wait after the last one is that of the socket."""
+    acts = [number for number, step in enumerate(steps) if step.op in (Op.SEND, Op.FIN)]
+    played = steps[: acts[-1] + 1] if acts else ()
+    lines: list[str] = []
+    for number, step in enumerate(played):
+        match step.op:
+            case Op.SEND:
+                if number and played[number - 1].op is Op.SEND:
+                    lines.append(f"time.sleep({_APART_S})")
+                lines.append(f"s.sendall({_literal(step.data)})")
+            case Op.FIN:
+                lines.append("s.shutdown(1)")
+            case Op.AWAIT:
+                come = f"select.select([s], [], [], {max(step.wait_ms / 1000, _APART_S):g})[0]"
+                lines.append(f"{come} and print(s.recv(65536))")
+            case _:
+                seconds = max(math.ceil(step.wait_ms / 100) / 10, _APART_S)
+                lines.append(f"time.sleep({seconds:g})")
+    return lines
 
 
 def command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -25,11 +26,11 @@ from httpmark.harness.judging import (
 )
 from httpmark.harness.judging.response_rules.rule_table import RULES, Rule
 from httpmark.harness.model.cases import (
+    Case,
     Family,
     Level,
     Op,
     Requirement,
-    Step,
 )
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.report import glossary
@@ -204,7 +205,7 @@ def _of_case(family: Family, planned: Planned) -> str:
     lines_.append("to send it by hand:")
     where = shell_lines.Place("127.0.0.1", tls=family.transport == "tls")
     scheme = "https" if where.tls else "http"
-    lines_ += _by_hand(own, where) or [f"httpmark replay {case.id} {scheme}://127.0.0.1:PORT/"]
+    lines_ += _by_hand(case, where) or [f"httpmark replay {case.id} {scheme}://127.0.0.1:PORT/"]
     return "\n".join(lines_)
 
 
@@ -213,17 +214,18 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, 80, initial_indent="  ", subsequent_indent="    ")
 
 
-def _by_hand(own: Sequence[Step], where: shell_lines.Place) -> list[str]:
+def _by_hand(case: Case, where: shell_lines.Place) -> list[str]:
     """The lines of shell that send a case, as far as one would copy them; none where no line can
     say it."""
+    own = own_steps(case)
+    left = itertools.takewhile(lambda step: step.op is not Op.SEND, case.steps[len(own) :])
+    own_waits = own if all(step.op in (Op.AWAIT, Op.WATCH) for step in own) else ()
+    wait_s = shell_lines.waited_s((*own_waits, *left))
+    line = shell_lines.again(own, where, wait_s=wait_s)
+    lines_ = [line] if line is not None else []
     writes = [step.data for step in own if step.op is Op.SEND]
-    half_close = any(step.op is Op.FIN for step in own)
-    if any(step.op is Op.RESET for step in own) or (half_close and where.tls):
-        return []
-    lines_ = []
-    if len(writes) == 1 and not half_close:
-        lines_.append(shell_lines.piped(writes[0], where))
-        if not where.tls and (line := curl(writes[0], address=where.address, port=where.port)):
-            lines_.append(line)
-    lines_.append(shell_lines.scripted(*writes, where=where, half_close=half_close))
+    if len(writes) == len(own) == 1:
+        curl_line = curl(writes[0], address=where.address, port=where.port)
+        lines_ += [curl_line] if curl_line is not None and not where.tls else []
+        lines_.append(shell_lines.scripted(own, where, wait_s=wait_s))
     return [line for line in lines_ if len(line) <= shell_lines.LINE_CHARACTERS_MAX]

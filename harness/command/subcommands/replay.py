@@ -9,6 +9,7 @@ import msgspec
 
 from httpmark.harness.command import options
 from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.model.verdicts import Word
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,12 +48,24 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 def command(words: Words) -> None:
     """Send one case again and show both sides of the wire.
 
-    CASE is an id of 'httpmark list cases', or one that a report shows. TARGET is an address, as
-    http://127.0.0.1:8080/.
+    CASE is an id of 'httpmark list cases', or one that a report shows. TARGET is
+    http://host:port/, https://host:port/, host:port or unix:PATH.
 
     \b
-    Example:
+    Exit codes:
+      0  the case passes, or only warns
+      1  it fails; with --delivery: the answers differ
+      2  usage
+      3  the server cannot be asked
+      4  the case is void or unstable: nobody can tell
+      5  the case is not applicable to this server
+
+    Only the case decides; a rule on every answer, as RESP-20, is shown beside it.
+
+    \b
+    Examples:
       httpmark replay content-length-plus-sign http://127.0.0.1:8080/
+      httpmark replay get-plain unix:server.sock --delivery two@17
     """
     if words.minimise and words.cut is not None:
         raise HarnessError("--minimise and --delivery exclude each other: leave one out")
@@ -72,8 +85,14 @@ def command(words: Words) -> None:
     )
     is_hardened = words.ruleset == "hardened"
     if words.minimise:
-        click.echo(replay.minimised(words.case, asked, hardened=is_hardened))
+        told = replay.minimised(words.case, asked, hardened=is_hardened)
     elif words.cut is not None:
-        click.echo(replay.replay_cut(words.case, asked, words.cut))
+        told = replay.replay_cut(words.case, asked, words.cut)
     else:
-        click.echo(replay.replay(words.case, asked, hardened=is_hardened))
+        told = replay.replay(words.case, asked, hardened=is_hardened)
+    click.echo(told.text)
+    raise SystemExit(_EXIT_CODES.get(told.word, 0))
+
+
+# As check has them of one case: a warning passes, and what cannot be told is neither.
+_EXIT_CODES = {Word.FAIL: 1, Word.VOID: 4, Word.UNSTABLE: 4, Word.NOT_APPLICABLE: 5}

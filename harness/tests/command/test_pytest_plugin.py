@@ -81,7 +81,7 @@ def test_a_failure_has_its_rule_and_its_reproducer_and_only_what_is_chosen_is_fi
         )
         assert code == 1
         assert f"httpmark replay host-missing {url}" in out
-        assert re.search(r"printf 'GET .*\| nc -q 2 127\.0\.0\.1 \d+", out)
+        assert re.search(r"printf 'GET .*\| timeout 2 nc 127\.0\.0\.1 \d+", out)
         assert "MUST: RFC 9112 3.2" in out
         assert "FAILED httpmark::rfc::host-missing" in out
         assert "PASSED httpmark::rfc::get-plain" in out

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import shlex
 import shutil
 import socket
 import ssl
 import subprocess
+import sys
 from pathlib import Path
 
 import hypothesis
@@ -15,13 +19,14 @@ import pytest
 
 from httpmark.harness.catalogue import loading, lookup
 from httpmark.harness.http import shell_lines
-from httpmark.harness.model.cases import Facts, Op
+from httpmark.harness.model.cases import Facts, Op, Step
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EVENT_RECORD, EventKind
 from httpmark.harness.servers import certificates
 from httpmark.harness.tests.shared import peers
 
 HERE = shell_lines.Place("127.0.0.1", 18080)
+ENDED = 'echo "[$?] 0: closed, 124: open after 2 s"'
 FACTS = Facts(host="a.example:81", address="127.0.0.1", port=18080)
 
 
@@ -42,7 +47,7 @@ def exchange(*writes: bytes, half_close: bool = False, unsent: bytes = b"") -> E
 def test_a_pipe_sends_the_same_bytes(sent: bytes) -> None:
     line = shell_lines.piped(sent, HERE)
     command, _, rest = line.rpartition(" | ")
-    assert rest == "nc -q 2 127.0.0.1 18080"
+    assert rest == f"timeout 2 nc 127.0.0.1 18080; {ENDED}"
     assert "\n" not in line
     said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, timeout=10, check=True)
     assert said.stdout == sent
@@ -51,8 +56,8 @@ def test_a_pipe_sends_the_same_bytes(sent: bytes) -> None:
 @pytest.mark.parametrize(
     ("facts", "client"),
     [
-        (FACTS, "nc -q 2 127.0.0.1 18080"),
-        (msgspec.structs.replace(FACTS, address="::1"), "nc -q 2 ::1 18080"),
+        (FACTS, "nc 127.0.0.1 18080"),
+        (msgspec.structs.replace(FACTS, address="::1"), "nc ::1 18080"),
         (
             msgspec.structs.replace(FACTS, scheme="https"),
             "openssl s_client -quiet -connect 127.0.0.1:18080",
@@ -61,9 +66,9 @@ def test_a_pipe_sends_the_same_bytes(sent: bytes) -> None:
             msgspec.structs.replace(FACTS, scheme="https", address="::1"),
             "openssl s_client -quiet -connect '[::1]:18080'",
         ),
-        (msgspec.structs.replace(FACTS, unix="/run/a b.sock"), "nc -q 2 -U '/run/a b.sock'"),
-        (msgspec.structs.replace(FACTS, address=None), "nc -q 2 HOST PORT"),
-        (None, "nc -q 2 HOST PORT"),
+        (msgspec.structs.replace(FACTS, unix="/run/a b.sock"), "nc -U '/run/a b.sock'"),
+        (msgspec.structs.replace(FACTS, address=None), "nc HOST PORT"),
+        (None, "nc HOST PORT"),
     ],
 )
 @pytest.mark.parametrize("host", [b"$(reboot):80", b"h:9", b"", None])
@@ -73,7 +78,7 @@ def test_a_line_leads_to_the_target_whatever_its_host_says(
     field = b"" if host is None else b"Host: " + host + b"\r\n"
     line = shell_lines.by_hand(exchange(b"GET / HTTP/1.1\r\n" + field + b"\r\n"), facts)
     assert line is not None
-    assert line.endswith(f" | {client}")
+    assert line.endswith(f" | timeout 2 {client}; {ENDED}")
 
 
 def test_every_case_that_fits_a_line_leads_to_its_target() -> None:
@@ -95,8 +100,7 @@ def test_every_case_that_fits_a_line_leads_to_its_target() -> None:
             if line is None:
                 continue
             told += 1
-            plain = line.replace("'\"'\"'", "'")
-            if not line.endswith("127.0.0.9 4321") and "('127.0.0.9', 4321)" not in plain:
+            if "nc 127.0.0.9 4321; echo" not in line and '("127.0.0.9", 4321)' not in line:
                 wrong.append(f"{planned.case.id}: {line}")
     assert wrong == []
     assert told > 300
@@ -114,6 +118,25 @@ def test_the_request_that_follows_a_case_needs_no_time_of_its_own() -> None:
     assert sent is not None
     assert sent.startswith("printf 'aGET /?canary-c")
     assert shell_lines.by_hand(exchange(b"a", unsent=canary), FACTS) == sent
+
+
+@hypothesis.given(st.binary(max_size=60))
+@hypothesis.example(b"'")
+@hypothesis.example(b'"')
+@hypothesis.example(b"'\"\\")
+@hypothesis.example(b"")
+def test_a_script_sends_the_same_bytes_and_has_no_quote_that_it_can_spare(octets: bytes) -> None:
+    line = shell_lines.scripted([Step(Op.SEND, octets)], HERE)
+    [calls] = [
+        node
+        for node in ast.walk(ast.parse(shlex.split(line)[2]))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "sendall"
+    ]
+    assert ast.literal_eval(calls.args[0]) == octets
+    if not set(octets) & set(b"'\""):
+        assert line.count("'") == 2
 
 
 @pytest.mark.process
@@ -139,7 +162,7 @@ def test_writes_apart_and_a_half_close_are_said_in_python(family: int, tmp_path:
             talk.close()
             said, _ = client.communicate(timeout=20)
     assert received == b"a\xffb'"
-    assert b"answer" in said
+    assert said == b"b'answer'\nclosed\n"
 
 
 @pytest.mark.process
@@ -167,6 +190,9 @@ def test_over_tls_the_bytes_arrive(tmp_path: Path, in_one_write: bool) -> None:
             said, _ = client.communicate(timeout=20)
     assert received == b"Q\nR\n"
     assert b"answer" in said
+    assert b"] 0: closed, 124: open after 2 s" in said if in_one_write else len(said) > 10
+    assert b"[124]" not in said
+    assert b"timed out" not in said
 
 
 @pytest.mark.parametrize(
@@ -203,6 +229,103 @@ def test_the_curl_line_sends_the_same_request() -> None:
     assert sorted(fields) == sorted(
         [b"Host: 127.0.0.1:%d" % peer.port, b"X-A: 'v' \"w\"", b"X-B:", b"", b""]
     )
+
+
+NC = """#!{python}
+import socket, sys, threading
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+threading.Thread(target=lambda: s.sendall(sys.stdin.buffer.read()), daemon=True).start()
+while octets := s.recv(100):
+    sys.stdout.buffer.write(octets)
+    sys.stdout.flush()
+"""
+"""What nc does: it sends its input, and keeps the connection until the other end closes it."""
+
+
+@pytest.fixture
+def with_nc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("nc") is None:
+        (tmp_path / "nc").write_text(NC.format(python=sys.executable))
+        (tmp_path / "nc").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("writes", [1, 2])
+@pytest.mark.parametrize("closes", [True, False])
+@pytest.mark.usefixtures("with_nc")
+def test_a_line_by_hand_half_closes_nothing_and_tells_a_close_from_silence(
+    closes: bool, writes: int
+) -> None:
+    """A server that sees the end of what is sent may answer otherwise, or close for that reason."""
+    half_closed: list[bool] = []
+
+    def talk(connection: socket.socket) -> None:
+        connection.recv(100)
+        connection.sendall(b"answer")
+        connection.settimeout(0.8)
+        try:
+            while connection.recv(100):
+                pass
+            half_closed.append(True)
+        except TimeoutError:
+            half_closed.append(False)
+        if not closes:
+            connection.settimeout(10)
+            connection.recv(100)
+
+    with peers.peer(talk) as peer:
+        facts = msgspec.structs.replace(FACTS, port=peer.port)
+        line = shell_lines.by_hand(exchange(*[b"a", b"b"][:writes]), facts)
+        assert line is not None
+        said = subprocess.run(["sh", "-c", line], capture_output=True, timeout=20, check=False)
+    assert half_closed == [False]
+    assert b"answer" in said.stdout
+    told = {
+        (1, True): b"[0] 0: closed",
+        (1, False): b"[124] 0: closed, 124: open",
+        (2, True): b"\nclosed\n",
+        (2, False): b"\ntimed out\n",
+    }
+    assert told[writes, closes] in said.stdout
+
+
+def recorded(*events: tuple[EventKind, int, int], end_us: int = 0) -> Exchange:
+    """An exchange that wrote ``a`` and ``b``, with this timeline of kinds, bytes and times."""
+    return Exchange(
+        "c", "c", b"ab", b"", Outcome.HUNG, End.OPEN, None, end_us, 0,
+        timeline=b"".join(EVENT_RECORD.pack(kind, at_us, n) for kind, n, at_us in events),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("between", "at_us", "said"),
+    [
+        ((), 900, 's.sendall(b"a"); time.sleep(0.3); s.sendall(b"b")'),
+        ((), 1_200_900, 's.sendall(b"a"); time.sleep(1.2); s.sendall(b"b")'),
+        (
+            ((EventKind.RECEIVED, 9, 500),),
+            900,
+            's.sendall(b"a"); select.select([s], [], [], 2)[0] and print(s.recv(65536)); '
+            's.sendall(b"b")',
+        ),
+    ],
+)
+def test_a_line_leaves_as_much_time_between_writes_as_the_case_did(
+    between: tuple[tuple[EventKind, int, int], ...], at_us: int, said: str
+) -> None:
+    sent = recorded((EventKind.SENT, 1, 0), *between, (EventKind.SENT, 1, at_us))
+    line = shell_lines.by_hand(sent, FACTS)
+    assert line is not None
+    assert said in line
+
+
+def test_a_line_waits_as_long_as_the_exchange_took() -> None:
+    for end_us, seconds in ((0, 2), (1_999_999, 2), (6_900_000, 7)):
+        line = shell_lines.by_hand(recorded((EventKind.SENT, 2, 0), end_us=end_us), FACTS)
+        assert line is not None
+        assert f"| timeout {seconds} nc" in line
+        assert f"open after {seconds} s" in line
 
 
 def test_a_comment_ends_at_its_line_end() -> None:

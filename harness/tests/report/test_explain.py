@@ -58,7 +58,7 @@ def test_explain_says_rule_and_bytes() -> None:
 def test_replay_shows_both_sides_and_the_verdict() -> None:
     with peers.peer(peers.closing(peers.BAD)) as peer:
         target = target_at(peer.port)
-        text = replay.replay("path_byte-00", target)
+        text = replay.replay("path_byte-00", target).text
     assert r"GET /hello\x00 HTTP/1.1" in text
     assert "HTTP/1.1 400 Bad Request" in text
     assert "verdict:  pass" in text
@@ -98,12 +98,30 @@ def test_a_talk_is_told_write_by_write() -> None:
     text = explain.explain("EXP-01")
     assert text.count("sent:") == 2
     assert "(until an answer comes, at most 2 s)" in text
-    assert "time.sleep" in text.splitlines()[-1]
-    assert "nc -q" not in text
+    assert "select.select([s], [], [], 2)[0] and print" in text.splitlines()[-1]
+    assert "| timeout" not in text
     assert "(half-close)" in explain.explain("EOF-04")
     said = explain.explain("EOF-04").partition("by hand:\n")[2]
     assert "s.shutdown(1)" in said
     assert not re.search(r"^(printf|curl)", said, re.MULTILINE), "neither says a half-close"
+
+
+@pytest.mark.parametrize(
+    ("case", "waits"),
+    [
+        ("get-plain", "timeout 2 nc "),
+        ("stop-in-method", "timeout 7 nc "),
+        ("idle-after-answer", "timeout 9 nc "),  # an answer, then the idle timeout
+        ("silent-from-the-start", "s.settimeout(7)"),
+        ("expect-continue-close", "s.settimeout(4)"),
+        ("smuggle-pause", "time.sleep(7.5)"),
+    ],
+)
+def test_a_line_by_hand_waits_as_long_as_the_case_and_shows_a_close(case: str, waits: str) -> None:
+    line = explain.explain(case).partition("by hand:\n")[2].splitlines()[0]
+    assert waits in line
+    shows = "0: closed, 124: open after" if line.startswith("printf") else 'print("closed")'
+    assert shows in line
 
 
 def test_a_line_nobody_copies_is_a_replay() -> None:
@@ -130,11 +148,11 @@ def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
 
     with peers.peer(accepting) as peer:
         target = target_at(peer.port)
-        text = replay.minimised("host-missing-other-field", target)
-        assert replay.minimised("get-plain", target).endswith("nothing to make smaller")
-        assert "fewer do not show it" in replay.minimised("host-twice-different", target)
+        text = replay.minimised("host-missing-other-field", target).text
+        assert replay.minimised("get-plain", target).text.endswith("nothing to make smaller")
+        assert "fewer do not show it" in replay.minimised("host-twice-different", target).text
     assert "fail, with 23 of 31 bytes" in text
-    assert f"nc -q 2 127.0.0.1 {peer.port}" in text
+    assert f"| timeout 2 nc 127.0.0.1 {peer.port}; echo" in text
 
 
 @pytest.mark.long
@@ -204,7 +222,7 @@ def gluing(connection: socket.socket) -> None:
 def test_a_cut_is_replayed_beside_one_write_of_the_same() -> None:
     with peers.peer(gluing) as peer:
         target = target_at(peer.port)
-        text = replay.replay_cut("get-plain", target, "two@17")
+        text = replay.replay_cut("get-plain", target, "two@17").text
         with pytest.raises(HarnessError, match="no delivery 'two@9999'"):
             replay.replay_cut("get-plain", target, "two@9999")
         with pytest.raises(HarnessError, match="no delivery 'slowly'"):
@@ -223,7 +241,7 @@ def test_a_cut_through_a_secret_does_not_show_it() -> None:
         target = target_at(peer.port, "X-Key: s3cr3t-value")
         sent = delivery_modes.message(lookup.find("get-plain", target.facts())[1].case)
         at = sent.index(b"s3cr3t") + 3
-        text = replay.replay_cut("get-plain", target, f"two@{at}")
+        text = replay.replay_cut("get-plain", target, f"two@{at}").text
     assert "s3c" not in text
     assert "r3t" not in text
     assert "X-Key: ***" in text
@@ -233,5 +251,5 @@ def test_a_cut_through_a_secret_does_not_show_it() -> None:
 def test_a_server_that_does_not_care_where_is_said_to() -> None:
     with peers.peer(peers.answering(peers.OK)) as peer:
         target = target_at(peer.port)
-        text = replay.replay_cut("get-plain", target, "byte")
+        text = replay.replay_cut("get-plain", target, "byte").text
     assert text.endswith("the answer is the same (3 of 3 times)")

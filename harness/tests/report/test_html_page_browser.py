@@ -267,7 +267,7 @@ def test_a_case_opens_with_scripts_and_without(
     text = page.look(f"document.querySelector('{log} article').innerText")
     assert "path_byte-" in text
     assert "qhttpserver" in text
-    assert "| nc -q 2 127.0.0.1 18080" in text
+    assert "| timeout 2 nc 127.0.0.1 18080" in text
 
 
 def test_without_scripts_nothing_pretends_to_work(browser: Browser, either: Path) -> None:
@@ -345,7 +345,7 @@ def test_a_requirement_leads_to_its_cases_and_their_wire_logs(
     assert page.look(f"document.querySelector('{opened}').open"), "a link opens what it leads to"
     text = page.look("document.querySelector('details.req[open]').innerText")
     assert "go_net_http" in text
-    assert "| nc -q 2" in text or "Shown under another requirement" in text
+    assert "| timeout 2 nc " in text or "Shown under another requirement" in text
     page.look("document.querySelectorAll('details.req').forEach(d => d.open = true)")
     logs = page.look("[...document.querySelectorAll('.req .log')].map(l => l.innerText).join()")
     assert "Content-Length: +5" in logs

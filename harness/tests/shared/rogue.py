@@ -244,9 +244,13 @@ class Rogue:
             self._second, self._date = now, formatdate(now, usegmt=True).encode()
         return self._date
 
+    def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Connection:
+        """What a new connection is served by."""
+        return Connection(self, reader, writer)
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, from its first byte to its close."""
-        connection = Connection(self, reader, writer)
+        connection = self.connection(reader, writer)
         with contextlib.suppress(ConnectionError, OSError):
             await connection.run()
         with contextlib.suppress(ConnectionError, OSError):

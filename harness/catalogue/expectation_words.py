@@ -96,6 +96,23 @@ def came(actual: str) -> str:
     return text
 
 
+_NEXT = "; the next request "
+_ANSWERS_TOO_MANY = re.compile(r" \(\d+ answers instead of \d+\)$")
+
+
+def came_apart(actual: str) -> tuple[str, str]:
+    """What came in answer to a case, and what came in answer to the request after it.
+
+    The second is empty if no request was sent after the case.
+    """
+    own, found, after = _JUDGED.sub("", actual).partition(_NEXT)
+    if not found:
+        return came(actual), ""
+    if number := _ANSWERS_TOO_MANY.search(after):
+        own, after = own + number[0], after[: number.start()]
+    return came(own), f"{_NEXT.removeprefix('; ')}{after}"
+
+
 def _alternative(text: str) -> str:
     """One alternative.
 

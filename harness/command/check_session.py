@@ -243,14 +243,6 @@ class Checker:
         return self.last
 
 
-def for_terminal(result: Run) -> Run:
-    """The result without what a check never measures."""
-    return msgspec.structs.replace(
-        result,
-        servers=tuple(msgspec.structs.replace(one, memory_reason=None) for one in result.servers),
-    )
-
-
 def _scores(suites: dict[str, SuiteResult]) -> str:
     """The scores of suites that were fired together, in one line."""
     return "; ".join(
@@ -264,11 +256,11 @@ def score_in_words(scored: SuiteResult) -> str:
     must = scored.must
     if scored.score_percent is None:
         idle = (must or {}).get("not_applicable", 0)
-        return f"none of {idle} MUSTs and controls applies" if idle else "no MUST was asked for"
+        return f"none of {idle} requirements applies" if idle else "no requirement was asked"
     if must is None:
         return f"{score_text(scored.score_percent)} %"
     asked = sum(must.get(word, 0) for word in ("passed", "failed", "warned", "void", "unstable"))
     return (
-        f"{score_text(scored.score_percent)} % of {asked} MUSTs and controls; "
+        f"{score_text(scored.score_percent)} % of {asked} requirements; "
         f"{must.get('not_applicable', 0)} more do not apply"
     )

@@ -124,6 +124,13 @@ profile = click.option(
 json_flag = click.option(
     "--json", "as_json", is_flag=True, help="Print the result as JSON instead of text."
 )
+colour = click.option(
+    "--color",
+    "colour",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colour the text. 'auto' does so on a terminal, unless NO_COLOR is set.",
+)
 seed = click.option(
     "--seed",
     type=int,

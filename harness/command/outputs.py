@@ -13,12 +13,19 @@ from httpmark.harness.gate import badge, charts, github, gitlab, junit, metrics,
 from httpmark.harness.gate.baseline import Baseline, hold, in_repository
 from httpmark.harness.gate.conclusion import exit_code
 from httpmark.harness.gate.findings import Finding, Gate, Status, findings
+from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.load import comparison, paired_verdicts
 from httpmark.harness.model import run_folder
-from httpmark.harness.model.cases import Level
+from httpmark.harness.model.cases import Facts, Level
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.run import SCHEMA_VERSION, Run
-from httpmark.harness.report import comparison_text, export_formats, export_tables, failure_examples
+from httpmark.harness.report import (
+    comparison_text,
+    export_formats,
+    export_tables,
+    failure_examples,
+    verdict_text,
+)
 from httpmark.harness.servers import machine
 
 
@@ -62,6 +69,24 @@ def stored(folder: Path, result: Run) -> Gated:
     found = failure_examples.of_run(raw, folder, result)
     one = gated(result, found, gate=gate, today=datetime.date.min)
     return msgspec.structs.replace(one, evidence=folder / run_folder.EVIDENCE)
+
+
+def verdict_lines(gated: Gated, folder: Path, width: int) -> list[verdict_text.Line]:
+    """A check as text for a terminal.
+
+    :param folder: of the run, whose evidence says what is known of the target.
+    """
+    stored = folder / run_folder.EVIDENCE
+    known: dict[str, Facts] = {}
+    if stored.is_file():
+        with Evidence(stored, masked=True) as evidence:
+            for server in gated.run.servers:
+                if (facts := evidence.facts(server.name)) is not None:
+                    known[server.name] = facts
+    return verdict_text.verdict_lines(
+        verdict_text.Judged(run=gated.run, found=gated.found, code=gated.code, facts=known),
+        width=width,
+    )
 
 
 def compared(found: comparison.Comparison, *, inconclusive: str) -> Gated:

@@ -259,8 +259,9 @@ def _held(finding: Finding, baseline: Baseline, today: datetime.date, strict: bo
         return replace(finding, excuse=Excuse(state="new")) if finding.fails else finding
     entry = baseline.entries[at]
 
-    def excuse(state: str) -> Excuse:
+    def excuse(state: str, told: str = "") -> Excuse:
         return Excuse(
+            told=told,
             state=state,
             reason=entry.reason,
             issue=entry.issue,
@@ -275,13 +276,17 @@ def _held(finding: Finding, baseline: Baseline, today: datetime.date, strict: bo
             finding,
             status=Status.FAILED if strict else finding.status,
             message=f"{finding.message}; {told}",
-            excuse=excuse("absent"),
+            excuse=excuse("absent", told),
         )
     if not finding.fails:
         return replace(finding, excuse=excuse("unchanged"))
     trouble = _trouble(finding, entry, today)
     if trouble is not None:
-        return replace(finding, message=f"{finding.message}; {trouble}", excuse=excuse("updated"))
+        return replace(
+            finding,
+            message=f"{finding.message}; {trouble}",
+            excuse=excuse("updated", trouble),
+        )
     return replace(
         finding,
         status=Status.EXPECTED if finding.status is Status.FAILED else finding.status,

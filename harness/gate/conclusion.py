@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import collections
-import textwrap
 from collections.abc import Iterable, Sequence
 
+from httpmark.harness.catalogue import loading
+from httpmark.harness.gate import verdict_sentences
+from httpmark.harness.gate.broken_requirements import summaries
 from httpmark.harness.gate.findings import WORST_FIRST, Finding, Gate, Status, tally
-from httpmark.harness.http.printable import terminal_line
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.run import Conclusion, Run
 
-_SPOKEN_MAX = 12  # findings of one kind on a terminal
 # Of the MUSTs that apply, the share that may be undecided where --inconclusive is warn.
 _UNDECIDED_MAX = 1 / 20
-_ADVICE = "run the check again while the machine does nothing else; what stays undecided is listed"
 
 PASSED, FAILED, UNUSABLE, UNDECIDED, NOTHING = 0, 1, 3, 4, 5
 
@@ -40,102 +38,32 @@ def headline(found: Sequence[Finding], *, interrupted: bool) -> str:
 
 
 def failed_requirements(run: Run) -> tuple[int, int]:
-    """How many MUSTs and controls failed, of how many that were checked."""
-    counts = [
-        suite.must
-        for server in run.servers
-        if not server.control
-        for suite in server.compliance.suites.values()
-        if suite.must is not None
-    ]
-    asked = ("passed", "failed", "warned", "void", "unstable")
-    return (
-        sum(must.get("failed", 0) for must in counts),
-        sum(must.get(word, 0) for must in counts for word in asked),
-    )
+    """How many requirements are broken, of how many that were asked: the figures of the verdict."""
+    known = summaries(run, (), loading.load())
+    return sum(one.broken_count for one in known), sum(one.asked for one in known)
 
 
 def conclusion(run: Run, found: Sequence[Finding], code: int) -> Conclusion:
     """The verdict in words: requirements first, then the cases that show them."""
-    word = headline(found, interrupted=run.interrupted)
-    failed, asked = failed_requirements(run)
-    counts = tally(found)
-    gating = counts.get(Status.FAILED, 0)
-    why = ""
-    undecided = sum(one.status is Status.UNDECIDED and one.level.is_binding for one in found)
-    if code == UNDECIDED:
-        why = f": {undecided:,} cases and checks of MUSTs and controls are undecided; {_ADVICE}"
-    elif failed:
-        why = f": {failed:,} of {asked:,} MUSTs and controls failed"
-    elif code == FAILED:
-        why = f": {gating:,} {'finding fails' if gating == 1 else 'findings fail'} the gate"
-    elif asked and code == PASSED:
-        why = f": {asked:,} MUSTs and controls were checked"
-    if Status.UNUSABLE in counts:
-        why = f": {next(one.message for one in found if one.status is Status.UNUSABLE)}"
-    told = ", ".join(f"{number:,} {one.value}" for one, number in counts.items())
+    said = verdict_sentences.sentences(run, found, code)
     return Conclusion(
         exit_code=code,
-        headline=f"{word.upper() if code == FAILED else word.capitalize()}{why} (exit code {code})",
-        counts=f"cases and checks: {told}" if told else "nothing was judged",
+        headline=said[0],
+        counts=counts(found),
+        sentences=said,
+        expected=tuple(one.id for one in found if one.status is Status.EXPECTED),
     )
 
 
-def spoken(
-    found: Sequence[Finding],
-    code: int,
-    *,
-    interrupted: bool,
-    requirements: tuple[int, int] = (0, 0),
-    width: int = 80,
-) -> list[str]:
-    """The verdict for a terminal: what it is, and the findings that have something to say.
-
-    :param requirements: :func:`failed_requirements` of the run.
-    """
-    counts = ", ".join(f"{number:,} {word.value}" for word, number in tally(found).items())
-    failed, asked = requirements
-    if asked and counts:
-        counts = f"{failed:,} of {asked:,} MUSTs and controls failed; cases and checks: {counts}"
-    head = f"GATE {headline(found, interrupted=interrupted)}, exit code {code}"
-    if code == UNDECIDED:
-        head += f": {_ADVICE}"
-    lines = textwrap.wrap(
-        terminal_line(f"{head}: {counts}" if counts else head), width, subsequent_indent="  "
-    )
-    told: collections.Counter[Status] = collections.Counter()
-    for finding in worst_first(found):
-        status = finding.status
-        if status in (Status.PASSED, Status.NOT_APPLICABLE) and not _surprises(finding):
-            continue
-        told[status] += 1
-        if told[status] > _SPOKEN_MAX:
-            continue
-        level = f"{finding.level.value}{f', {finding.clause}' if finding.clause else ''}"
-        title = f": {finding.title}" if finding.title != finding.id else ""
-        for text, indent, most in (
-            (f"{status.value}: {finding.id} ({level}){title}", "  ", 2),
-            (finding.message, "    ", 3),
-        ):
-            lines += textwrap.wrap(
-                terminal_line(text),
-                width,
-                initial_indent=indent,
-                subsequent_indent="    ",
-                max_lines=most,
-            )
-        if status is Status.FAILED and finding.reproducers:
-            # Not wrapped: they are there to be copied.
-            lines.append(f"    {finding.reproducers[0]}")
-            lines += [f"    {line}" for line in finding.fewest.splitlines()]
-    for status, number in told.items():
-        if number > _SPOKEN_MAX:
-            lines.append(f"  and {number - _SPOKEN_MAX:,} more {status.value}: see the report")
-    return lines
+def counts(found: Sequence[Finding]) -> str:
+    """How many cases and checks there are of each status."""
+    told = ", ".join(f"{number:,} {one.value}" for one, number in tally(found).items())
+    return f"cases and checks: {told}" if told else "nothing was judged"
 
 
-def _surprises(finding: Finding) -> bool:
-    return finding.excuse is not None and finding.excuse.state == "absent"
+def last_line(found: Sequence[Finding], code: int, *, interrupted: bool) -> str:
+    """The result of the gate in one line, for people and for scripts that look for it."""
+    return f"GATE {headline(found, interrupted=interrupted)}, exit code {code}; {counts(found)}"
 
 
 def exit_code(

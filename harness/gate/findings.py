@@ -57,6 +57,7 @@ class Excuse(msgspec.Struct, frozen=True, kw_only=True):
     issue: str = ""
     file: str = ""
     line: int = 1
+    told: str = ""  # why it does not excuse the finding, or that the failure is gone
 
     @property
     def words(self) -> str:
@@ -84,9 +85,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     contested: bool = False  # the text can be read otherwise; both readings are shown
     reproducers: tuple[str, ...] = ()  # shell lines
     wire: str = ""  # both sides of the wire, escaped
+    sent: str = ""  # what the case sent, escaped, if it is short enough to read
     fewest: str = ""  # how few bytes do the same, and how to send them, or themselves
     witness: str = ""  # the case whose exchange shows the failure, where it is known
     delivery: str = ""  # how its bytes were split, where that matters
+    expected: str = ""  # in the catalogue's words, of the case that shows the failure
+    actual: str = ""
     excuse: Excuse | None = None  # None where no baseline was asked
 
     @property
@@ -183,6 +187,8 @@ def _of_case(server: str, suite: str, id: str, verdict: Verdict, family: Family 
         failures=int(fails),
         requests=1,
         witness=verdict.case if fails else "",
+        expected=verdict.expected,
+        actual=verdict.actual,
     )
 
 
@@ -217,6 +223,7 @@ def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | N
     told = f"{failed} of {applicable} fail: " + ", ".join(
         f"{counts[word]} {word.value.replace('_', ' ')}" for word in counts
     )
+    shown = _worst_shown(tally.failures) if failed else None
     if set(counts) == {Word.VOID} and tally.failures:
         told = tally.failures[0].actual  # nothing was asked
     return Finding(
@@ -235,8 +242,16 @@ def _of_tally(server: str, suite: str, id: str, tally: Tally, family: Family | N
         outcome=failure_modes.as_outcome(tally.failure_modes) if failed else "",
         failures=failed,
         requests=total,
-        witness=tally.failures[0].case if tally.failures and failed else "",
+        witness=shown.case if shown else "",
+        expected=shown.expected if shown else "",
+        actual=shown.actual if shown else "",
     )
+
+
+def _worst_shown(kept: tuple[Verdict, ...]) -> Verdict | None:
+    """Of the verdicts that a tally keeps, one that fails and binds if there is one."""
+    failing = [one for one in kept if one.word is Word.FAIL]
+    return next((one for one in failing if one.level.is_binding), next(iter(failing or kept), None))
 
 
 def _modes(tally: Tally) -> str:
@@ -385,6 +400,8 @@ def _of_controls(server: str, name: str, suite: SuiteResult) -> list[Finding]:
                 f"{verdict.case}: {_wanted_and_got(verdict)}" for verdict in controls.failures
             ),
             witness=controls.failures[0].case if controls.failures else "",
+            expected=controls.failures[0].expected if controls.failures else "",
+            actual=controls.failures[0].actual if controls.failures else "",
         )
     ]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from httpmark.harness.gate.conclusion import headline, worst_first
-from httpmark.harness.gate.findings import Finding, Status, rfc_link, tally
+from httpmark.harness.gate.conclusion import counts, headline, worst_first
+from httpmark.harness.gate.findings import Finding, Status, rfc_link
+from httpmark.harness.gate.verdict_sentences import sentences
 from httpmark.harness.http.printable import markdown, markdown_block, markdown_code
 from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.run import Run
@@ -21,11 +22,14 @@ REPRODUCED_MAX = 25
 
 def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> str:
     """A GitHub step summary in Markdown, worst first, within GitHub's budget."""
-    counts = ", ".join(f"{number:,} {word.value}" for word, number in tally(found).items())
+    said = run.conclusion.sentences if run.conclusion is not None else ()
+    first, *rest = said or sentences(run, found, code or 0)
     lines = [
         f"## httpmark: {headline(found, interrupted=run.interrupted)}",
         "",
-        f"{counts or 'nothing was judged'}{f' · exit code {code}' if code is not None else ''} · "
+        f"**{markdown(first)}**{''.join(f' {markdown(one)}' for one in rest)}",
+        "",
+        f"{counts(found)}{f' · exit code {code}' if code is not None else ''} · "
         f"catalogue `{markdown_code(run.catalogue_version)}`{' · quick' if run.quick else ''}",
         "",
     ]
@@ -103,15 +107,17 @@ def _within(head: str, rows: Sequence[str], octets_max: int) -> str:
     return "".join(text)
 
 
-def workflow_commands(found: Sequence[Finding]) -> tuple[str, ...]:
-    """GitHub workflow commands: at most ten errors and ten warnings, worst first, then how many."""
+def workflow_commands(found: Sequence[Finding], *, verdict: Sequence[str] = ()) -> tuple[str, ...]:
+    """GitHub workflow commands: the verdict in sentences, then at most ten errors and ten warnings,
+    worst first, then how many more.
+    """
     kinds = {
         Status.UNUSABLE: "error",
         Status.FAILED: "error",
         Status.UNDECIDED: "warning",
         Status.WARNED: "warning",
     }
-    lines: list[str] = []
+    lines = [f"::notice title=httpmark::{_data(' '.join(verdict))}"] if verdict else []
     for kind in ("error", "warning"):
         chosen = [finding for finding in worst_first(found) if kinds.get(finding.status) == kind]
         shown = chosen if len(chosen) <= ANNOTATIONS_MAX else chosen[: ANNOTATIONS_MAX - 1]

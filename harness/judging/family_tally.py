@@ -1,4 +1,7 @@
-"""Verdicts of one family, folded: how many of each word at each level, and the first failures."""
+"""Verdicts of one family, folded: how many of each word at each level, and the first failures.
+
+Failures that bind come before others: a report shows one where they fail a gate.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ class FamilyCount:
         self._words: dict[Level, Counter[Word]] = {}
         self._modes: Counter[str] = Counter()
         self._closed = 0
-        self._failures: list[Verdict] = []
+        self._binding: list[Verdict] = []  # the first failures that bind, and the first others
+        self._others: list[Verdict] = []
 
     def add(self, verdict: Verdict) -> None:
         """Count one more verdict."""
@@ -31,8 +35,11 @@ class FamilyCount:
         self._closed += verdict.closed_unanswered
         if verdict.word is Word.FAIL:
             self._modes[failure_modes.failure_mode(verdict.actual)] += 1
-        if verdict.word in (Word.FAIL, Word.UNSTABLE) and len(self._failures) < FAILURES_KEPT:
-            self._failures.append(verdict)
+        if verdict.word in (Word.FAIL, Word.UNSTABLE):
+            binds = verdict.word is Word.FAIL and verdict.level.is_binding
+            kept = self._binding if binds else self._others
+            if len(kept) < FAILURES_KEPT:
+                kept.append(verdict)
 
     def merge(self, other: FamilyCount, position: Callable[[str], int]) -> None:
         """Add what another one counted of the same family.
@@ -43,15 +50,16 @@ class FamilyCount:
             self._words.setdefault(level, Counter()).update(counts)
         self._modes.update(other._modes)
         self._closed += other._closed
-        both = [*self._failures, *other._failures]
-        self._failures = sorted(both, key=lambda one: position(one.case))[:FAILURES_KEPT]
+        for own, more in ((self._binding, other._binding), (self._others, other._others)):
+            both = sorted([*own, *more], key=lambda one: position(one.case))
+            own[:] = both[:FAILURES_KEPT]
 
     def tally(self) -> Tally:
         """What was counted."""
         return Tally(
             words={level: dict(count) for level, count in self._words.items()},
             closed_unanswered=self._closed,
-            failures=tuple(self._failures),
+            failures=tuple([*self._binding, *self._others][:FAILURES_KEPT]),
             failure_modes=failure_modes.most_frequent(self._modes),
         )
 

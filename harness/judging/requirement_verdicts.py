@@ -63,13 +63,13 @@ def rows(
         if id in known or level.upper() not in list(Level):
             continue  # the second: a row of another catalogue
         known.add(id)
-        titles = [family.title for family in families if family.group.lower() == group]
+        own = [family for family in families if family.group.lower() == group]
         found.append(
             Requirement(
                 id=id,
-                clause="",
+                clause=own[0].clause if len(own) == 1 else "",
                 level=Level(level.upper()),
-                title=titles[0] if len(titles) == 1 else f"other cases of {group.upper()}",
+                title=own[0].title if len(own) == 1 else f"other cases of {group.upper()}",
                 cases=(group.upper(),),
             )
         )

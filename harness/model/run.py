@@ -46,8 +46,10 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """What a gate made of a run, in words for people."""
 
     exit_code: int
-    headline: str
+    headline: str  # the first sentence
     counts: str  # of cases
+    sentences: tuple[str, ...] = ()  # the verdict as one would quote it; the first is the headline
+    expected: tuple[str, ...] = ()  # ids of cases and checks that fail as the baseline lists them
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

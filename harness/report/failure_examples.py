@@ -17,6 +17,7 @@ from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.run_folder import EVIDENCE
 
+_SENT_CHARACTERS_MAX = 300  # of a request that is shown in a terminal
 _LOOKED_AT_MAX = 100_000  # exchanges of one family
 
 
@@ -65,8 +66,13 @@ def _shown(finding: Finding, evidence: Evidence, again: tuple[str, ...]) -> Find
         line = None if gone else shell_lines.by_hand(small, facts, with_canary=False)
         lines += [f"# {told}:", line] if line is not None else []
         fewest = f"{told}:\n{line or printable.escaped(shell_lines.own(small))}"
+    sent = printable.escaped(shell_lines.own(exchange))
     return msgspec.structs.replace(
-        finding, reproducers=tuple(lines), wire="\n\n".join(shown), fewest=fewest
+        finding,
+        reproducers=tuple(lines),
+        wire="\n\n".join(shown),
+        fewest=fewest,
+        sent=sent if len(sent) <= _SENT_CHARACTERS_MAX else "",
     )
 
 

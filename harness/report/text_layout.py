@@ -36,10 +36,13 @@ class Table:
         return self.line(name, self.heads)
 
 
-def wrapped(text: str, width: int, *, indent: str = "  ", whole: bool = False) -> list[str]:
+def wrapped(
+    text: str, width: int, *, indent: str = "  ", whole: bool = False, hyphens: bool = True
+) -> list[str]:
     """Text as lines of a width, those after the first further in.
 
     :param whole: words are not cut, be they too long: commands and paths are there to be copied.
+    :param hyphens: lines may end after a hyphen; not where names of cases stand.
     """
     return textwrap.wrap(
         terminal_line(text),
@@ -47,7 +50,7 @@ def wrapped(text: str, width: int, *, indent: str = "  ", whole: bool = False) -
         initial_indent=indent,
         subsequent_indent=indent + "  ",
         break_long_words=not whole,
-        break_on_hyphens=not whole,
+        break_on_hyphens=hyphens and not whole,
     ) or [""]
 
 

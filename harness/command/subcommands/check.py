@@ -56,6 +56,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     metrics_path: Path | None
     outputs_path: Path | None
     out: Path | None
+    colour: str
 
     @property
     def files(self) -> dict[str, Path | None]:
@@ -178,6 +179,7 @@ def _written(command: Command) -> Command:
             options.file("--metrics", "metrics_path", "Write OpenMetrics text into this file."),
             options.file("--outputs", "outputs_path", "Write every format into this folder."),
             options.out,
+            options.colour,
         )
     ):
         command = option(command)
@@ -246,7 +248,7 @@ def command(words: Words) -> None:
             # An interrupted check is concluded, too: its files say what is known.
             if checker.last is not None:
                 concluded = _conclude(checker, words, gate, held, events.say)
-    _print(concluded, checker)
+    _print(concluded, checker, words.colour)
     raise SystemExit(concluded.code)
 
 
@@ -346,21 +348,14 @@ def _conclude(
     return gated
 
 
-def _print(gated: outputs.Gated, checker: check_session.Checker) -> None:
-    """The scoreboard, what the gate found, and annotations where GitHub reads them."""
-    from httpmark.harness.command import check_session
-    from httpmark.harness.gate import conclusion, github
-    from httpmark.harness.report import scoreboard
+def _print(gated: outputs.Gated, checker: check_session.Checker, colour: str) -> None:
+    """The verdict and what it rests on, and annotations where GitHub reads them."""
+    from httpmark.harness.command import outputs, painting
+    from httpmark.harness.gate import github
 
-    click.echo(scoreboard.scoreboard(check_session.for_terminal(gated.run)))
-    for line in conclusion.spoken(
-        gated.found,
-        gated.code,
-        interrupted=gated.run.interrupted,
-        requirements=conclusion.failed_requirements(gated.run),
-    ):
-        click.echo(line)
-    click.echo(f"\nreport: {checker.folder / run_folder.REPORT}")
+    painting.print_lines(outputs.verdict_lines(gated, checker.folder, painting.columns()), colour)
+    click.echo(f"report: {checker.folder / run_folder.REPORT}")
     if is_github_action():
-        for line in github.workflow_commands(gated.found):
+        told = gated.run.conclusion.sentences if gated.run.conclusion is not None else ()
+        for line in github.workflow_commands(gated.found, verdict=told):
             click.echo(line)

@@ -103,3 +103,25 @@ def test_what_is_no_expectation_is_left_as_it_is() -> None:
 )  # fmt: skip
 def test_what_came_does_not_say_again_what_was_wanted(actual: str, said: str) -> None:
     assert expectation_words.came(actual) == said
+
+
+@pytest.mark.parametrize(
+    ("actual", "own", "after"),
+    [
+        ("200", "200", ""),
+        ("400; closed (400 is not ACC)", "400, and the connection closed", ""),
+        ("200; the next request gets 200 (200 is not REJ)", "200", "the next request gets 200"),
+        (
+            "200, 200; the next request is not answered (2 answers instead of 1)",
+            "200, 200 (2 answers instead of 1)",
+            "the next request is not answered",
+        ),
+        (
+            "200; the next request is answered wrongly (no HTTP response: not a line (RFC 9112 4))",
+            "200",
+            "the next request is answered wrongly (no HTTP response: not a line (RFC 9112 4))",
+        ),
+    ],
+)
+def test_the_answer_to_the_next_request_is_told_apart(actual: str, own: str, after: str) -> None:
+    assert expectation_words.came_apart(actual) == (own, after)

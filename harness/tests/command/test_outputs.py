@@ -51,7 +51,7 @@ def test_every_format_is_written_and_they_agree(tmp_path: Path) -> None:
     }  # fmt: skip
     assert said["failed"] == failed
     assert f"{failed} failed" in (tmp_path / "o" / "summary.md").read_text()
-    assert f"{failed} failed" in conclusion.spoken(one.found, one.code, interrupted=False)[0]
+    assert f"{failed} failed" in conclusion.last_line(one.found, one.code, interrupted=False)
 
 
 def test_a_badge_is_of_one_server_and_each_has_its_own(tmp_path: Path) -> None:
@@ -82,9 +82,10 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_what_a_terminal_shows_fits_it_but_for_what_is_to_be_copied() -> None:
     for name in ("reference", "go_net_http", "rust_hyper"):
         one = gated(name)
-        lines = conclusion.spoken(one.found, one.code, interrupted=False)
+        lines = [line.text for line in outputs.verdict_lines(one, Path("none"), 80)]
         assert all(len(line) <= 80 for line in lines)
-        assert lines[0].startswith(f"GATE {'failed, exit code 1' if one.code else 'passed'}")
+        last = next(line for line in reversed(lines) if line.startswith("GATE"))
+        assert last.startswith(f"GATE {'failed, exit code 1' if one.code else 'passed'}")
 
 
 def test_no_output_names_a_path_of_this_machine(

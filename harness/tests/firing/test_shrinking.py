@@ -12,7 +12,7 @@ import pytest
 from httpmark.harness.catalogue import loading
 from httpmark.harness.command import check_options, check_session, named_target
 from httpmark.harness.firing import conformance, shrinking
-from httpmark.harness.gate import conclusion, findings, junit, sarif
+from httpmark.harness.gate import findings, junit, sarif
 from httpmark.harness.http import shell_lines, tolerances
 from httpmark.harness.http.request_reader import Broken
 from httpmark.harness.judging import evidence as judging_evidence
@@ -22,7 +22,7 @@ from httpmark.harness.model.cases import Facts
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import Word
-from httpmark.harness.report import failure_examples
+from httpmark.harness.report import failure_examples, verdict_text
 from httpmark.harness.tests.shared import peers
 from httpmark.harness.tests.shared.silent_events import SilentEvents
 
@@ -72,7 +72,10 @@ def test_a_failing_request_gets_smaller_and_shows_the_same(tmp_path: Path) -> No
     assert tolerances.broken(shell_lines.own(small)) is Broken.HOST
     assert shell_lines.own(small).lower().count(b"\nhost:") == 2, "it is about two of them"
     assert small.received.startswith(b"HTTP/1.1 200")
-    assert any(first in text for text in conclusion.spoken([finding], 1, interrupted=False))
+    judged = verdict_text.Judged(run=run, found=(finding,), code=1)
+    lines = [one.text for one in verdict_text.verdict_lines(judged)]
+    assert any(first in text for text in lines)
+    assert any(line in text for text in lines)
 
 
 @pytest.mark.process

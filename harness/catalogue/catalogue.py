@@ -54,15 +54,14 @@ class Catalogue(msgspec.Struct, frozen=True):
     def default_suites(self, *, quick: bool, full: bool, only_one: bool) -> tuple[str, ...]:
         """The suites that are fired where none is named.
 
-        :param only_one: one server is checked, and not several compared: then a quick look fires
-            what the RFCs ask for, else only the published families.
+        :param only_one: one server is checked, and not several compared: then what the RFCs ask
+            for is fired, and the published families only where they are named.
         """
-        if full:
-            chosen: tuple[str, ...] = SUITES
-        elif quick:
-            chosen = ("rfc", "smuggling") if only_one else ("seed",)
+        if quick:
+            chosen: tuple[str, ...] = ("rfc", "smuggling") if only_one else ("seed",)
         else:
-            chosen = ("seed", "rfc", "smuggling", "found")
+            chosen = SUITES if full else ("seed", "rfc", "smuggling", "found")
+            chosen = tuple(suite for suite in chosen if not only_one or suite != "seed")
         filled = {family.suite for family in self.families.values()}
         return tuple(suite for suite in self.suites if suite in chosen and suite in filled)
 
@@ -100,6 +99,7 @@ class Catalogue(msgspec.Struct, frozen=True):
             if case.variant not in shared:
                 given = rule.classes[case.variant] if case.variant >= 0 else None
                 level = given.level if given is not None and given.level else entry.level
+                level = level.unless_contested(entry.contested)
                 if level is Level.INFO and _is_declared(rule, facts):
                     # A server that declares a limit has to accept what is within it. How it refuses
                     # what is larger is a matter of SHOULD.

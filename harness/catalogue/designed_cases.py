@@ -56,7 +56,7 @@ def designed_case(file: CaseFile, text: CaseEntry, where: str, name: str) -> tup
         ref=refs[0],
         suite=text.suite or file.suite,
         title=text.title or file.title,
-        level=text.level or file.level or Level.INFO,
+        level=(text.level or file.level or Level.INFO).unless_contested(text.contested),
         clause=text.clause or file.clause or "",
         why=text.why or file.why or "",
         judged_by="expectation",

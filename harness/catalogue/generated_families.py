@@ -73,7 +73,7 @@ def generated_family(
         ref=text.ref,
         suite=file.suite,
         title=text.title,
-        level=text.level,
+        level=text.level.unless_contested(text.contested),
         clause=text.clause,
         why=text.why,
         judged_by=words[0] if is_published else "expectation",

@@ -123,7 +123,7 @@ def _cases(
 ) -> Iterator[tuple[bytes, Expectation | str]]:
     """The bytes of each case that is judged, and what is expected."""
     chosen = set(known.families if families is None else families)
-    for suite in known.default_suites(quick=False, full=False, only_one=True):
+    for suite in known.default_suites(quick=False, full=False, only_one=False):
         for family in known.of_suite(suite):
             # What a user's own searches found says nothing of the catalogue.
             if suite != "found" and family.id in chosen and lookup.has_octets(known, family.id):

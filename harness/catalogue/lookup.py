@@ -45,8 +45,9 @@ def find(name: str, facts: Facts = EXAMPLE) -> tuple[Family, Planned]:
     """
     known = loading.load()
     is_example = facts is EXAMPLE
-    # These two decide only what a refusal proves: the case can be sent without them.
-    facts = msgspec.structs.replace(facts, capabilities=(*facts.capabilities, "catch_all", "early"))
+    # These decide only what a refusal proves: the case can be sent without them.
+    shown = (*facts.capabilities, *vocabulary.FOUND_BY_ASKING)
+    facts = msgspec.structs.replace(facts, capabilities=shown)
     for family in known.families.values():
         named = name in (family.id, *family.refs)
         if not named and not (family.generated and name.startswith(family.id + "-")):

@@ -30,9 +30,11 @@ def values(rule: Rule, facts: Facts, case: str) -> dict[str, notation.Value | No
     :raises notation.Unknown: a ``let`` needs what the target does not declare.
     """
     where = place(rule, facts)
+    where_post = facts.posted_to if where == "hello" else f"/{where}"
     known: dict[str, notation.Value | None] = {
         "p": (facts.path if where == "hello" else f"/{where}").encode("latin-1"),
         "hello": facts.path.encode("latin-1"),
+        POST_PATH: None if where_post is None else where_post.encode("latin-1"),
         "big": (
             "/big"
             if {"behave", "behave.big"}.intersection(facts.capabilities)
@@ -61,6 +63,9 @@ def _milliseconds(seconds: float | None) -> int | None:
     return None if seconds is None else round(1000 * seconds)
 
 
+POST_PATH = "post_path"
+"""What ``{p}`` stands for after POST: an application takes it at few paths."""
+_POST_TO_PLACE = re.compile(r"\bPOST \{p\}")
 _HEADER = "header"
 _HOST_LINE = r"Host: {h}\r\n"
 
@@ -72,6 +77,7 @@ def filled(text: str, known: dict[str, notation.Value | None]) -> bytes:
 
     :raises notation.Unknown: the text asks for a value that is not known.
     """
+    text = _POST_TO_PLACE.sub(f"POST {{{POST_PATH}}}", text)
     if known.get(_HEADER):
         text = text.replace(_HOST_LINE, f"{_HOST_LINE}{{{_HEADER}}}")
     return notation.expand(text, known)
@@ -88,6 +94,8 @@ def canary_request(facts: Facts, case: str) -> bytes:
     The right answer to it shows that client and server agree where the last message ended.
     """
     where = "/mirror" if "mirror" in facts.capabilities else facts.path
+    if where == facts.path and facts.own.query is not None and facts.own.query // 100 != 2:
+        return f"GET {where} HTTP/1.1\r\n{facts.host_lines}\r\n".encode("latin-1")
     mark = "&" if "?" in where else "?"
     return f"GET {where}{mark}canary-{case} HTTP/1.1\r\n{facts.host_lines}\r\n".encode("latin-1")
 

@@ -10,8 +10,12 @@ _HOW = "(docs/manifest.md)"
 # Found by asking alone: a manifest cannot say it.
 _BEHAVIOURS = {
     "catch_all": "a target that answers 2xx to GET of any path and query",
+    "own_answer": "a target whose answer to an unknown path and to a query is known, and no 400",
     "early": "/early answered before the content came",
 }
+NO_POST = "needs a path that takes POST: add --post-path PATH"
+"""Why a case with POST does not apply where no path is known that takes it."""
+
 # What an answer to ok.html has to say for a fact of the static files to be known.
 _SAID_OF_FILES = {
     "etag": "an ETag",
@@ -38,6 +42,8 @@ def value(name: str) -> str:
             f"/static/ok.html is not answered with {said}: serve the planted files, and declare "
             f"static among the capabilities in a manifest {_HOW}"
         )
+    if name == "post_path":
+        return NO_POST
     kind, _, one = name.partition(".")
     if kind in ("limit", "timeout"):
         return f"the target declares no {kind} {one}: declare {kind}s.{one} in a manifest {_HOW}"

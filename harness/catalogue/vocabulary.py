@@ -8,8 +8,9 @@ from httpmark.harness.model import servers
 from httpmark.harness.model.cases import Facts
 
 SUITES = ("seed", "rfc", "smuggling", "resilience", "found")
+FOUND_BY_ASKING = ("catch_all", "own_answer", "early")
 # What a server can declare, and what is found only by asking it.
-CAPABILITIES = frozenset({*servers.CAPABILITIES, *servers.PARTS_OF_BEHAVE, "catch_all", "early"})
+CAPABILITIES = frozenset({*servers.CAPABILITIES, *servers.PARTS_OF_BEHAVE, *FOUND_BY_ASKING})
 
 # Groups in which the ruleset "hardened" counts what is only permitted as a failure.
 HARDENED = frozenset({"CL", "TE", "CLTE", "CHK", "SMUG", "EOL", "FOLD", "HN", "HOST", "TRL"})

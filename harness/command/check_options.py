@@ -26,7 +26,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     suites: tuple[str, ...] = ()
     quick: bool = False
     full: bool = False  # every delivery, too
-    path: str | None = None  # None: the path of the target's URL, else /hello
+    path: str | None = None  # None: the path of the target's URL, else /hello, else /
+    post_path: str | None = None  # takes POST; None: the path above does, or nothing
     host: str | None = None
     allow_remote: bool = False
     out: Path | None = None
@@ -46,6 +47,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         said = ["--serve", self.serve] if self.serve is not None else [self.target]
         for option, value in (
             ("--path", self.path),
+            ("--post-path", self.post_path),
             ("--host", self.host),
             *(("--header", _masked(line)) for line in self.header),
             ("--cacert", self.cacert),

@@ -11,13 +11,14 @@ import msgspec
 
 from httpmark.harness.command.check_options import Options
 from httpmark.harness.firing import discovery, targets
-from httpmark.harness.http import address
+from httpmark.harness.http import address, response_reader
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.servers import ProcessRecipe, Server
 from httpmark.harness.servers import manifests, sockets
 
 PATH = "/hello"
-"""The path that is requested if neither ``--path`` nor the target's URL names one."""
+"""The path that is requested if neither ``--path`` nor the target's URL names one, and the root if
+this one gets no 2xx."""
 
 _PATH = re.compile(r"/[!-~]*")
 _NO_PATH = ("", "/")  # an address with and without the slash means the same
@@ -38,12 +39,18 @@ def path_of(options: Options, where: address.Address) -> str:
     """
     own = where.path if where.path not in _NO_PATH else PATH
     path = own if options.path is None else options.path
-    if _PATH.fullmatch(path) is None:
-        raise HarnessError(
-            f"{path!r} is not a path: begin it with /, as /health, and write spaces and bytes "
-            "that are not ASCII as %XX"
-        )
+    for one in (path, options.post_path):
+        if one is not None and _PATH.fullmatch(one) is None:
+            raise HarnessError(
+                f"{one!r} is not a path: begin it with /, as /health, and write spaces and bytes "
+                "that are not ASCII as %XX"
+            )
     return path
+
+
+def _finds_path(options: Options, where: address.Address) -> bool:
+    """Whether nobody named a path, so that one may be found by asking."""
+    return options.path is None and where.path in _NO_PATH
 
 
 def asked(options: Options) -> targets.Target:
@@ -74,6 +81,9 @@ def asked_at(
         raise Unusable(f"{options.target}: nothing answers there: is the server running?")
     # The first answer of all may take its time. A server that is silent twice can do nothing.
     is_mute = not answer and not targets.hello(target)
+    if not is_mute and _finds_path(options, where) and not _is_accepted(answer):
+        root = msgspec.structs.replace(target, path="/")
+        target = root if targets.accepts(root) else target
     said = declared.capabilities if declared is not None else ()
     capabilities = said or (("hello",) if is_mute else discovery.capabilities(target))
     if declared is None:
@@ -85,6 +95,10 @@ def asked_at(
         timeouts=declared.timeouts | declared.conformance.timeouts,
         answers_1_0_as_1_0=declared.answers_1_0_as_1_0,
     )
+
+
+def _is_accepted(answer: bytes) -> bool:
+    return response_reader.final_status(answer) // 100 == 2
 
 
 def _addressed(
@@ -103,6 +117,7 @@ def _addressed(
         port=where.port,
         host=options.host or where.host,
         path=path,
+        post_path=options.post_path or "",
         unix=where.unix,
         tls=where.tls,
         tls_name=where.name if where.tls else None,

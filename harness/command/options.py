@@ -170,7 +170,12 @@ def allow_remote(verb: str) -> Callable[[Command], Command]:
 target_path = click.option(
     "--path",
     help="The path to request. GET must answer 2xx there, with any query.  [default: the path of "
-    "TARGET, if it has one, else /hello]",
+    "TARGET, if it has one, else /hello, and / if that gets no 2xx]",
+)
+post_path = click.option(
+    "--post-path",
+    help="A path that takes POST of any short content. Cases with content go there; without one "
+    "they are not asked.  [default: the path above, if it takes POST]",
 )
 
 
@@ -188,6 +193,7 @@ def addressed(command: Command) -> Command:
                 "the keys of a server.toml.  [default: find them out by asking]",
             ),
             target_path,
+            post_path,
             click.option("--host", help="Value of the Host field.  [default: that of TARGET]"),
             click.option(
                 "--header",

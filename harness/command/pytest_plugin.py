@@ -333,6 +333,7 @@ class Plan:
             exclude=tuple(self.said.get("exclude", ())) if whole else (),
             quick=self.quick,
             path=self.path,
+            post_path=self.said.get("post_path"),
             host=self.said.get("host"),
             header=self.header,
             cacert=self.said.get("cacert"),

@@ -19,6 +19,7 @@ from httpmark.harness.firing import (
     first_pass,
     first_questions,
     program_runs,
+    yardstick,
 )
 from httpmark.harness.firing.case_stream import CASES_IN_FLIGHT, CaseStream, Progress, no_progress
 from httpmark.harness.firing.targets import Target
@@ -57,7 +58,8 @@ def fire(
     started = time.monotonic()
     try:
         if suite == "seed":
-            stream = CaseStream(catalogue, target, evidence, fired, progress=progress)
+            asked = yardstick.applied(target, evidence.facts(target.name))
+            stream = CaseStream(catalogue, asked, evidence, fired, progress=progress)
             _fire_seed(stream, selected)
             return
         suites = (suite, *along)
@@ -120,7 +122,7 @@ def _fire_families(
 
 
 def _fire_seed(stream: CaseStream, selected: Callable[[Family], bool]) -> None:
-    """Fire the published corpus. It asks nothing first, and keeps what another suite was told."""
+    """Fire the published corpus. It keeps what another suite was told."""
     catalogue, evidence, server = stream.catalogue, stream.evidence, stream.target.name
     if evidence.facts(server) is None:
         evidence.set_facts(server, stream.facts)

@@ -37,6 +37,7 @@ _FEWER = (128, 48)  # connections; whoever shows no sign of load with so many is
 _LOOK_MS = 250
 # A few at a time are no load, and share the 80 ms in which an answer too many is waited for.
 _ALONE_IN_FLIGHT = 8
+_SILENT_LAST = 32  # of those that stay silent in a quick look
 _CLOSE_SLACK_MS = 500
 _LOOKS = (Await.LOOK_FINAL, Await.LOOK_ANY)
 
@@ -164,8 +165,20 @@ def _ask_once_more(stream: CaseStream, doubts: Doubts, deciding: set[Which]) -> 
     """
     for family, _ in deciding:  # these were counted already
         stream.fired.folded.pop(family, None)
+    silent: list[Which] = []
+
+    def noted(exchange: Exchange) -> bool:
+        which = (exchange.family, exchange.case)
+        level = stream.catalogue.families[exchange.family].level
+        if exchange.ran_out and level.is_binding and which in doubts.silent | doubts.answered:
+            silent.append(which)
+        return True
+
     again = map(_unhurried, stream.only(doubts.answered | doubts.silent | deciding))
-    exhaust(stream.play(again, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED))
+    exhaust(stream.play(again, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED, keep=noted))
+    # What binds and is silent once more is asked alone before it counts.
+    last = (patient(_unhurried(case)) for case in stream.only(silent[:_SILENT_LAST]))
+    exhaust(stream.play(last, in_flight=_ALONE_IN_FLIGHT, attempt=Attempt.ALONE))
 
 
 def _doubts(

@@ -11,9 +11,10 @@ import msgspec
 
 from httpmark.harness.catalogue import case_builder
 from httpmark.harness.catalogue.catalogue import Catalogue
-from httpmark.harness.firing import limit_search, timeout_search
+from httpmark.harness.firing import limit_search, timeout_search, yardstick
 from httpmark.harness.firing.targets import Target, hello
 from httpmark.harness.http import response_reader
+from httpmark.harness.judging.answer_words import PARSED
 from httpmark.harness.model.cases import Case, Facts, Op, Step
 from httpmark.harness.model.exchanges import Exchange, Outcome
 from httpmark.harness.servers import static_files
@@ -30,8 +31,8 @@ def answered(
     *,
     has_time: bool = False,
 ) -> Target:
-    """The target with what has to be asked: limits that cases name, the files that it serves,
-    whether it answers 2xx to any path, and whether it answers before the content came.
+    """The target with what has to be asked: what its application answers to good requests, limits
+    that cases name, the files that it serves, and whether it answers before the content came.
 
     :param known: the answers of an earlier suite; they are not asked again.
     :param has_time: look for timeouts that cases need, too, which takes half a minute.
@@ -39,7 +40,7 @@ def answered(
     slowest_ms = known.slowest_ms if known is not None else _slowest_ms(target)
     if slowest_ms is None:
         return msgspec.structs.replace(target, at_once=FEW_IN_FLIGHT)  # it answers nothing
-    target = msgspec.structs.replace(target, slowest_ms=slowest_ms)
+    target = yardstick.applied(msgspec.structs.replace(target, slowest_ms=slowest_ms), known)
     facts = target.facts()
     deadline_s = case_builder.patience_ms(round(_ASK_S * 1000), facts) / 1000
 
@@ -116,19 +117,20 @@ def _slowest_ms(target: Target) -> int | None:
 
 
 def _catches_all(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
-    """Whether a GET of any path and query gets a 2xx.
+    """Whether a GET of any path and query gets a 2xx."""
+    return all(status is not None and status // 100 == 2 for status in _elsewhere(facts))
 
-    A server that answers 404 to unknown paths may refuse a malformed target for that alone.
+
+def _answers_as_itself(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
+    """Whether what an unknown path and a query get shows that the request was understood.
+
+    Then a refusal can be told from the answer of a router.
     """
-    for target in (f"{facts.path}-any?of=them", "/any/of/them"):
-        octets = ask(
-            f"GET {target} HTTP/1.1\r\n{facts.host_lines}Connection: close\r\n\r\n".encode(
-                "latin-1"
-            )
-        )
-        if response_reader.final_status(octets) // 100 != 2:
-            return False
-    return True
+    return all(status in PARSED for status in _elsewhere(facts))
+
+
+def _elsewhere(facts: Facts) -> tuple[int | None, int | None]:
+    return facts.own.unknown_path, facts.own.query
 
 
 def _answers_early(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
@@ -146,6 +148,7 @@ def _answers_early(ask: Callable[[bytes], bytes | None], facts: Facts) -> bool:
 
 _FOUND_BY_ASKING: dict[str, Callable[[Callable[[bytes], bytes | None], Facts], bool]] = {
     "catch_all": _catches_all,
+    "own_answer": _answers_as_itself,
     "early": _answers_early,
 }
 

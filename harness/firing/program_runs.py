@@ -65,7 +65,7 @@ def _stage(stream: CaseStream, case: Case) -> Stage:
 def _negatives(stream: CaseStream) -> list[Negative]:
     """The designed cases that a server may refuse, without those that are about waiting."""
     catalogue, facts = stream.catalogue, stream.facts
-    judging = judge.Judge()
+    judging = judge.Judge(facts)
     found: list[Negative] = []
     for suite in _NEGATIVE_SUITES:
         for family in catalogue.of_suite(suite):

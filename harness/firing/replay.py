@@ -57,7 +57,7 @@ def replay(name: str, target: targets.Target, *, hardened: bool = False) -> Repl
     :param hardened: judge by the ruleset of that name.
     :raises HarnessError: there is no such case.
     """
-    family, planned = _addressed(name, target)
+    family, planned, facts = _addressed(name, target)
     if family.runner is not None:
         raise HarnessError(
             f"{planned.case.id} is played by a program and cannot be sent alone; run "
@@ -65,9 +65,9 @@ def replay(name: str, target: targets.Target, *, hardened: bool = False) -> Repl
         )
     exchange = _sent(planned.case, target)
     if planned.expectation is None:
-        verdict = published_rule.verdict_by_word(family, exchange)
+        verdict = published_rule.verdict_by_word(family, exchange, facts)
     else:
-        verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
+        verdict = judge.Judge(facts, hardened=hardened).judge(planned, exchange)
     verdict = family_results.strict(verdict, family) if hardened else verdict
     text = "\n".join(
         (
@@ -92,14 +92,14 @@ def replay_cut(name: str, target: targets.Target, cut: str) -> Replayed:
     :param cut: the name of a delivery as findings show it, such as ``two@17``.
     :raises HarnessError: there is no such case, or no such cut of it.
     """
-    family, planned = _addressed(name, target)
+    family, planned, facts = _addressed(name, target)
     case = planned.case
     if not delivery_modes.is_delivered(family, case.id):
         raise HarnessError(f"{case.id}: this message is only sent whole; leave the cut out")
     whole = delivery_modes.one(case)
     exchanges = [_sent(whole, target), _sent(whole, target)]
     alone = tuple(answer_difference.compared(whole, exchange) for exchange in exchanges)
-    known = delivery_comparison.depends(case, target.facts(), alone, delivery_modes.BUFFERS)
+    known = delivery_comparison.depends(case, facts, alone, delivery_modes.BUFFERS)
     shown = [
         f"{case.id} to {target.place}",
         "sent:",
@@ -161,14 +161,15 @@ def _sent(case: Case, target: targets.Target) -> Exchange:
         return probe.play(case)
 
 
-def _addressed(name: str, target: targets.Target) -> tuple[Family, Planned]:
-    """A case for a target, which is asked first for what the case needs to know.
+def _addressed(name: str, target: targets.Target) -> tuple[Family, Planned, Facts]:
+    """A case for a target, which is asked first for what the case needs to know, and what it said.
 
     :raises HarnessError: there is no such case.
     """
     known = loading.load()
     family, _ = find(name)
-    return find(name, first_questions.answered(known, [family.id], target, None).facts())
+    facts = first_questions.answered(known, [family.id], target, None).facts()
+    return *find(name, facts), facts
 
 
 def _of_every_answer(case: Case, exchange: Exchange, facts: Facts) -> list[str]:
@@ -189,17 +190,17 @@ def minimised(name: str, target: targets.Target, *, hardened: bool = False) -> R
     :param hardened: judge by the ruleset of that name.
     :raises HarnessError: there is no such case, or it does not begin with a write.
     """
-    family, planned = _addressed(name, target)
+    family, planned, facts = _addressed(name, target)
     case = planned.case
     if planned.expectation is None or not shrinking.begins_with_a_write(planned):
         raise HarnessError(f"{case.id}: only a case that begins with a write can be made smaller")
     exchange = _sent(case, target)
-    verdict = judge.Judge(hardened=hardened).judge(planned, exchange)
+    verdict = judge.Judge(facts, hardened=hardened).judge(planned, exchange)
     word = (family_results.strict(verdict, family) if hardened else verdict).word
     if word not in (Word.FAIL, Word.WARN):
         return Replayed(f"{case.id}: {word}; there is nothing to make smaller", word)
     whole = len(delivery_modes.message(case))
-    one = shrinking.subject(family, planned, exchange, hardened=hardened)
+    one = shrinking.subject(family, planned, exchange, facts, hardened=hardened)
     if one is None:
         told = f"{case.id}: {word}; only the whole request shows it, all {whole} bytes"
         return Replayed(told, word)

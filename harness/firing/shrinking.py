@@ -21,7 +21,7 @@ from httpmark.harness.catalogue.case_builder import patience_ms
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
 from httpmark.harness.firing import delta_debugging, same_fault
 from httpmark.harness.firing.targets import Target
-from httpmark.harness.judging import failure_modes, judge, matching, observation
+from httpmark.harness.judging import failure_modes, judge, matching, observation, own_answers
 from httpmark.harness.judging.evidence import Evidence, kept_as
 from httpmark.harness.judging.family_results import strict
 from httpmark.harness.judging.response_rules.collector import Collector
@@ -60,7 +60,12 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 def subject(
-    family: Family, planned: Planned, exchange: Exchange, *, hardened: bool = False
+    family: Family,
+    planned: Planned,
+    exchange: Exchange,
+    facts: Facts | None = None,
+    *,
+    hardened: bool = False,
 ) -> Subject | None:
     """A case and its answer as a subject; None if fewer bytes could fail for another reason.
 
@@ -68,7 +73,7 @@ def subject(
     calls it a failure and the grammar does not, or if the failure is silence: a server may wait for
     the bytes that were left out.
     """
-    judging = judge.Judge(hardened=hardened)
+    judging = judge.Judge(facts, hardened=hardened)
 
     def said(case: Case, seen: Exchange) -> tuple[Word, str]:
         shown = msgspec.structs.replace(planned, case=case)
@@ -77,13 +82,14 @@ def subject(
         return verdict.word, failure_modes.failure_mode(verdict.actual)
 
     def holds(case: Case, seen: Exchange) -> bool:
-        return said(case, seen) == wanted and _by_grammar(case, seen) is own
+        return said(case, seen) == wanted and _by_grammar(case, seen, facts) is by_grammar
 
     if not _can_shrink(planned) or planned.expectation is None or exchange.ran_out:
         return None
-    wanted, own = said(planned.case, exchange), _by_grammar(planned.case, exchange)
+    wanted = said(planned.case, exchange)
+    by_grammar = _by_grammar(planned.case, exchange, facts)
     failing = (Word.FAIL, Word.WARN)
-    if wanted[0] not in failing or own not in failing:
+    if wanted[0] not in failing or by_grammar not in failing:
         return None
     return Subject(family.id, family, planned, holds)
 
@@ -116,10 +122,12 @@ def _can_shrink(planned: Planned) -> bool:
     return begins_with_a_write(planned) and small and same_fault.sort(octets) is not None
 
 
-def _by_grammar(case: Case, exchange: Exchange) -> Word:
+def _by_grammar(case: Case, exchange: Exchange, facts: Facts | None) -> Word:
     """What the grammar alone says of the answer to a message."""
     seen = observation.sight(case, exchange)
-    return matching.judge(case, exchange, seen, same_fault.asks(delivery_modes.message(case))).word
+    asked = same_fault.asks(delivery_modes.message(case))
+    own = own_answers.of(exchange.sent, facts)
+    return matching.judge(case, exchange, seen, asked, own=own).word
 
 
 def with_octets(case: Case, octets: bytes) -> Case:
@@ -281,7 +289,7 @@ def _subjects(
         one = (
             of_answer(finding, family, planned, exchange, facts)
             if finding in suite.answers
-            else subject(family, planned, exchange, hardened=suite.ruleset == "hardened")
+            else subject(family, planned, exchange, facts, hardened=suite.ruleset == "hardened")
         )
         if one is not None:
             yield msgspec.structs.replace(one, finding=finding)

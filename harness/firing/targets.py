@@ -9,7 +9,7 @@ import msgspec
 from httpmark.harness.firing.probe import IN_FLIGHT, Probe
 from httpmark.harness.http import response_reader
 from httpmark.harness.http.address import listening_at
-from httpmark.harness.model.cases import Facts
+from httpmark.harness.model.cases import Facts, OwnAnswers
 from httpmark.harness.servers import open_connections, proc_files, sockets
 
 
@@ -21,6 +21,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     host: str  # the Host value
     path: str = "/hello"
+    post_path: str | None = ""  # as in model.cases.Facts
+    own: OwnAnswers = OwnAnswers()
     capabilities: tuple[str, ...] = ("hello",)
     death: Callable[[], str | None] = lambda: None  # why it ended; None while it runs
 
@@ -46,6 +48,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             address=self.address,
             unix=self.unix,
             path=self.path,
+            post_path=self.post_path,
+            own=self.own,
             capabilities=self.capabilities,
             scheme="https" if self.tls else "http",
             limits=self.limits,

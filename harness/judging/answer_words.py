@@ -31,29 +31,37 @@ def _redirected(sent: bytes, final: Final) -> bool:
     return unquote_to_bytes(path) == unquote_to_bytes(line[1])
 
 
-_WORDS: dict[str, Callable[[bytes, Final], bool]] = {
-    "ACC": lambda sent, final: 200 <= final.response.status < 300,
-    "PARSED": lambda sent, final: final.response.status in PARSED,
-    "R400": lambda sent, final: final.response.status == 400,
-    "R400C": lambda sent, final: final.response.status == 400,
-    "REJ": lambda sent, final: final.response.status in REJECTED,
-    "REJ301": lambda sent, final: final.response.status in REJECTED or _redirected(sent, final),
-    "EITHER": lambda sent, final: (
-        200 <= final.response.status < 300 or final.response.status in REJECTED
-    ),
-    "CLOSE": lambda sent, final: False,
-    "ONE": lambda sent, final: True,
-    "NO101": lambda sent, final: final.response.status != 101,
+def _accepted(final: Final, own: frozenset[int]) -> bool:
+    return 200 <= final.response.status < 300 or final.response.status in own
+
+
+def _refused(final: Final, own: frozenset[int]) -> bool:
+    return final.response.status in REJECTED and final.response.status not in own
+
+
+_WORDS: dict[str, Callable[[bytes, Final, frozenset[int]], bool]] = {
+    "ACC": lambda sent, final, own: _accepted(final, own),
+    "PARSED": lambda sent, final, own: final.response.status in PARSED,
+    "R400": lambda sent, final, own: final.response.status == 400,
+    "R400C": lambda sent, final, own: final.response.status == 400,
+    "REJ": lambda sent, final, own: _refused(final, own),
+    "REJ301": lambda sent, final, own: _refused(final, own) or _redirected(sent, final),
+    "EITHER": lambda sent, final, own: _accepted(final, own) or final.response.status in REJECTED,
+    "CLOSE": lambda sent, final, own: False,
+    "ONE": lambda sent, final, own: True,
+    "NO101": lambda sent, final, own: final.response.status != 101,
 }
 
 
-def fits_word(word: str, sent: bytes, final: Final) -> bool:
+def fits_word(word: str, sent: bytes, final: Final, own: frozenset[int] = frozenset()) -> bool:
     """Whether an answer is what a word asks for. A word may also list statuses.
 
     :param sent: the bytes of the case, for a redirect to its target.
+    :param own: statuses other than 2xx that the application gives to good requests at this place:
+        they show that the request was accepted.
     """
     if word in _WORDS:
-        return _WORDS[word](sent, final)
+        return _WORDS[word](sent, final, own)
     return status_in(word, final.response.status)
 
 

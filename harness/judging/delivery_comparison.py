@@ -55,8 +55,10 @@ def _by_timing(planned: Planned) -> bool:
 
 
 def before(case: Case, facts: Facts) -> bytes:
-    """A whole request with content, at the case's place."""
-    place = facts.path if case.place == "hello" else f"/{case.place}"
+    """A whole request at the case's place, with content where it takes POST."""
+    place = facts.posted_to if case.place == "hello" else f"/{case.place}"
+    if place is None:
+        return f"GET {facts.path} HTTP/1.1\r\n{facts.host_lines}\r\n".encode("latin-1")
     return (f"POST {place} HTTP/1.1\r\n{facts.host_lines}Content-Length: 5\r\n\r\nhello").encode(
         "latin-1"
     )

@@ -162,7 +162,7 @@ def judged(
 
     :param only: the ids of the cases to look at; None for all.
     """
-    judging = judge.Judge(hardened=hardened)
+    judging = judge.Judge(stored.facts, hardened=hardened)
     # A stored run does not say whether it was quick: it planned a part of the family then.
     step = stored_step(stored.catalogue.families[family].count, stored.evidence.planned(family))
     planned = stored.catalogue.planned(family, stored.facts, step=step, only=only)
@@ -174,7 +174,10 @@ def judged(
             for case in stored.catalogue.slugs(family, step=step)
             if case in only
         )
+    # Where nothing was fired, the target may lack what the cases need: none can be made.
     attempts = next(all_attempts, None)
+    if attempts is None:
+        return
     for one in planned:
         if attempts is None:
             return

@@ -5,9 +5,9 @@ from __future__ import annotations
 from httpmark.harness.catalogue.catalogue import Planned
 from httpmark.harness.catalogue.expectation import Expectation
 from httpmark.harness.http import response_reader
-from httpmark.harness.judging import matching, observation
+from httpmark.harness.judging import matching, observation, own_answers
 from httpmark.harness.model import timeline
-from httpmark.harness.model.cases import Case
+from httpmark.harness.model.cases import Case, Facts
 from httpmark.harness.model.exchanges import Attempt, Doubt, End, Exchange, Outcome
 from httpmark.harness.model.verdicts import Verdict, Word
 
@@ -17,10 +17,12 @@ _Said = tuple[matching.Judgement, str, str]  # and what was expected, and what c
 class Judge:
     """Judges planned cases; equal refusals of one family are judged once.
 
+    :param facts: of the server: what its application answers to good requests.
     :param hardened: judge by the ruleset ``hardened``.
     """
 
-    def __init__(self, *, hardened: bool = False) -> None:
+    def __init__(self, facts: Facts | None = None, *, hardened: bool = False) -> None:
+        self._facts = facts
         self._hardened = hardened
         self._known: dict[tuple[object, ...], _Said] = {}
 
@@ -29,11 +31,14 @@ class Judge:
         case, expectation = planned.case, planned.expectation
         if expectation is None:
             raise AssertionError(f"{case.id} is judged by a word of the published suite")
-        key = self._key(expectation, case, exchange)
+        own = own_answers.of(exchange.sent, self._facts)
+        key = self._key(expectation, case, exchange, own)
         said = self._known.get(key) if key is not None else None
         if said is None:
             sight = observation.sight(case, exchange)
-            found = matching.judge(case, exchange, sight, expectation, hardened=self._hardened)
+            found = matching.judge(
+                case, exchange, sight, expectation, hardened=self._hardened, own=own
+            )
             actual = f"{found.actual} ({found.why})" if found.why else found.actual
             said = found, _expected(expectation, self._hardened), actual
             if key is not None:
@@ -45,7 +50,7 @@ class Judge:
         )  # fmt: skip
 
     def _key(
-        self, expectation: Expectation, case: Case, exchange: Exchange
+        self, expectation: Expectation, case: Case, exchange: Exchange, own: own_answers.Own
     ) -> tuple[object, ...] | None:
         """All that a judgement depends on, for a refusal or a close where no canary was sent.
 
@@ -63,7 +68,7 @@ class Judge:
         in_time = observation.closed_in_time(exchange)
         return (
             expectation, case.methods, case.place, bool(case.canary), case.joined,
-            exchange.received, exchange.outcome, exchange.end, in_time,
+            exchange.received, exchange.outcome, exchange.end, in_time, own,
         )  # fmt: skip
 
 
@@ -88,10 +93,19 @@ def settled(
     """
     if len(verdicts) == 1:
         return verdicts[0]
+    alone = attempts[-1]
+    # Where silence ends as soon as a case is asked alone and with patience, the server was only slow
+    # under us.
+    was_slow = (
+        alone.attempt == Attempt.ALONE
+        and not alone.ran_out
+        and all(one.ran_out for one in attempts[:-1] if not one.among_many)
+    )
     counted = [
         (verdict, exchange)
         for verdict, exchange in zip(verdicts, attempts, strict=True)
         if not (exchange.among_many and (verdict.late or exchange.doubt is not None))
+        and not (was_slow and exchange.ran_out)
     ] or [(verdicts[-1], attempts[-1])]
     last = counted[-1][0]
     words = {verdict.word for verdict, _ in counted}
@@ -112,6 +126,11 @@ def why_again(attempts: list[Exchange]) -> Doubt | None:
     return (before[-1].doubt if before else None) or Doubt.FAILED
 
 
-def taken(exchange: Exchange) -> bool:
-    """Whether the message was accepted, rather than refused or met with a close."""
-    return response_reader.final_status(exchange.received) // 100 == 2
+def taken(exchange: Exchange, facts: Facts | None = None) -> bool:
+    """Whether the message was accepted, rather than refused or met with a close.
+
+    :param facts: of the server, where an answer of its application may show that, too.
+    """
+    status = response_reader.final_status(exchange.received)
+    own = own_answers.at(own_answers.of(exchange.sent, facts), 0)
+    return status // 100 == 2 or status in own

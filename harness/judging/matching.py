@@ -14,7 +14,7 @@ import msgspec
 
 from httpmark.harness.catalogue import undeclared
 from httpmark.harness.catalogue.expectation import Alternative, Answer, Demand, Expectation
-from httpmark.harness.judging import answer_demands, canary, single_case_rules
+from httpmark.harness.judging import answer_demands, canary, own_answers, single_case_rules
 from httpmark.harness.judging.answer_words import REJECTED, fits_word
 from httpmark.harness.judging.canary import Canary
 from httpmark.harness.judging.observation import Final, Mirror, Played, Sight
@@ -65,16 +65,18 @@ def judge(
     expectation: Expectation,
     *,
     hardened: bool = False,
+    own: own_answers.Own = (),
 ) -> Judgement:
     """The judgement of one exchange.
 
     :param hardened: judge by what the ruleset ``hardened`` asks for.
+    :param own: what the application itself answers to good requests at the same places.
     """
     passes = expectation.passes
     permitted = (*expectation.allows, *expectation.noteds)
     if hardened and expectation.hardened is not None:
         passes, permitted = expectation.hardened, ()
-    matcher = _Matcher(case, exchange, sight)
+    matcher = _Matcher(case, exchange, sight, own)
     actual = describe(case, sight, matcher.own_answers((*passes, *permitted)))
     span = _span(sight)
     if sight.outcome is Outcome.REFUSED or (
@@ -144,8 +146,11 @@ def _span(sight: Sight) -> tuple[int, int] | None:
 class _Matcher:
     """One exchange, asked about alternative after alternative; remembers why none fits."""
 
-    def __init__(self, case: Case, exchange: Exchange, sight: Sight) -> None:
+    def __init__(
+        self, case: Case, exchange: Exchange, sight: Sight, own: own_answers.Own = ()
+    ) -> None:
         self.case = case
+        self.own = own
         self.sight = sight
         self.sent = exchange.sent
         self.played = Played(case, exchange, sight)
@@ -211,7 +216,9 @@ class _Matcher:
             return len(answers)
         if self._is_canary(answers[-1]):
             return len(answers) - 1
-        best = max(alternatives, key=_Matcher(self.case, self.played.exchange, self.sight).fit)
+        best = max(
+            alternatives, key=_Matcher(self.case, self.played.exchange, self.sight, self.own).fit
+        )
         wanted = [one for one in best.answers if one.word != "WAIT" and "." not in one.word]
         return min(len(wanted), len(answers)) if wanted else len(answers)
 
@@ -316,8 +323,10 @@ class _Matcher:
         final = finals[index]
         status = final.response.status
         word = answer.word
-        if not fits_word(word, self.sent, final):
-            return self.no(f"{status} is not {word}")
+        own = own_answers.at(self.own, index)
+        if not fits_word(word, self.sent, final, own):
+            told = ": it is what a good request gets here" if status in own else ""
+            return self.no(f"{status} is not {word}{told}")
         fit = Fit.YES
         if word in ("ACC", "EITHER") and 200 <= status < 300:
             fit = self._understood(answer, final, index)

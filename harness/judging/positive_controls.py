@@ -46,9 +46,10 @@ def gated(families: Iterable[Family], failed: Iterable[str]) -> tuple[str, ...]:
 def control_verdicts(
     catalogue: Catalogue, families: Iterable[Family], evidence: Evidence, server: str
 ) -> dict[str, list[Verdict]]:
+    facts = evidence.facts(server)
     return {
         family.id: [
-            published_rule.verdict_by_word(family, exchange)
+            published_rule.verdict_by_word(family, exchange, facts)
             for exchange in evidence.exchanges(server, family=family.id)
         ]
         for family in families

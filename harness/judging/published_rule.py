@@ -13,8 +13,8 @@ from collections.abc import Callable
 import msgspec
 
 from httpmark.harness.http import response_reader
-from httpmark.harness.judging import published_rule
-from httpmark.harness.model.cases import Family
+from httpmark.harness.judging import own_answers, published_rule
+from httpmark.harness.model.cases import Facts, Family
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.verdicts import Verdict, Word
 
@@ -29,6 +29,7 @@ class Seen(msgspec.Struct, frozen=True):
     received: bytes
     head_only: bool = False
     machine_dropped: bool = False
+    own: frozenset[int] = frozenset()  # statuses that the application gives to good requests here
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -46,12 +47,14 @@ Rule = Callable[[Seen], Judgement]
 def reading(seen: Seen) -> tuple[bool, str]:
     """The two readings of a ``seed`` exchange.
 
-    The published one: ``True`` (detected) unless the bytes begin ``HTTP/1.1 200 OK``. Ours, one
+    The published one: ``True`` (detected) unless the bytes begin ``HTTP/1.1 200 OK``, or unless an
+    application answers good requests with this status at the same place (a router's 404). Ours, one
     of ``rejected`` (a well-formed 4xx or 5xx), ``accepted`` (2xx or 3xx), ``closed`` (FIN or RST
     without a byte), ``mute`` (silence), ``malformed`` (bytes that are no strict response) and
     ``void`` (silence while this machine lost packets, or no connection at all).
     """
-    detected = not seen.received.startswith(PUBLISHED_PREFIX)
+    is_own = response_reader.final_status(seen.received) in seen.own
+    detected = not (seen.received.startswith(PUBLISHED_PREFIX) or is_own)
     match seen.outcome:
         case Outcome.REFUSED:
             return detected, "void"
@@ -62,7 +65,7 @@ def reading(seen: Seen) -> tuple[bool, str]:
     response, _ = _final(seen)
     if response is None:
         return detected, "malformed"
-    return detected, "rejected" if response.status >= 400 else "accepted"
+    return detected, "rejected" if response.status >= 400 and not is_own else "accepted"
 
 
 def _final(seen: Seen) -> tuple[response_reader.Response | None, str]:
@@ -117,7 +120,8 @@ def accepted(seen: Seen) -> Judgement:
     if _void(seen):
         return Judgement(Word.VOID, expected, _actual(seen))
     response, _ = _final(seen) if seen.outcome is Outcome.ANSWERED else (None, "")
-    if response is not None and 200 <= response.status < 300:
+    status = 0 if response is None else response.status
+    if response is not None and (200 <= status < 300 or status in seen.own):
         return Judgement(Word.PASS, expected, _actual(seen), response.head)
     return Judgement(Word.FAIL, expected, _actual(seen), response.head if response else None)
 
@@ -136,22 +140,24 @@ def _reading(seen: published_rule.Seen) -> tuple[bool, str]:
     return published_rule.reading(seen)
 
 
-def _seen(exchange: Exchange) -> published_rule.Seen:
+def _seen(exchange: Exchange, facts: Facts | None) -> published_rule.Seen:
+    own = own_answers.at(own_answers.of(exchange.sent, facts), 0)
     return published_rule.Seen(
         exchange.outcome,
         exchange.end,
         exchange.received,
         exchange.head_only,
         exchange.machine_dropped,
+        own,
     )
 
 
-def verdict_by_word(family: Family, exchange: Exchange) -> Verdict:
+def verdict_by_word(family: Family, exchange: Exchange, facts: Facts | None) -> Verdict:
     """The verdict on one exchange, by the word its family is judged by."""
-    found = _judged(family.judged_by, _seen(exchange))
+    found = _judged(family.judged_by, _seen(exchange, facts))
     return Verdict(exchange.case, found.word, found.expected, found.actual, found.span)
 
 
-def reading_of(exchange: Exchange) -> tuple[bool, str]:
+def reading_of(exchange: Exchange, facts: Facts | None) -> tuple[bool, str]:
     """Both readings of a ``seed`` exchange: detected, and our strict word (:func:`reading`)."""
-    return _reading(_seen(exchange))
+    return _reading(_seen(exchange, facts))

@@ -15,7 +15,7 @@ from httpmark.harness.judging import (
 )
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.positive_controls import control_verdicts, controls, failed_controls
-from httpmark.harness.model.cases import Family, Level
+from httpmark.harness.model.cases import Facts, Family, Level
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.verdicts import (
     Difference,
@@ -25,12 +25,12 @@ from httpmark.harness.model.verdicts import (
 )
 
 
-def seed_family(exchanges: Iterable[Exchange]) -> SeedFamily:
+def seed_family(exchanges: Iterable[Exchange], facts: Facts | None) -> SeedFamily:
     """Count one published family, by the published reading and by ours."""
     detected = undetected = 0
     strict: Counter[str] = Counter()
     for exchange in exchanges:
-        found, word = published_rule.reading_of(exchange)
+        found, word = published_rule.reading_of(exchange, facts)
         strict[word] += 1
         if word != "void":
             detected += found
@@ -90,9 +90,11 @@ def seed_suite(
     )
 
 
-def detections(exchanges: Iterable[Exchange]) -> list[tuple[str, bool]]:
+def detections(exchanges: Iterable[Exchange], facts: Facts | None) -> list[tuple[str, bool]]:
     """Which request of a family was detected, in the family's order."""
-    return [(exchange.case, published_rule.reading_of(exchange)[0]) for exchange in exchanges]
+    return [
+        (exchange.case, published_rule.reading_of(exchange, facts)[0]) for exchange in exchanges
+    ]
 
 
 def run_lengths(detected: Iterable[bool]) -> str:
@@ -135,6 +137,7 @@ def score_seed(catalogue: Catalogue, server: str, evidence: Evidence) -> SuiteRe
     families = [family for family in catalogue.of_suite("seed") if evidence.planned(family.id)]
     controls = [family for family in families if family.level is Level.CTRL]
     stored = set(evidence.families(server))
+    facts = evidence.facts(server)
     failed = failed_controls(catalogue, controls, evidence, server)
     verdicts = [
         verdict
@@ -148,12 +151,12 @@ def score_seed(catalogue: Catalogue, server: str, evidence: Evidence) -> SuiteRe
         if family.level is Level.CTRL or family.id not in stored:
             continue
         exchanges = list(evidence.exchanges(server, family=family.id))
-        counts[family.id] = published_score.seed_family(exchanges)
+        counts[family.id] = published_score.seed_family(exchanges, facts)
         published = catalogue.published.get(server, {}).get(family.id)
         if published is not None and len(exchanges) == family.count:
             compared = True
             found = published_score.difference(
-                family.id, published, published_score.detections(exchanges)
+                family.id, published, published_score.detections(exchanges, facts)
             )
             if found is not None:
                 differences.append(found)

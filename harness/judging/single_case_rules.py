@@ -40,6 +40,12 @@ def _ended_early(sight: Sight) -> bool:
     return 200 <= response.status < 300 and response.announces_close
 
 
+def _is_own(sight: Sight, at: int) -> bool:
+    """Whether an answer is that of an application which does not take HEAD."""
+    return len(sight.answers) > at and sight.answers[at].response.status in (404, 405, 501)
+
+
+_HEAD_NOT_TAKEN = "the application does not take HEAD"
 _ONE_ONLY = "the connection was closed, as announced, after the first answer"
 # Ten times the chunks may take ten times as long; noise may double that. One second is always fine.
 _LINEAR_US = 1_000_000
@@ -201,6 +207,8 @@ def head_fields(played: Played) -> tuple[bool | None, str]:
     sight = played.sight
     if _ended_early(sight):
         return None, _ONE_ONLY
+    if _is_own(sight, 1):
+        return None, _HEAD_NOT_TAKEN
     if len(sight.answers) != 2 or any(f.response.status != 200 for f in sight.answers):
         return False, "not two answers of 200"
     get, head = (
@@ -215,6 +223,8 @@ def head_length(played: Played) -> tuple[bool | None, str]:
     sight = played.sight
     if _ended_early(sight):
         return None, _ONE_ONLY
+    if _is_own(sight, 0):
+        return None, _HEAD_NOT_TAKEN
     if len(sight.answers) != 2 or any(f.response.status != 200 for f in sight.answers):
         return False, "not two answers of 200"
     head, get = (final.response for final in sight.answers)

@@ -210,7 +210,7 @@ def _held_back(stored: StoredServer) -> dict[str, str]:
         for one in judged(stored, family.id)
         # A permitted refusal (such as 411 to chunked content) is still a refusal.
         if one.verdict.word in (Word.FAIL, Word.UNSTABLE)
-        or (one.verdict.word is Word.WARN and not judge.taken(one.exchanges[-1]))
+        or (one.verdict.word is Word.WARN and not judge.taken(one.exchanges[-1], stored.facts))
         for group in family.gates
     }
 

@@ -27,6 +27,11 @@ class Level(enum.StrEnum):
         """Whether a failure is told; at ``INFO`` nothing fails."""
         return self is not Level.INFO
 
+    def unless_contested(self, contested: str | None) -> Level:
+        """The level of a case with this level in its file: what readers of the RFC differ on never
+        binds, whatever the strict reading says."""
+        return Level.SHOULD if contested and self.is_binding else self
+
 
 class Op(enum.IntEnum):
     """The steps the probe can play; the numbers are those of its frames (native/probe)."""
@@ -76,6 +81,19 @@ SECRET_TEXT = "httpmark: nothing leads here 6a9f3c\n"
 FILE_TEXT = "<!doctype html><title>httpmark</title><p>the planted file\n"
 
 
+class OwnAnswers(msgspec.Struct, frozen=True, kw_only=True):
+    """The statuses that the application itself answers to good requests; None: not known.
+
+    What a malformed request gets is compared with what its good neighbour gets at the same place.
+    """
+
+    unknown_path: int | None = None  # GET of a path that it does not know
+    query: int | None = None  # GET of its path, with a query
+    head: int | None = None  # HEAD of its path
+    post: int | None = None  # POST of five bytes to the path that takes POST
+    post_empty: int | None = None  # the same with no content
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What scenario texts and verdicts need to know of a target; stored with its exchanges."""
 
@@ -84,6 +102,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     address: str | None = None  # where it listens; None in evidence that does not say
     unix: str | None = None  # the path of a Unix socket, instead of address and port
     path: str = "/hello"  # the target that answers 2xx to a plain GET
+    post_path: str | None = ""  # the target that takes POST; "": path does, too; None: none does
+    own: OwnAnswers = OwnAnswers()
     capabilities: tuple[str, ...] = ("hello",)
     scheme: str = "http"
     limits: dict[str, int | None] = {}  # declared; the words of LIMITS
@@ -94,6 +114,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     header: tuple[str, ...] = ()  # field lines that go after every Host line
     slowest_ms: int = 0  # of a few plain requests one after the other
     at_once: int | None = None  # plain requests that it answers at once; None: not asked
+
+    @property
+    def posted_to(self) -> str | None:
+        """The target that takes POST; None if none is known."""
+        return self.path if self.post_path == "" else self.post_path
 
     @property
     def host_lines(self) -> str:

@@ -350,16 +350,19 @@ def look(server: ServerResult, evidence: ExchangeReader, known: Sequence[Place])
     best: dict[tuple[str, str], tuple[int, Exchange, bool]] = {}
     readings: dict[str, str] = {}
     state_of = {reading: at + 1 for at, reading in enumerate(READINGS)}
+    facts = evidence.facts(server.name)
     for exchange in evidence.exchanges(server.name):
         place = place_of.get(exchange.family)
         if place is None:
             if exchange.case == exchange.family:
-                readings[exchange.case] = published_rule.reading_of(_first_alone(exchange))[1]
+                readings[exchange.case] = published_rule.reading_of(_first_alone(exchange), facts)[
+                    1
+                ]
             continue
         found = bytes_of(exchange.case, exchange.family)
         if found is None or len(found) != 1 + place.pair:
             continue
-        detected, read = published_rule.reading_of(exchange)
+        detected, read = published_rule.reading_of(exchange, facts)
         own = cells.setdefault(place.key, bytearray(65536 if place.pair else 256))
         own[int.from_bytes(found)] = state_of[read]
         if exchange.family in published:
@@ -373,7 +376,7 @@ def look(server: ServerResult, evidence: ExchangeReader, known: Sequence[Place])
             for place in known
             if place.key in cells
         },
-        _picks(best, server, evidence.facts(server.name)),
+        _picks(best, server, facts),
         {
             place.key: _forbidden(place, bytes(cells[place.key]))
             for place in known

@@ -93,8 +93,9 @@ def _witnesses(finding: Finding, evidence: Evidence) -> Iterator[Exchange]:
     if not finding.family:
         return
     of_family = evidence.exchanges(finding.server, family=finding.family)
+    facts = evidence.facts(finding.server)
     for exchange, _ in zip(of_family, range(_LOOKED_AT_MAX), strict=False):
-        detected, word = published_rule.reading_of(exchange)
+        detected, word = published_rule.reading_of(exchange, facts)
         if (finding.outcome == "accepted" and not detected) or {
             "hung": "mute", "malformed": "malformed"
         }.get(finding.outcome) == word:  # fmt: skip

@@ -290,8 +290,10 @@ GROUPS = (
             "tls": "The same is served over TLS.",
             "static": "The test files are served under /static/.",
             "websocket": "/websocket sends every message back.",
-            "catch_all": (
-                "Any path and query gets a 2xx, so that a refusal is a refusal of the bytes sent."
+            "catch_all": "Any path and query gets a 2xx.",
+            "own_answer": (
+                "What the application answers to an unknown path and to a query is known, such as "
+                "a router's 404. So a refusal of the bytes sent can be told from it."
             ),
         },
     ),

@@ -36,6 +36,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     full: bool
     manifest: Path | None
     path: str | None
+    post_path: str | None
     host: str | None
     header: tuple[str, ...]
     cacert: Path | None
@@ -80,7 +81,8 @@ def _selected(command: Command) -> Command:
                 multiple=True,
                 metavar="NAME",
                 help="Use this conformance suite. Repeatable. 'httpmark list suites' shows the "
-                "names.  [default: seed, rfc, smuggling and found; with --quick rfc and smuggling]",
+                "names.  [default: rfc, smuggling and found; with --quick rfc and smuggling; seed with "
+                "--ruleset seed]",
             ),
             click.option(
                 "--case",
@@ -257,7 +259,6 @@ def _options(words: Words) -> check_options.Options:
 
     :raises HarnessError: the words contradict each other, or name no target.
     """
-    from httpmark.harness.catalogue import loading
     from httpmark.harness.command import check_options
 
     quick = options.is_quick(words.quick, words.full)
@@ -265,10 +266,11 @@ def _options(words: Words) -> check_options.Options:
     full = words.full and not quick
     return check_options.Options(
         target=target,
-        suites=words.suites or loading.load().default_suites(quick=quick, full=full, only_one=True),
+        suites=words.suites or _default_suites(words.ruleset, quick=quick, full=full),
         quick=quick,
         full=full,
         path=path,
+        post_path=words.post_path,
         host=words.host,
         header=check_options.field_lines(words.header),
         allow_remote=words.allow_remote,
@@ -282,6 +284,15 @@ def _options(words: Words) -> check_options.Options:
         serve=serve,
         rerun=words.rerun,
     )
+
+
+def _default_suites(ruleset: str, *, quick: bool, full: bool) -> tuple[str, ...]:
+    """The suites that are fired where none is named."""
+    from httpmark.harness.catalogue import loading
+
+    if ruleset == "seed":
+        return ("seed",)  # nothing else is judged by it
+    return loading.load().default_suites(quick=quick, full=full, only_one=True)
 
 
 def _target(

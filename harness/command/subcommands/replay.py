@@ -19,6 +19,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     manifest: Path | None
     path: str | None
+    post_path: str | None
     host: str | None
     header: tuple[str, ...]
     cacert: Path | None
@@ -76,6 +77,7 @@ def command(words: Words) -> None:
         check_options.Options(
             target=words.target,
             path=words.path,
+            post_path=words.post_path,
             host=words.host,
             header=check_options.field_lines(words.header),
             cacert=words.cacert,

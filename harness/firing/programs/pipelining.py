@@ -42,6 +42,6 @@ def _out_of_order(sight: Sight) -> str:
     if len(sight.answers) == 2:
         return ""
     announced = bool(sight.answers) and sight.answers[-1].response.announces_close
-    if len(sight.answers) == 1 and announced and sight.closed:
+    if len(sight.answers) == 1 and announced:
         return "early"
     return f"{len(sight.answers)} answers instead of 2"

@@ -30,6 +30,8 @@ def judge_surplus(notes: Notes, turns: Turns) -> None:
     if answers.stopped and last is finals[-1]:
         return
     surplus = finals[wanted:]
+    if surplus and _may_go_on(turns):
+        return
     if surplus:
         first = surplus[0].response
         if len(surplus) == 1 and _ends_idling(turns, last, first):
@@ -50,6 +52,15 @@ def judge_surplus(notes: Notes, turns: Turns) -> None:
         notes.judge("RESP-18", True, (end, received), "surplus bytes")
     else:
         notes.apply("RESP-18", "RESP-19")
+
+
+def _may_go_on(turns: Turns) -> bool:
+    """A connection of HTTP/1.0 that nobody closed: RFC 9112 9.3 expects a close after its answer,
+    and no clause forbids to answer the next request."""
+    if not 0 < turns.wanted < len(turns.finals) <= len(turns.whole):
+        return False
+    asked, answer = turns.whole[turns.wanted - 1], turns.finals[turns.wanted - 1]
+    return asked.minor == 0 and not answer.response.announces_close
 
 
 def _ends_idling(turns: Turns, last: Answer | None, surplus: response_reader.Response) -> bool:

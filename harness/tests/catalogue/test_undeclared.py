@@ -38,7 +38,7 @@ def test_every_case_that_a_bare_target_lacks_something_for_says_what_to_add() ->
 )
 def test_what_a_reason_names_a_manifest_takes(need: str, tmp_path: Path) -> None:
     said = undeclared.needs([need])
-    if need in ("catch_all", "early"):
+    if need in vocabulary.FOUND_BY_ASKING:
         assert "manifest" not in said
         return
     key = re.search(r"declare (?:the capability )?([a-z_0-9.-]+) in a manifest", said)

@@ -94,26 +94,30 @@ def test_judging_twice_gives_the_same(word: str) -> None:
 
 
 def test_the_family_decides_by_which_word_an_exchange_is_judged() -> None:
-    assert published_rule.verdict_by_word(KNOWN.families["path_byte"], EXCHANGE).word is Word.FAIL
     assert (
-        published_rule.verdict_by_word(KNOWN.families["control_hello"], EXCHANGE).word is Word.PASS
+        published_rule.verdict_by_word(KNOWN.families["path_byte"], EXCHANGE, None).word
+        is Word.FAIL
+    )
+    assert (
+        published_rule.verdict_by_word(KNOWN.families["control_hello"], EXCHANGE, None).word
+        is Word.PASS
     )
 
 
 def test_only_what_came_back_counts() -> None:
-    first = published_rule.verdict_by_word(KNOWN.families["path_byte"], EXCHANGE)
+    first = published_rule.verdict_by_word(KNOWN.families["path_byte"], EXCHANGE, None)
     other = msgspec.structs.replace(EXCHANGE, sent=b"PUT", end_us=9, attempt=2)
-    assert published_rule.verdict_by_word(KNOWN.families["path_byte"], other) == first
+    assert published_rule.verdict_by_word(KNOWN.families["path_byte"], other, None) == first
 
 
 def test_a_verdict_names_its_case_and_points_at_bytes() -> None:
-    verdict = published_rule.verdict_by_word(KNOWN.families["path_byte"], EXCHANGE)
+    verdict = published_rule.verdict_by_word(KNOWN.families["path_byte"], EXCHANGE, None)
     assert verdict.case == "path_byte-80"
     assert verdict.span is not None
     assert EXCHANGE.received[slice(*verdict.span)] == b"HTTP/1.1 200 OK"
 
 
 def test_both_readings_of_a_seed_exchange() -> None:
-    assert published_rule.reading_of(EXCHANGE) == (False, "accepted")
+    assert published_rule.reading_of(EXCHANGE, None) == (False, "accepted")
     hung = msgspec.structs.replace(EXCHANGE, outcome=Outcome.HUNG, received=b"")
-    assert published_rule.reading_of(hung) == (True, "mute")
+    assert published_rule.reading_of(hung, None) == (True, "mute")

@@ -47,7 +47,8 @@ def test_every_exchange_is_counted_once_in_each_reading() -> None:
             exchange(b"", Outcome.RESET),
             exchange(b"what"),
             exchange(b"", Outcome.HUNG, dropped=True),
-        ]
+        ],
+        None,
     )
     assert family == SeedFamily(5, 1, rejected=1, closed=2, accepted=1, mute=1, malformed=1, void=1)
     assert family.requests == 6

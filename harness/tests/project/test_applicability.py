@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from httpmark.harness.catalogue import loading
+from httpmark.harness.catalogue import loading, vocabulary
 from httpmark.harness.catalogue.vocabulary import CAPABILITIES
 from httpmark.harness.model.cases import STATIC_FILE_FACTS, Facts
 from httpmark.harness.model.servers import CAPABILITIES as DECLARED
@@ -17,13 +17,14 @@ KNOWN = loading.load()
 NOWHERE: dict[str, str] = {}
 
 # What no manifest says and every server with the capability shows when it is asked: its /hello
-# answers any path, and its /early answers before the content.
-FOUND_BY_ASKING = {"hello": "catch_all", "behave": "early"}
+# answers any path, so that it is known what an unknown path gets, and its /early answers before the
+# content.
+FOUND_BY_ASKING = {"hello": ("catch_all", "own_answer"), "behave": ("early",)}
 
 
 def facts_of(server: Server) -> Iterator[Facts]:
     """What is known of a server while suites are run, without and with TLS."""
-    asked = tuple(FOUND_BY_ASKING[one] for one in server.capabilities if one in FOUND_BY_ASKING)
+    asked = tuple(found for one in server.capabilities for found in FOUND_BY_ASKING.get(one, ()))
     is_static = "static" in server.capabilities
     for scheme in ("http", "https") if "tls" in server.capabilities else ("http",):
         yield Facts(
@@ -50,4 +51,6 @@ def test_each_case_is_applicable_to_a_server_of_images_or_is_listed() -> None:
 def test_each_capability_is_had_by_a_server_of_images() -> None:
     had = {word for server in manifests.servers() for word in server.capabilities}
     assert had >= set(DECLARED)
-    assert set(DECLARED) | set(PARTS_OF_BEHAVE) | set(FOUND_BY_ASKING.values()) == CAPABILITIES
+    assert set(DECLARED) | set(PARTS_OF_BEHAVE) | set(vocabulary.FOUND_BY_ASKING) == CAPABILITIES
+    shown = {word for words in FOUND_BY_ASKING.values() for word in words}
+    assert shown == set(vocabulary.FOUND_BY_ASKING)

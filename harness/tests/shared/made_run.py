@@ -170,7 +170,7 @@ def seed_suite(only: tuple[str, ...], server: str) -> SuiteResult:
     """The suite's result as the score module counts it, for a server of :data:`MANNERS`."""
     evidence = MadeEvidence(only=only)
     families: dict[str, SeedFamily] = {
-        name: published_score.seed_family(evidence.exchanges(server, family=name))
+        name: published_score.seed_family(evidence.exchanges(server, family=name), None)
         for name in evidence.only
     }
     detected = sum(family.detected for family in families.values())

@@ -221,7 +221,17 @@ Words = dict[str, Word]
 # Cases are addressed to a name of the rogue's own, so that one plan serves every run.
 FACTS = Facts(
     host="rogue.example",
-    capabilities=("hello", "body", "mirror", "behave", "echo", "static", "catch_all", "early"),
+    capabilities=(
+        "hello",
+        "body",
+        "mirror",
+        "behave",
+        "echo",
+        "static",
+        "catch_all",
+        "own_answer",
+        "early",
+    ),
     limits=dict(LIMITS),
     timeouts=dict(TIMEOUTS),
     values={

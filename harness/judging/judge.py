@@ -94,7 +94,7 @@ def settled(
     if len(verdicts) == 1:
         return verdicts[0]
     alone = attempts[-1]
-    # Where silence ends as soon as a case is asked alone and with patience, the server was only slow
+    # Where silence ends once a case is asked alone and with patience, the server was only slow
     # under us.
     was_slow = (
         alone.attempt == Attempt.ALONE

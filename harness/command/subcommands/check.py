@@ -81,8 +81,8 @@ def _selected(command: Command) -> Command:
                 multiple=True,
                 metavar="NAME",
                 help="Use this conformance suite. Repeatable. 'httpmark list suites' shows the "
-                "names.  [default: rfc, smuggling and found; with --quick rfc and smuggling; seed with "
-                "--ruleset seed]",
+                "names.  [default: rfc, smuggling and found; with --quick rfc and "
+                "smuggling; with --ruleset seed only that]",
             ),
             click.option(
                 "--case",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.resources
 import json
-import os
 import re
 import subprocess
 import sys
@@ -13,11 +12,17 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 
 from httpmark.harness.servers import binaries
+from httpmark.harness.tests.shared.ci_runners import (
+    SPEC,
+    TEMPLATE,
+    GitHubJob,
+    gitlab_job,
+    run_gitlab_job,
+)
 from httpmark.harness.tests.shared.native_server import listening
-from httpmark.harness.tests.shared.repository import ACTION, ROOT
+from httpmark.harness.tests.shared.repository import ACTION
 
 FEW = "get-plain\nhost-missing\n"
 
@@ -42,11 +47,6 @@ def here(tmp_path: Path) -> Path:
     return project
 
 
-def environment(here: Path) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("GITHUB", "CI"))}
-    return kept | {"CI": "true", "PATH": f"{here.parent / 'bin'}:{os.environ['PATH']}"}
-
-
 def own_server(port: str = "{port}") -> str:
     return f"{binaries.need('server')} --address 127.0.0.1 --port {port} --workers 1"
 
@@ -54,48 +54,11 @@ def own_server(port: str = "{port}") -> str:
 # --- GitHub ---------------------------------------------------------------------------------------
 
 
-def filled(text: str, inputs: dict[str, str], steps: dict[str, dict[str, str]]) -> str:
-    def value(match: re.Match[str]) -> str:
-        place, *names = match[1].strip().split(".")
-        if place == "inputs":
-            return inputs[names[0]]
-        assert (place, names[1]) == ("steps", "outputs"), match[0]
-        return steps.get(names[0], {}).get(names[2], "")
-
-    return re.sub(r"\$\{\{(.*?)\}\}", value, text)
-
-
 def act(here: Path, **given: str) -> tuple[int, dict[str, str], str, str]:
-    """Run the action's steps as a runner does: exit code, outputs, log and summary."""
-    inputs = {name: str(one.get("default", "")) for name, one in ACTION["inputs"].items()}
-    inputs |= {name.replace("_", "-"): value for name, value in given.items()}
-    assert set(inputs) == set(ACTION["inputs"])
-    steps: dict[str, dict[str, str]] = {}
-    summary = here.parent / "summary.md"
-    summary.write_text("what was there before\n")
-    log, code = "", 0
-    for step in ACTION["runs"]["steps"]:
-        output = here.parent / "output"
-        output.write_text("")
-        own = {name: filled(text, inputs, steps) for name, text in step.get("env", {}).items()}
-        done = subprocess.run(
-            ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
-            cwd=here, text=True, capture_output=True, timeout=280, check=False,
-            stdin=subprocess.DEVNULL,
-            env={
-                **environment(here), **own, "GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output),
-                "GITHUB_STEP_SUMMARY": str(summary), "RUNNER_TEMP": str(here.parent),
-                "GITHUB_ACTION_PATH": str(ROOT),
-            },
-        )  # fmt: skip
-        log += done.stdout + done.stderr
-        lines = output.read_text().splitlines()
-        steps[step["id"]] = dict(line.split("=", 1) for line in lines)
-        code = done.returncode
-        if code:
-            break
-    outputs = {name: filled(one["value"], inputs, steps) for name, one in ACTION["outputs"].items()}
-    return code, outputs, log, summary.read_text()
+    """Use the action once in a job: exit code, outputs, log and summary."""
+    job = GitHubJob(here, here.parent / "bin")
+    done = job.use(**given)
+    return done.code, done.outputs, done.log, job.summary.read_text()
 
 
 def test_the_action_is_one_by_its_schema() -> None:
@@ -153,41 +116,22 @@ def test_the_action_says_what_is_wrong_and_runs_nothing_of_it(here: Path) -> Non
 
 # --- GitLab ---------------------------------------------------------------------------------------
 
-TEMPLATE = (ROOT / "ci" / "gitlab.yml").read_text("utf-8")
-SPEC = yaml.safe_load(TEMPLATE.partition("\n---\n")[0])["spec"]["inputs"]
-
-
-def job(**given: str) -> tuple[str, dict[str, Any]]:
-    inputs = {name: str((one or {}).get("default", "")) for name, one in SPEC.items()} | given
-    assert "default" not in SPEC["install"], "GitLab itself then asks for it"
-    assert set(inputs) == set(SPEC)
-    body = re.sub(
-        r"\$\[\[ inputs\.([a-z]+) \]\]", lambda match: inputs[match[1]],
-        TEMPLATE.partition("\n---\n")[2],
-    )  # fmt: skip
-    made = yaml.safe_load(body)
-    jsonschema.Draft7Validator(vendored("gitlab-ci")).validate(made)
-    ((name, words),) = made.items()
-    return name, words
-
 
 def pipe(here: Path, **given: str) -> tuple[int, str, dict[str, Any]]:
-    """Run a job's scripts as a runner does: exit code, log, and the job."""
-    _, words = job(**{"install": "installed", **given})
-    values = {
-        name: one["value"] if isinstance(one, dict) else one
-        for name, one in words["variables"].items()
-    }
-    script = "\n".join((*words["before_script"], *words["script"]))
-    done = subprocess.run(
-        ["sh", "-e", "-c", script], cwd=here, text=True, capture_output=True, timeout=280,
-        check=False, stdin=subprocess.DEVNULL, env=environment(here) | values,
-    )  # fmt: skip
-    return done.returncode, done.stdout + done.stderr, words
+    """Run the template's job: exit code, log, and the job."""
+    given = {"install": "installed", **given}
+    done = run_gitlab_job(here, here.parent / "bin", **given)
+    return done.code, done.log, gitlab_job(**given)[1]
+
+
+def test_the_job_is_one_by_its_schema() -> None:
+    name, words = gitlab_job(install="installed", job="http", header="X-Key: $KEY")
+    assert "default" not in SPEC["install"], "GitLab itself then asks for it"
+    jsonschema.Draft7Validator(vendored("gitlab-ci")).validate({name: words})
 
 
 def test_every_input_of_the_template_is_used() -> None:
-    used = set(re.findall(r"inputs\.([a-z]+)", TEMPLATE.partition("\n---\n")[2]))
+    used = set(re.findall(r"inputs\.([a-z-]+)", TEMPLATE.partition("\n---\n")[2]))
     assert used == set(SPEC)
 
 
@@ -256,7 +200,8 @@ def test_the_action_holds_the_speed_against_another_commit(here: Path) -> None:
         here, version="installed", command="./built.sh {port}", against="main~1", build=BUILD
     )
     assert outputs["verdict"] == "passed", log
-    assert (here.parent / "httpmark-base" / "built.sh").read_text().startswith("#!/bin/sh\n# 1\n")
+    (base,) = (here.parent / "runner-temp").glob("httpmark-base.*")
+    assert (base / "built.sh").read_text().startswith("#!/bin/sh\n# 1\n")
     found = json.loads((here / "httpmark-report" / "speed.json").read_text())
     assert "httpmark-base" in found["base"]
     assert outputs["speed"] == found["verdict"] in ("pass", "inconclusive", "fail")
@@ -295,7 +240,7 @@ def test_speed_is_one_of_three(
         found, outputs, _, summary = act(here, version="installed", profile="keepalive", **ask)
         assert outputs["speed"] == speed
         assert "told" in summary
-        place = here.parent / "httpmark-base"
+        (place,) = (here.parent / "runner-temp").glob("httpmark-base.*")
     else:
         found, _, words = pipe(here, profile="keepalive", **ask)
         assert words["artifacts"]["reports"]["junit"][1] == "out/speed.xml"

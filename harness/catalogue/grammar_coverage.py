@@ -6,6 +6,7 @@ refused, and at which offsets of a block of 64 bytes either stands.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -61,11 +62,7 @@ class _Sought:
 
     def __init__(self, rule: GrammarRule) -> None:
         self.rule = rule
-        self.searches: list[Search] = [
-            search
-            for sample in rule.samples.values()
-            for search in byte_deviations.searches(sample, rule.valid)
-        ]
+        self.searches = _searches(RULES.index(rule))
         self.begins = re.compile(
             b"|".join(next(iter(parts)).around or b"" for parts in rule.samples.values())
         )
@@ -84,6 +81,17 @@ class _Sought:
             frozenset(self.accepted_at),
             frozenset(self.refused_at),
         )
+
+
+@functools.cache
+def _searches(at: int) -> tuple[Search, ...]:
+    """What finds the deviations of a rule, by its place in the table; that takes a while."""
+    rule = RULES[at]
+    return tuple(
+        search
+        for sample in rule.samples.values()
+        for search in byte_deviations.searches(sample, rule.valid)
+    )
 
 
 def coverage(known: Catalogue, families: Iterable[str] | None = None) -> tuple[Covered, ...]:

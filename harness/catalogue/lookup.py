@@ -43,6 +43,21 @@ def find(name: str, facts: Facts = EXAMPLE) -> tuple[Family, Planned]:
     :param facts: of the target that the case is addressed to.
     :raises HarnessError: there is none, or it cannot be sent to that target; names the nearest.
     """
+    found = find_exactly(name, facts)
+    if found is None:
+        families = loading.load().families.values()
+        words = [word for family in families for word in (family.id, *family.refs)]
+        near = difflib.get_close_matches(name, words, 1)
+        hint = f"did you mean {near[0]}?" if near else "`httpmark list cases` shows all"
+        raise HarnessError(f"no case {name!r}: {hint}")
+    return found
+
+
+def find_exactly(name: str, facts: Facts = EXAMPLE) -> tuple[Family, Planned] | None:
+    """The same; None where there is none of that name.
+
+    :raises HarnessError: it cannot be sent to that target.
+    """
     known = loading.load()
     is_example = facts is EXAMPLE
     # These decide only what a refusal proves: the case can be sent without them.
@@ -63,7 +78,4 @@ def find(name: str, facts: Facts = EXAMPLE) -> tuple[Family, Planned]:
         for planned in known.planned(family.id, facts):
             if named or planned.case.id == name:
                 return family, planned
-    words = [word for family in known.families.values() for word in (family.id, *family.refs)]
-    near = difflib.get_close_matches(name, words, 1)
-    hint = f"did you mean {near[0]}?" if near else "`httpmark list cases` shows all"
-    raise HarnessError(f"no case {name!r}: {hint}")
+    return None

@@ -37,7 +37,8 @@ _SENT_BYTES_MAX = 240
 
 # The bytes that say most to a reader when one request must stand for a family, the best first.
 _TELLING = (0x00, 0x0D, 0x20, 0x22, 0x3C, 0x7C, 0x23, 0x25, 0x09, 0x0A, 0x7F, 0x80, 0xFF)
-# How little each byte says: the request with the smallest sum stands for its family.
+# How little each byte says: the request with the smallest sum stands for its family. 0x00 adds
+# nothing, so that one byte may be read as a pair.
 _TELLS_LITTLE = bytes(
     _TELLING.index(octet) if octet in _TELLING else len(_TELLING) + (octet >= 0x80)
     for octet in range(256)
@@ -363,10 +364,12 @@ def look(server: ServerResult, evidence: ExchangeReader, known: Sequence[Place])
         if found is None or len(found) != 1 + place.pair:
             continue
         detected, read = published_rule.reading_of(exchange, facts)
-        own = cells.setdefault(place.key, bytearray(65536 if place.pair else 256))
-        own[int.from_bytes(found)] = state_of[read]
+        if (own := cells.get(place.key)) is None:
+            own = cells[place.key] = bytearray(65536 if place.pair else 256)
+        cell = int.from_bytes(found)
+        own[cell] = state_of[read]
         if exchange.family in published:
-            weight = sum(found.translate(_TELLS_LITTLE))
+            weight = _TELLS_LITTLE[cell >> 8] + _TELLS_LITTLE[cell & 0xFF]
             so_far = best.get((exchange.family, read))
             if so_far is None or weight < so_far[0]:
                 best[exchange.family, read] = (weight, exchange, detected)

@@ -12,10 +12,10 @@ from httpmark.harness.catalogue import (
     delivery_modes,
     expectation_words,
     loading,
+    lookup,
     vocabulary,
 )
 from httpmark.harness.catalogue.catalogue import Planned
-from httpmark.harness.catalogue.lookup import find
 from httpmark.harness.catalogue.step_words import own_steps, played_in_words
 from httpmark.harness.gate import findings
 from httpmark.harness.http import shell_lines
@@ -44,13 +44,12 @@ def explain(name: str) -> str:
     :raises HarnessError: there is no such case, and no such word.
     """
     others = list(_others(name))
-    try:
-        told = _of_case(*find(name))
-    except HarnessError:
-        if not others:
-            raise
-        return "\n\n".join(others)
-    return "\n\n".join((told, *others))
+    if not others:
+        return _of_case(*lookup.find(name))
+    with contextlib.suppress(HarnessError):
+        if (found := lookup.find_exactly(name)) is not None:
+            others.insert(0, _of_case(*found))
+    return "\n\n".join(others)
 
 
 def _others(name: str) -> Iterator[str]:
@@ -159,7 +158,7 @@ def _of_check(known: catalogue.Catalogue, check: Rule) -> str:
 
 def _of_deliveries(case: str) -> str:
     """The finding that the answer to a message depends on how TCP splits it."""
-    family, planned = find(case)
+    family, planned = lookup.find(case)
     if not delivery_modes.is_delivered(family, planned.case.id):
         raise HarnessError(f"{case}: this message is not sent in pieces")
     return "\n".join(

@@ -48,7 +48,6 @@ def refused(found: dict[str, Covered]) -> set[str]:
     return {f"{name}: {text}" for name, one in found.items() for text in one.refused}
 
 
-@pytest.mark.long
 def test_the_list_of_holes_is_right() -> None:
     assert coverage_holes.mistakes(whole(), coverage_holes.read()) == []
 

@@ -10,9 +10,7 @@ import msgspec
 import pytest
 
 from httpmark.harness.command import compare_runs
-from httpmark.harness.load import (
-    comparison,
-)
+from httpmark.harness.load import comparison, statistics
 from httpmark.harness.load.paired_verdicts import Gate
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.errors import HarnessError
@@ -41,6 +39,12 @@ def _who_else_ran_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """What this machine did during the windows of these tests must not change their samples."""
     monkeypatch.setattr(cpu_time, "idle_ns", lambda cpus: None)
     monkeypatch.setattr(cpu_time, "cpu_clock", lambda: (0, 0))
+
+
+@pytest.fixture(autouse=True)
+def _two_thousand_draws_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For figures as far apart as these; the intervals themselves have tests of their own."""
+    monkeypatch.setattr(statistics, "RESAMPLES", 2000)
 
 
 def stored(
@@ -235,7 +239,6 @@ def test_a_death_alone_fails_and_one_in_both_does_not(tmp_path: Path) -> None:
     assert of_folders(whole, partly)[comparison.COST].verdict is Gate.INCONCLUSIVE
 
 
-@pytest.mark.long
 def test_all_figures_of_two_runs_share_one_chance_of_a_false_alarm(tmp_path: Path) -> None:
     """Alone it fails; of two hundred one such is no wonder."""
     base = stored(tmp_path / "base", cost=90, seed=1)

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import strategies as st
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.command import cli
-from httpmark.harness.firing import found_scenarios, fuzz, server_agreement, targets
+from httpmark.harness.firing import found_scenarios, fuzz, server_agreement, strategies, targets
 from httpmark.harness.firing.probe import RunningProbe
 from httpmark.harness.http import request_reader
 from httpmark.harness.http.request_reader import Broken
@@ -241,6 +242,18 @@ class Planted(fuzz.Searcher):
         self.place = b"/mirror"
         self.rules = rules
 
+    @property
+    def requests(self) -> strategies.Requests:
+        """Small ones: what a search does with its finds is no matter of what else is in them."""
+        lines = st.lists(st.sampled_from((b"A: b", b"A b", b"C: d\r\nE: f")), max_size=3)
+        ends = st.sampled_from((b"\r\n", b"\n"))
+        start = b"GET / HTTP/1.1\r\nHost: a\r\n"
+        return st.builds(
+            lambda lines, end: start + b"".join(line + end for line in lines) + b"\r\n",
+            lines,
+            ends,
+        )
+
     def disagreement(self, octets: bytes) -> fuzz.Find | None:
         requests = request_reader.read(octets).requests
         broken = requests[-1].broken if requests else None
@@ -250,11 +263,10 @@ class Planted(fuzz.Searcher):
         return fuzz.Find(fuzz.Kind.ACCEPTED, "field section", octets, "200", about)
 
 
-@pytest.mark.long
 def test_a_second_fault_of_a_part_is_found_too() -> None:
     planted = (Broken.BARE_LF, Broken.COLON)
     told: list[fuzz.Find] = []
-    found, _ = fuzz.search(Planted(*planted), seconds=60.0, seed=6, tell=told.append, most=2)
+    found, _ = fuzz.search(Planted(*planted), seconds=60.0, seed=9, tell=told.append, most=2)
     assert {word for find in found for word in find.about} == {*planted}
     assert told == found
 

@@ -504,7 +504,6 @@ def test_a_reader_that_is_held_beyond_the_write_timeout_is_noted(
     assert slow_clients.slow_readers(stage).word is Word.PASS
 
 
-@pytest.mark.long
 def test_a_trickle_reads_a_byte_a_second_and_counts_who_is_kept() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -88,7 +88,6 @@ def test_too_many_intervals_apart_are_more_than_chance() -> None:
     assert not found.fit
 
 
-@pytest.mark.long
 def test_the_whole_gate_is_played_over_the_pairs_of_an_a_a_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

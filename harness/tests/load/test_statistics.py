@@ -22,7 +22,10 @@ def test_an_interval_needs_three_values_and_repeats_with_its_seed() -> None:
     assert min(values) <= low <= statistics.median(values) <= high <= max(values)
 
 
-def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+def test_the_interval_covers_the_truth_about_as_often_as_it_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 1000)
     draw = random.Random(3)
     hits = 0
     for trial in range(60):
@@ -45,7 +48,7 @@ def test_a_wider_level_gives_a_wider_interval() -> None:
 def test_the_interval_that_ranks_covers_what_it_says(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statistics, "RESAMPLES", 1000)
+    monkeypatch.setattr(statistics, "RESAMPLES", 300)
     draw, misses = random.Random(count), 0
     for trial in range(400):
         costs = [100 * math.exp(draw.gauss(0, 0.2)) for _ in range(count)]
@@ -110,7 +113,7 @@ def test_what_can_be_detected_shrinks_with_pairs_and_grows_with_noise() -> None:
 
 
 def test_what_is_called_detectable_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "RESAMPLES", 1000)
+    monkeypatch.setattr(statistics, "RESAMPLES", 300)
     draw, hits, pairs, sd = random.Random(5), 0, 20, 0.04
     shift = math.log(statistics.detectable_ratio(sd, pairs) or 0)
     for trial in range(200):
@@ -151,11 +154,10 @@ def test_students_t_is_that_of_the_tables(
 
 
 @pytest.mark.parametrize("pairs", [3, 5, 6, 8, 12, 20, 30])
-@pytest.mark.long
 def test_intervals_of_few_pairs_cover_what_they_say(
     pairs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statistics, "RESAMPLES", 1000)
+    monkeypatch.setattr(statistics, "RESAMPLES", 300)
     draw, misses = random.Random(pairs), 0
     for trial in range(400):
         logs = [draw.gauss(0, 0.04) for _ in range(pairs)]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.tests.shared.cpp_functions import functions
+from httpmark.harness.tests.shared.cpp_functions import CppFunction, functions
 from httpmark.harness.tests.shared.repository import ROOT, tracked
 
 HARNESS = ROOT / "harness"
@@ -63,6 +64,10 @@ WRITTEN_DOCUMENTS = {"summary.md", "speed.md"}
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager"}
 
 
+PACKAGE = "httpmark.harness."
+# A statement that imports, up to its end; ruff keeps this shape.
+IMPORT = re.compile(r"^[ \t]*(?:from [\w.]+ )?import (?:\([^)]*\)|[^\n(]*)$", re.MULTILINE)
+
 MODULES = sorted(
     ".".join(path.relative_to(HARNESS).with_suffix("").parts)
     for path in HARNESS.rglob("*.py")
@@ -75,23 +80,55 @@ def path_of(module: str) -> Path:
     return HARNESS / (module.replace(".", "/") + ".py")
 
 
-def imports(module: str) -> Iterator[str]:
-    """Full names that a module of the harness imports, wherever in the file."""
-    for node in ast.walk(ast.parse(path_of(module).read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module}: relative import"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+@dataclass
+class Facts:
+    """What a module of the harness is made of, found in one walk over its syntax tree."""
+
+    docstring: str | None
+    imports: list[str] = field(default_factory=list)
+    """Full names, wherever in the file."""
+    used: list[str] = field(default_factory=list)
+    """The modules of the harness that it imports, as ``wing.module``."""
+    lines_of_proc: list[int] = field(default_factory=list)
+    lines_of_print: list[int] = field(default_factory=list)
+    function_lines: dict[str, int] = field(default_factory=dict)
 
 
-def used(module: str) -> Iterator[str]:
-    """The modules of the harness that one imports, as ``wing.module``."""
-    for name in imports(module):
-        if name.startswith("httpmark.harness."):
-            parts = name.split(".")[2:]
-            found = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
-            yield next((one for one in found if one in MODULES), parts[0])
+@functools.cache
+def facts(module: str) -> Facts:
+    tree = ast.parse(path_of(module).read_text("utf-8"))
+    found = Facts(ast.get_docstring(tree))
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                found.imports += (alias.name for alias in node.names)
+            case ast.ImportFrom():
+                assert node.level == 0, f"{module}: relative import"
+                found.imports += (f"{node.module}.{alias.name}" for alias in node.names)
+            case ast.Constant(value=str(text)):
+                if re.match(r"/proc(/|$)", text):
+                    found.lines_of_proc.append(node.lineno)
+            case ast.Call(func=ast.Name(id="print")):
+                found.lines_of_print.append(node.lineno)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                length = (node.end_lineno or 0) - node.body[0].lineno + 1
+                found.function_lines[node.name] = max(
+                    length, found.function_lines.get(node.name, 0)
+                )
+    found.used = [_module_of(name) for name in found.imports if name.startswith(PACKAGE)]
+    return found
+
+
+def _module_of(name: str) -> str:
+    """The module that an imported name stands in, or the wing."""
+    parts = name.removeprefix(PACKAGE).split(".")
+    found = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    return next((one for one in found if one in MODULES), parts[0])
+
+
+@functools.cache
+def functions_of(path: Path) -> list[CppFunction]:
+    return functions(path.read_text("utf-8"))
 
 
 def test_every_module_stands_in_a_wing() -> None:
@@ -127,12 +164,12 @@ def test_a_module_uses_only_wings_that_its_own_may_use(module: str) -> None:
     allowed = WINGS[wing] | OPEN_TO_ALL | {wing}
     if wing in OPEN_TO_ALL:
         allowed = {"model", wing}
-    for other in used(module):
+    for other in facts(module).used:
         assert other.split(".")[0] in allowed, f"{module} imports {other}"
 
 
 def test_no_circle_exists_between_modules() -> None:
-    graph = {module: set(used(module)) & set(MODULES) - {module} for module in MODULES}
+    graph = {module: set(facts(module).used) & set(MODULES) - {module} for module in MODULES}
     while leaves := [module for module, uses in graph.items() if not uses]:
         for leaf in leaves:
             del graph[leaf]
@@ -142,7 +179,7 @@ def test_no_circle_exists_between_modules() -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_single_doors(module: str) -> None:
-    for name in imports(module):
+    for name in facts(module).imports:
         top = name.split(".")[0]
         assert module in DOORS.get(top, {module}), f"{module} imports {name}"
         wing = module.split(".")[0]
@@ -151,16 +188,12 @@ def test_single_doors(module: str) -> None:
 
 @pytest.mark.parametrize("module", [m for m in MODULES if m != PROC_DOOR])
 def test_one_module_reads_proc(module: str) -> None:
-    for node in ast.walk(ast.parse(path_of(module).read_text("utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            assert re.match(r"/proc(/|$)", node.value) is None, f"{module}:{node.lineno}"
+    assert not facts(module).lines_of_proc
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if not m.startswith("command.")])
 def test_only_the_command_prints(module: str) -> None:
-    for node in ast.walk(ast.parse(path_of(module).read_text("utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id != "print", f"{module}:{node.lineno}"
+    assert not facts(module).lines_of_print
 
 
 def test_only_one_boundary_catches_everything() -> None:
@@ -174,7 +207,7 @@ def test_only_one_boundary_catches_everything() -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_module_says_what_it_is(module: str) -> None:
-    assert ast.get_docstring(ast.parse(path_of(module).read_text("utf-8")))
+    assert facts(module).docstring
 
 
 def sources() -> list[Path]:
@@ -193,15 +226,14 @@ def test_no_function_is_longer_than_one_idea_needs() -> None:
     long = {
         f"{path.relative_to(ROOT)}: {one.name}": one.body_lines
         for path in tracked("*.cpp", "*.hpp")
-        for one in functions(path.read_text("utf-8"))
+        for one in functions_of(path)
         if one.body_lines > FUNCTION_LINES_MAX
     }
     long |= {
-        f"{module}.{node.name}": length
+        f"{module}.{name}": length
         for module in MODULES
-        for node in ast.walk(ast.parse(path_of(module).read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (length := (node.end_lineno or 0) - node.body[0].lineno + 1) > FUNCTION_LINES_MAX
+        for name, length in facts(module).function_lines.items()
+        if length > FUNCTION_LINES_MAX
     }
     assert long.keys() == LONGER_FUNCTIONS.keys(), long
 
@@ -210,7 +242,7 @@ def test_every_function_of_cpp_is_measured() -> None:
     """A brace alone at the beginning of a line ends a function: clang-format sees to it."""
     for path in tracked("*.cpp", "*.hpp"):
         source = path.read_text("utf-8")
-        found = functions(source)
+        found = functions_of(path)
         name = str(path.relative_to(ROOT))
         assert found or path.suffix == ".hpp", f"{name}: no function is found"
         ends = {one.line + one.body_lines + 1 for one in found}
@@ -391,12 +423,10 @@ def test_every_test_file_mirrors_a_source() -> None:
 def test_no_test_file_imports_from_another() -> None:
     """What several tests share lives in harness/tests/shared/."""
     found = [
-        f"{path.relative_to(ROOT)}:{node.lineno}: {name}"
+        f"{path.relative_to(ROOT)}: {line[0].strip()}"
         for path in tracked("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in [getattr(node, "module", ""), *(alias.name for alias in node.names)]
-        if "test_" in {part[:5] for part in (name or "").split(".")}
+        for line in IMPORT.finditer(path.read_text("utf-8"))
+        if re.search(r"\btest_", line[0])
     ]
     assert not found, "\n".join(found)
 
@@ -410,6 +440,6 @@ def test_every_module_is_reached_from_the_command() -> None:
         if module in reached or module not in MODULES:
             continue
         reached.add(module)
-        queue += used(module)
+        queue += facts(module).used
     # The supervisor is started as a program of its own; pytest finds the plugin by its entry point.
     assert set(MODULES) - reached <= {"servers.supervisor", "command.pytest_plugin"}, "dead modules"

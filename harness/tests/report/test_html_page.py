@@ -246,7 +246,6 @@ def test_the_json_block_holds_no_markup_and_gives_the_words_back(word: str) -> N
 # --- the page -----------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_the_page_is_well_formed() -> None:
     for page in (small_page(), complete_page(), html_page.render(small_run(), None)):
         reader = read(page)
@@ -257,7 +256,6 @@ def test_the_page_is_well_formed() -> None:
 
 
 @pytest.mark.parametrize("page", [small_page, complete_page])
-@pytest.mark.long
 def test_links_inside_the_page_lead_somewhere(page: Callable[[], str]) -> None:
     reader = read(page())
     targets = {
@@ -308,7 +306,6 @@ def test_our_own_script_is_small() -> None:
     assert len(read(small_page()).scripts[1].encode()) <= 20_000
 
 
-@pytest.mark.long
 def test_ten_servers_with_all_evidence_stay_under_500_kb() -> None:
     assert len(large_page().encode()) < 400_000
     assert len(complete_page().encode()) < 500_000
@@ -373,11 +370,13 @@ def test_the_size_has_a_bound_where_no_two_neighbours_read_alike() -> None:
     assert len(page.encode()) - len(html_page.render(run, None).encode()) < 180_000
 
 
-@pytest.mark.long
 def test_the_same_run_gives_the_same_bytes() -> None:
     again = html_page.render(made_run(FEW, only=OCTET_FAMILIES), MadeEvidence(only=OCTET_FAMILIES))
     assert again == small_page()
-    assert html_page.render(complete_run(), CompleteEvidence()) == complete_page()
+    # Something in every section, and pairs of bytes.
+    run = complete_run(("go_net_http", "rust_hyper"))
+    pages = [html_page.render(run, CompleteEvidence()) for _ in range(2)]
+    assert pages[0] == pages[1]
 
 
 def test_the_page_holds_the_run() -> None:

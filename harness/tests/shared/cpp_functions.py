@@ -32,6 +32,8 @@ BODY_NEXT = re.compile(
     re.DOTALL,
 )
 TEST = re.compile(r"^\s*(TYPED_TEST(?:_P)?|TEST(?:_[FP])?)\s*\(([^()]*)\)\s*$")
+BRACKETS = re.compile(r"([()\[\]])")
+PIECES = re.compile(r"[{};()]|[^{};()]+")
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,11 @@ def without_template(head: str) -> str:
 def outside_brackets(head: str) -> str:
     """A declaration with nothing inside its brackets: `f(int a = 1)` is `f()`."""
     kept, depth = "", 0
-    for character in head:
-        depth -= character in ")]"
+    for piece in BRACKETS.split(head):
+        depth -= piece in (")", "]")
         if depth == 0:
-            kept += character
-        depth += character in "(["
+            kept += piece
+        depth += piece in ("(", "[")
     return kept
 
 
@@ -124,9 +126,9 @@ def functions(source: str) -> list[CppFunction]:
     scan = Scan()
     line = 1
     round_brackets = 0
-    for character in code_of(source):
-        line += character == "\n"
-        if character == "{":
+    for piece in PIECES.findall(code_of(source)):
+        line += piece.count("\n")
+        if piece == "{":
             kind = scan.kind()
             if kind in ("function", "lambda"):
                 name = "lambda" if kind == "lambda" else name_of(scan.declaration())
@@ -136,7 +138,7 @@ def functions(source: str) -> list[CppFunction]:
                 scan.head = ""
             else:
                 scan.head += "{"
-        elif character == "}":
+        elif piece == "}":
             if not scan.open_braces:
                 raise ValueError(f"line {line}: a brace is closed that none opened")
             kind = scan.open_braces.pop()
@@ -145,11 +147,11 @@ def functions(source: str) -> list[CppFunction]:
                 found.append(CppFunction(name, begin, max(0, line - begin - 1)))
                 scan.function = None
             scan.head = scan.head + "}" if kind == "table" else ""
-        elif character == ";" and round_brackets == 0:
+        elif piece == ";" and round_brackets == 0:
             scan.head = ""
         else:
-            round_brackets += (character == "(") - (character == ")")
-            scan.head += character
+            round_brackets += (piece == "(") - (piece == ")")
+            scan.head += piece
     if scan.open_braces or round_brackets:
         raise ValueError("a bracket is never closed")
     return found

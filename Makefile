@@ -14,6 +14,11 @@ NATIVE := $(shell find reference_server harness/native -name '*.[ch]pp' -o -name
 # Folders, not files: an editable install follows edits, but must be told of new modules.
 MODULES := $(shell find harness -type d -not -path '*/native*' -not -name __pycache__ -not -path '*/tests*')
 
+# Python compiles each module once, also where the shell says otherwise: else every command that a test
+# starts compiles all it imports. Before the stamps, as a folder of compiled modules makes its folder newer.
+unexport PYTHONDONTWRITEBYTECODE
+COMPILED = $(BIN)/python -m compileall -q -x /tests/ harness
+
 .PHONY: help setup bench check test nightly lint configure test-native test-python sanitizers \
   nightly-tests nightly-clang nightly-fuzz mutants perf aa clean needs needs-check needs-test needs-nightly
 
@@ -70,10 +75,12 @@ $(BIN)/python:
 $(VENV)/.installed: $(BIN)/python pyproject.toml $(NATIVE) $(MODULES)
 	@$(MAKE) --no-print-directory needs
 	$(BIN)/pip install -q --no-build-isolation --config-settings=build-dir=build/wheel -e .
+	@$(COMPILED)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed pyproject.toml
 	$(BIN)/pip install -q --no-build-isolation --config-settings=build-dir=build/wheel -e '.[dev]'
+	@$(COMPILED)
 	@touch $@ $(VENV)/.installed
 
 setup: $(VENV)/.installed
@@ -88,7 +95,7 @@ check: needs-check $(VENV)/.dev
 	@$(MAKE) --no-print-directory lint configure
 	cmake --build --preset release
 	ctest --preset release -j2 -R '^($(CHECK_NATIVE))$$' --output-on-failure --progress
-	$(BIN)/pytest -n 2 --dist worksteal -m "not process and not long and not timed and not nightly" $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not process and not timed and not nightly" $(ARGS)
 
 test: needs-test $(VENV)/.dev
 	@$(MAKE) --no-print-directory lint test-native test-python

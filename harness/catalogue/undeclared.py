@@ -13,7 +13,8 @@ _BEHAVIOURS = {
     "own_answer": "a target whose answer to an unknown path and to a query is known, and no 400",
     "early": "/early answered before the content came",
 }
-NO_POST = "needs a path that takes POST: add --post-path PATH"
+POST_TAKEN = "a path that takes POST"
+NO_POST = f"needs {POST_TAKEN}: add --post-path PATH"
 """Why a case with POST does not apply where no path is known that takes it."""
 
 # What an answer to ok.html has to say for a fact of the static files to be known.

@@ -9,8 +9,8 @@ import collections
 import re
 from collections.abc import Iterable, Sequence
 
-from httpmark.harness.catalogue import loading
-from httpmark.harness.gate.broken_requirements import Group, Summary, summaries
+from httpmark.harness.catalogue import loading, undeclared
+from httpmark.harness.gate.broken_requirements import Group, Open, Summary, summaries
 from httpmark.harness.gate.findings import Finding, Status, tally
 from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.run import Run
@@ -54,6 +54,7 @@ def _of_server(one: Summary, code: int) -> list[str]:
     if not told:
         told += _checks(one)
     told += _recommendations(one)
+    told += _not_asked(one)
     return told + [_ADVICE] * (code == _UNDECIDED)
 
 
@@ -128,6 +129,22 @@ def _checks(one: Summary) -> list[str]:
     return [f"Passes {'the' if number == 1 else 'all'} {counted(number, 'check')}."]
 
 
+def _not_asked(one: Summary) -> list[str]:
+    """What was not asked because nothing is known that takes POST, and what to add."""
+    titles = [f'"{row.requirement.title}"' for row in one.not_applicable if _lacks_post(row)]
+    if not titles:
+        return []
+    whole = counted(len(titles), "requirement")
+    return [
+        f"Nothing that was asked takes POST, so {whole} {'was' if len(titles) == 1 else 'were'} "
+        f"not asked: {listed(titles)}. Name a path that takes POST with --post-path PATH."
+    ]
+
+
+def _lacks_post(row: Open) -> bool:
+    return row.why == undeclared.POST_TAKEN
+
+
 def _recommendations(one: Summary) -> list[str]:
     if not one.missed:
         return []
@@ -153,8 +170,9 @@ def not_applicable(one: Summary) -> str:
     needs = collections.Counter(
         row.why if _NEED.fullmatch(row.why) else "" for row in one.not_applicable
     )
-    others = needs.pop("", 0)
-    told = [f"{need} ({number:,})" for need, number in needs.most_common()]
+    needs[undeclared.POST_TAKEN] = sum(map(_lacks_post, one.not_applicable))
+    others = needs.pop("", 0) - needs[undeclared.POST_TAKEN]
+    told = [f"{need} ({number:,})" for need, number in needs.most_common() if number]
     why = f" They need {listed(told, most=_NEEDS_MAX)}." if told else ""
     if others:
         more = " more" if told else ""

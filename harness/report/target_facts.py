@@ -11,6 +11,7 @@ _BYTES_PER_KIB = 1024
 _WORDS = {
     "hello": "answers GET",
     "catch_all": "answers any path",
+    "own_answer": "answers unknown paths as itself",
     "early": "answers before it reads the content",
     "body": "sends content back (body)",
     "mirror": "shows what it understood (mirror)",
@@ -25,6 +26,9 @@ _WORDS = {
 def facts_told(facts: Facts) -> tuple[tuple[str, str], ...]:
     """Facts for people, each with its label."""
     told = [("address", _place(facts)), ("path", f"GET {facts.path}, Host: {facts.host}")]
+    told.append(("POST", _post(facts)))
+    if own := _own(facts):
+        told.append(("answers", own))
     if facts.header:
         names = ", ".join(line.partition(":")[0] for line in facts.header)
         told.append(("fields", f"{names}: sent with every request"))
@@ -42,6 +46,27 @@ def _place(facts: Facts) -> str:
     if facts.unix is not None:
         return f"unix:{facts.unix}"
     return address.url(facts.address or "unknown", facts.port, "/", tls=facts.scheme == "https")
+
+
+def _post(facts: Facts) -> str:
+    if facts.posted_to is None:
+        return "nothing that was asked takes it; --post-path PATH names a path that does"
+    return f"POST {facts.posted_to}"
+
+
+def _own(facts: Facts) -> str:
+    """What the application itself answers to good requests, where that is no 2xx."""
+    own = facts.own
+    told = [
+        ("an unknown path", own.unknown_path),
+        ("a query", own.query),
+        ("HEAD", own.head),
+        ("POST", own.post),
+        ("POST without content", own.post_empty),
+    ]
+    return ", ".join(
+        f"{status} to {what}" for what, status in told if status is not None and status >= 300
+    )
 
 
 def _known(told: list[str]) -> str:

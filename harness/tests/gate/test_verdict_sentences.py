@@ -8,7 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from httpmark.harness.gate import baseline, conclusion, findings, github, verdict_sentences
+from httpmark.harness.catalogue import loading, undeclared
+from httpmark.harness.gate import (
+    baseline,
+    broken_requirements,
+    conclusion,
+    findings,
+    github,
+    verdict_sentences,
+)
 from httpmark.harness.gate.findings import Finding, Gate, Status
 from httpmark.harness.gate.verdict_sentences import counted, listed
 from httpmark.harness.model.run import Run
@@ -205,3 +213,30 @@ def test_numbers_and_lists_are_written_as_one_reads_them() -> None:
     assert [listed(list("abcde")[:n]) for n in (1, 2, 3, 4, 5)] == [
         "a", "a and b", "a, b and c", "a, b, c and 1 more", "a, b, c and 2 more",
     ]  # fmt: skip
+
+
+def test_what_no_path_takes_post_for_is_named_with_what_to_add() -> None:
+    lacking = (Word.NOT_APPLICABLE, undeclared.NO_POST)
+    only = said({"host-missing": PASSED, "content-length-plus-sign": lacking})
+    assert only == (
+        "Meets the 1 requirement.",
+        f"Nothing that was asked takes POST, so 1 requirement was not asked: {LENGTH}. Name a path "
+        "that takes POST with --post-path PATH.",
+    )
+    both = said(
+        {
+            "host-missing": PASSED,
+            "content-length-plus-sign": lacking,
+            "content-length-2-63": lacking,
+        }
+    )
+    assert "2 requirements were not asked:" in both[1], both
+    assert not any("--post-path" in one for one in said({"host-missing": PASSED}))
+
+
+def test_what_takes_post_is_not_counted_as_unanswered() -> None:
+    run, found = check_of({"content-length-plus-sign": (Word.NOT_APPLICABLE, undeclared.NO_POST)})
+    [one] = broken_requirements.summaries(run, found, loading.load())
+    assert verdict_sentences.not_applicable(one) == (
+        "Not applicable: 1 requirement. They need a path that takes POST (1)."
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from httpmark.harness.model.cases import Facts
+from httpmark.harness.model.cases import Facts, OwnAnswers
 from httpmark.harness.report.target_facts import facts_told
 
 
@@ -23,6 +23,7 @@ def test_everything_that_was_found_is_told_and_no_secret() -> None:
     assert told == {
         "address": "https://[::1]:8443/",
         "path": "GET /health, Host: example.org",
+        "POST": "POST /health",
         "fields": "Authorization: sent with every request",
         "can do": "answers GET, sends content back (body), behave.404",
         "limits": "head 32 KiB, field line 8,177 bytes, fields 100",
@@ -38,3 +39,14 @@ def test_what_is_not_known_says_how_to_declare_it() -> None:
     assert told["address"] == "unix:/run/a.sock"
     assert told["limits"] == told["timeouts"] == "none known; --manifest FILE declares them"
     assert not {"fields", "slowest", "at once"} & told.keys()
+
+
+def test_what_the_application_itself_answers_is_told_where_it_is_no_2xx() -> None:
+    own = OwnAnswers(unknown_path=404, query=200, head=405)
+    told = dict(facts_told(Facts(host="a", post_path=None, own=own)))
+    assert told["answers"] == "404 to an unknown path, 405 to HEAD"
+    assert "--post-path PATH" in told["POST"]
+    own = OwnAnswers(unknown_path=200, query=200, head=200, post=303, post_empty=201)
+    told = dict(facts_told(Facts(host="a", post_path="/form", own=own)))
+    assert told["answers"] == "303 to POST"
+    assert told["POST"] == "POST /form"

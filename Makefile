@@ -54,6 +54,8 @@ $$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get insta
 endef
 
 needs:
+	@[ "$$(uname -s)" = Linux ] \
+	  || { echo "httpmark: it runs on Linux only, and this is $$(uname -s); use a Linux machine, a container or WSL 2" >&2; exit 3; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	  || { echo "httpmark: Python 3.11 or newer is needed as $(PYTHON); call make PYTHON=/path/to/python3" >&2; exit 3; }
 	@$(call INSTALL,py-venv:python3-venv g++:g++ /usr/include/openssl/ssl.h:libssl-dev /usr/include/zlib.h:zlib1g-dev nginx:nginx-light)

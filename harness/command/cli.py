@@ -77,8 +77,18 @@ def _usage(error: click.ClickException) -> str:
     return error.format_message().strip().removesuffix(".") + hint
 
 
+def _unsupported(system: str) -> str | None:
+    """Why nothing can run on a system, in the words of ``sys.platform``; None where it can."""
+    if system == "linux":
+        return None
+    return f"it runs on Linux only, and this is {system}; use a Linux machine, a container or WSL 2"
+
+
 def main() -> None:
     """Run the command line of this process, and exit."""
+    if (why := _unsupported(sys.platform)) is not None:
+        _complain(why)
+        raise SystemExit(3)
     signal.signal(signal.SIGINT, _interrupted)
     signal.signal(signal.SIGTERM, _interrupted)
     try:

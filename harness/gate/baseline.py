@@ -102,7 +102,8 @@ def read(path: Path, *, known: Mapping[str, str]) -> Baseline:
 def opened(
     path: Path | None, *, known: Mapping[str, str], update: bool, growth: str | None, strict: bool
 ) -> Baseline | None:
-    """The baseline that the command's options name; None where they name none.
+    """The baseline that the command's options name; None where they name none. A file that does not
+    exist excuses nothing: the first check of a project has none yet.
 
     :raises HarnessError: as :func:`read`, or an option that needs a baseline stands alone.
     """
@@ -114,7 +115,7 @@ def opened(
             if given:
                 raise HarnessError(f"{option} needs --baseline FILE")
         return None
-    if growth is not None and not path.exists():
+    if (growth is not None or not update) and not path.exists():
         return empty(path)
     return read(path, known=known)
 
@@ -164,6 +165,14 @@ def in_repository(path: Path) -> str:
         if whole.is_relative_to(top):
             return whole.relative_to(top).as_posix()
     return whole.name
+
+
+def lacking(path: Path, *, failed: bool) -> str:
+    """What to say of a baseline that does not exist, so that nobody looks for a mistake in it."""
+    told = f"{path} does not exist, so nothing is excused"
+    if not failed:
+        return f"{told}; nothing failed either"
+    return f"{told}: add --allow-growth REASON once, to list today's failures in it"
 
 
 def empty(path: Path) -> Baseline:

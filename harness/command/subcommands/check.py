@@ -141,7 +141,9 @@ def _gated(command: Command) -> Command:
                 "is; with pass, never. They are listed.",
             ),
             options.file(
-                "--baseline", "baseline_path", "Do not fail on the failures that this file lists."
+                "--baseline",
+                "baseline_path",
+                "Do not fail on the failures that this file lists. --allow-growth creates it.",
             ),
             click.option(
                 "--strict-baseline",
@@ -210,8 +212,18 @@ def _written(command: Command) -> Command:
 def command(words: Words) -> None:
     """Test one running server and set the exit code.
 
-    TARGET is http://host:port/, https://host:port/, host:port or unix:PATH. With --serve, httpmark
-    starts and stops the server itself.
+    \b
+    TARGET is the address of a server that runs:
+      http://127.0.0.1:8080/         port 80 where none is written, 443 with https
+      http://127.0.0.1:8080/health   with a path, the same as --path /health
+      https://127.0.0.1:8443/        over TLS; --cacert verifies the certificate
+      127.0.0.1:8080                 the same as http://127.0.0.1:8080/
+      localhost:8080                 the same as 127.0.0.1:8080, with Host: localhost:8080
+      http://[::1]:8080/             IPv6, in brackets; also [::1]:8080
+      unix:/run/server.sock          a Unix socket; the path may be relative
+      http://192.0.2.7/              another machine: needs --allow-remote
+
+    With --serve COMMAND instead of a TARGET, httpmark starts the server itself and stops it.
 
     \b
     Exit codes:
@@ -224,7 +236,8 @@ def command(words: Words) -> None:
 
     \b
     Examples:
-      httpmark check http://127.0.0.1:8080/ --quick
+      httpmark check http://127.0.0.1:8080/health --quick
+      httpmark check unix:server.sock --host example.org --suite smuggling
       httpmark check --serve "./server --port {port}" --case 9112/6.3
     """
     from httpmark.harness.catalogue import loading
@@ -251,6 +264,9 @@ def command(words: Words) -> None:
             if checker.last is not None:
                 concluded = _conclude(checker, words, gate, held, events.say)
     _print(concluded, checker, words.colour)
+    if words.baseline_path is not None and not words.baseline_path.exists():
+        failed = any(one.status is findings.Status.FAILED for one in concluded.found)
+        click.echo(f"baseline: {baseline.lacking(words.baseline_path, failed=failed)}")
     raise SystemExit(concluded.code)
 
 

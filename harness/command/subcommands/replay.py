@@ -50,7 +50,8 @@ def command(words: Words) -> None:
     """Send one case again and show both sides of the wire.
 
     CASE is an id of 'httpmark list cases', or one that a report shows. TARGET is
-    http://host:port/, https://host:port/, host:port or unix:PATH.
+    http://host:port/, https://host:port/, host:port or unix:PATH; 'httpmark check --help' has
+    examples.
 
     \b
     Exit codes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 
@@ -10,6 +12,8 @@ import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.command import known_commands, options, run_argument
+from httpmark.harness.http import address
+from httpmark.harness.model.errors import HarnessError
 
 HEAVY = ("jinja2", "h11", "hypothesis", "docker", "sqlite3", "rich", "trustme")
 _HELP = """
@@ -72,6 +76,24 @@ def test_words_of_a_heavy_module_are_looked_up_when_needed() -> None:
     assert choice.convert("a", None, None) == "a"
     assert tuple(choice.choices) == ("a", "b")
     assert len(asked) == 1
+
+
+def test_help_lists_forms_of_target_that_are_read_as_it_says() -> None:
+    text = inspect.cleandoc(known_commands.load("check").help or "")
+    rows = dict(
+        re.findall(r"^  (\S+)  +(\S.*)$", text.partition("TARGET is")[2].partition("With")[0], re.M)
+    )
+    read = {form: address.read(form, allow_remote="needs" in said) for form, said in rows.items()}
+    assert len(read) >= 8
+    assert {one.tls for one in read.values()} == {True, False}
+    assert [form for form, one in read.items() if one.unix] == ["unix:/run/server.sock"]
+    assert {one.path for one in read.values()} == {"/", "/health", ""}
+    assert "::1" in {one.address for one in read.values()}
+    assert read["localhost:8080"].host == "localhost:8080"
+    for form, said in rows.items():
+        if "needs --allow-remote" in said:
+            with pytest.raises(HarnessError, match="--allow-remote"):
+                address.read(form, allow_remote=False)
 
 
 def test_latest_names_a_run_wherever_one_is_asked() -> None:

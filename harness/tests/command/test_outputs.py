@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -20,10 +22,12 @@ from httpmark.harness.load import comparison as load_comparison
 from httpmark.harness.load import paired_verdicts
 from httpmark.harness.model import run_folder as model_run_folder
 from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.servers import binaries
+from httpmark.harness.tests.shared.command_process import last_line, start
 from httpmark.harness.tests.shared.command_process import run as command
-from httpmark.harness.tests.shared.command_process import start
 from httpmark.harness.tests.shared.made_findings import mixed, run_of
 from httpmark.harness.tests.shared.native_server import listening
+from httpmark.harness.tests.shared.repository import ROOT
 
 TODAY = datetime.date(2026, 11, 21)
 
@@ -185,7 +189,7 @@ def test_the_gate_from_configuration_to_ratchet(tmp_path: Path) -> None:
     [
         (("--update",), "--update needs --baseline FILE"),
         (("--strict-baseline",), "--strict-baseline needs --baseline FILE"),
-        (("--baseline", "none.toml"), "give a baseline that exists"),
+        (("--baseline", "none.toml", "--update"), "give a baseline that exists"),
         (("--baseline", "bad.toml"), "did you mean path_byte?"),
         (("--config", "none.toml"), "name a file that exists"),
         (("--config", "wrong.toml"), "did you mean fail-under?"),
@@ -295,3 +299,27 @@ def test_an_interrupted_check_writes_what_it_has_and_gates_nothing(
     summary = (tmp_path / "o" / "summary.md").read_text()
     assert summary.startswith("## httpmark: interrupted, gates not evaluated\n")
     assert f"exit code {code} " in summary
+
+
+@pytest.mark.process
+def test_the_gate_line_of_the_readme_works_the_first_time(tmp_path: Path) -> None:
+    """Without a baseline it judges, and names the option that creates one."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    (line,) = re.findall(r"^httpmark (check .*--baseline .*)$", readme, re.MULTILINE)
+    words = shlex.split(line)
+    server = words.index("--serve") + 1
+    words[server] = f"{binaries.need('null')} --address 127.0.0.1 --port {{port}} --workers 1"
+    words += ["--suite", "rfc", "--case", "host-missing", "--case", "get-plain"]
+    file = tmp_path / words[words.index("--baseline") + 1]
+
+    code, out, _ = command(*words, cwd=tmp_path)
+    assert code == 1
+    assert last_line(out).startswith(f"baseline: {file.name} does not exist, so nothing is excused")
+    (option,) = re.findall(r"add (--[a-z-]+) REASON", last_line(out))
+    assert not file.exists(), "nothing is excused that nobody asked for"
+    code, out, _ = command(*words, option, "known", cwd=tmp_path)
+    assert code == 0, out
+    assert "host-missing" in file.read_text()
+    code, out, _ = command(*words, cwd=tmp_path)
+    assert code == 0, out
+    assert "does not exist" not in out

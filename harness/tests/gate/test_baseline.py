@@ -373,3 +373,23 @@ def test_a_file_is_named_as_its_repository_names_it(
     assert baseline.in_repository(tmp_path / "b" / "known.toml") == "b/known.toml"
     monkeypatch.chdir(tmp_path / "project")
     assert baseline.in_repository(tmp_path / "b" / "known.toml") == "known.toml"
+
+
+def test_a_file_that_is_not_there_yet_excuses_nothing(tmp_path: Path) -> None:
+    """But there is nothing in it to remove, and a folder is no file."""
+
+    def opened(path: Path, **given: bool) -> baseline.Baseline | None:
+        said = {"update": False, "strict": False, **given}
+        return baseline.opened(path, known=KNOWN, growth=None, **said)
+
+    path = tmp_path / "b.toml"
+    for strict in (True, False):
+        held = opened(path, strict=strict)
+        assert held == baseline.empty(path)
+    assert held is not None
+    (finding,) = baseline.hold([seen("gamma", Status.FAILED)], held, today=TODAY)
+    assert finding.status is Status.FAILED
+    with pytest.raises(HarnessError, match="or make one with --allow-growth REASON"):
+        opened(path, update=True)
+    with pytest.raises(HarnessError, match="directory"):
+        opened(tmp_path)

@@ -332,7 +332,10 @@ GROUPS = (
                 "The control server. It answers the same bytes to anything: the least that a "
                 "server can cost. It is measured, never ranked."
             ),
-            "x null": "The cost divided by the cost of null.",
+            "x null": (
+                "The cost divided by that of null in the same block, and the median of that over "
+                "the blocks. It is not the quotient of the two costs that are printed."
+            ),
             "req/s": (
                 "Answered requests per second. They are ranked only where the server was the "
                 "bottleneck; otherwise they are a lower bound."

@@ -137,7 +137,8 @@ def ratio_row(
     """The ratio of two interleaved series; met when the whole interval is at or under the bound."""
     ratios = [x / y for x, y in zip(a, b, strict=True)]
     low, high = interval(ratios)
-    text = f"{statistics.median(ratios):.3f} ({low:.3f}-{high:.3f}), {len(ratios)} pairs"
+    # The quotient of the two rows above is another figure.
+    text = f"{statistics.median(ratios):.3f} ({low:.3f}-{high:.3f}), median of {len(ratios)} pairs"
     row(figure, aim, text, None if bound is None else high <= bound)
 
 

@@ -15,7 +15,7 @@ from httpmark.harness.gate.run_changes import Change, Changes, Kind
 from httpmark.harness.load import comparison
 from httpmark.harness.load.paired_verdicts import Gate
 from httpmark.harness.model import run_folder
-from httpmark.harness.model.errors import HarnessError, NothingSelected
+from httpmark.harness.model.errors import HarnessError, NothingSelected, Unusable
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.report import changes_text, comparison_text, failure_examples
 
@@ -41,6 +41,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     def exit_code(self, *, inconclusive: str) -> int:
         """The exit code (docs/contract.md)."""
+        if self.verdict is not Gate.FAIL and self.speed is not None and self.speed.is_unmeasured:
+            return Unusable.exit_code
         undecided = 4 if inconclusive == "fail" else 0
         return {Gate.PASS: 0, Gate.FAIL: 1, Gate.INCONCLUSIVE: undecided}[self.verdict]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
+
 from httpmark.harness.catalogue import loading
 from httpmark.harness.load import memory_ladder, statistics
 from httpmark.harness.load.comparison import (
@@ -153,6 +155,14 @@ def _of_results(
         shape = f"{base.connections:,} connections x depth {base.depth:,} by {base.engine}"
         why = f"head did not measure it with {shape}"
         return _lacking(server, other, base.profile, COST, why)
+    for name, one in (("head", head), ("base", base)):
+        if one.refused:
+            why = f"{name} measured nothing: {one.reason}"
+            line = line_of(base.profile, COST, server.name, None, Gate.INCONCLUSIVE, why)
+            return msgspec.structs.replace(line, unmeasured=True)
+    if base.path != head.path and base.path and head.path:
+        why = f"base was asked for {base.path} and head for {head.path}"
+        return line_of(base.profile, COST, server.name, None, Gate.INCONCLUSIVE, why)
     if head.reason and not base.reason:
         return _lacking(server, other, base.profile, COST, f"head: {head.reason}")
     broken = broken_answers(server.name, base, head)

@@ -179,6 +179,13 @@ post_path = click.option(
 )
 
 
+load_path = click.option(
+    "--path",
+    help="Request this path of every server, instead of the profile's. GET must answer 2xx there.  "
+    "[default: of an address the path in it, else /hello, and / if that gets no 2xx]",
+)
+
+
 def addressed(command: Command) -> Command:
     """What ``check`` and ``replay`` are told about a target besides its address.
 
@@ -221,6 +228,12 @@ def addressed(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def is_configured(name: str) -> bool:
+    """Whether a parameter has its value of the configuration file."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.DEFAULT_MAP
 
 
 def is_quick(quick: bool, full: bool) -> bool:

@@ -12,7 +12,14 @@ from httpmark.harness.catalogue import catalogue
 from httpmark.harness.command.run_log import RunLog
 from httpmark.harness.command.run_options import Options
 from httpmark.harness.command.run_servers import Entry, Servers
-from httpmark.harness.load import contestants, memory_ladder, placing, races, scaling
+from httpmark.harness.load import (
+    contestants,
+    memory_ladder,
+    placing,
+    races,
+    refusals,
+    scaling,
+)
 from httpmark.harness.load.engines import launch
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.load import LoadPlan
@@ -79,6 +86,8 @@ class Loads:
                 )
             else:
                 able.append(entry)
+        if plan.requests and self._options.path and able:
+            self._log.note(f"--path does not change {plan.name}: it has requests of its own")
         if plan.name in self._scaled and able:
             self._log.note(f"{plan.name} is scaled to this machine: {self._scaled[plan.name]}")
         if able and plan.mode in memory_ladder.MODES:
@@ -93,7 +102,8 @@ class Loads:
         """
         if self._options.suites or any(entry.memory for entry in entries):
             return
-        if any(samples for race in self.races for samples in race.samples.values()):
+        named = {entry.server.name for entry in entries}
+        if any(race.samples.get(name) for race in self.races for name in named):
             return
         why = [
             f"{name} under {race.plan.name}: {said}"
@@ -112,7 +122,9 @@ class Loads:
         for entry in entries:
             try:
                 with self._servers.up_for_load(entry, plan, place) as one:
-                    found = memory_ladder.sample(plan, self._ground(entry, one), cpus=place.client)
+                    ground = self._ground(entry, one)
+                    refusals.ask_first(plan, ground.target)
+                    found = memory_ladder.sample(plan, ground, cpus=place.client)
                     entry.memory.append(
                         msgspec.structs.replace(found, ladder_scaled=self._scaled.get(plan.name))
                     )
@@ -126,7 +138,7 @@ class Loads:
             one.address,
             one.port,
             tls_port=one.tls_port,
-            path=entry.target.path if entry.target else None,
+            path=entry.path,
         )
         return memory_ladder.Ground(target, one.pids, one.alive, one.exit_reason, one.cgroup)
 
@@ -182,7 +194,7 @@ class Loads:
             entry.server.name,
             start,
             entry.server.control,
-            entry.target.path if entry.target else None,
+            entry.path,
             runs_already=entry.target is not None,
         )
 

@@ -23,6 +23,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     base: str | None = None  # the server or target that the others are paired with
     engine: str = "native"
     wrk2: str | None = None  # the binary of that engine, which the user brings
+    path: str | None = None  # what load requests, instead of the profiles' paths
     rounds: int | None = None
     seed: int | None = None
     port: int | None = None

@@ -21,6 +21,7 @@ from httpmark.harness.servers import (
     machine,
     manifests,
     program_identity,
+    requested_path,
     running,
     running_target,
     sockets,
@@ -57,6 +58,7 @@ class Entry(msgspec.Struct, kw_only=True):
     suites_port: int | None = None
     memory: list[Memory] = []
     target: running_target.RunningTarget | None = None  # it runs already: never started or stopped
+    path: str | None = None  # what load requests, instead of the profiles' paths
 
 
 class Servers:
@@ -65,9 +67,11 @@ class Servers:
     def __init__(
         self, options: Options, chosen: Sequence[Server], log: RunLog, run_id: str
     ) -> None:
-        self.entries = [Entry(server=server) for server in chosen] + [
-            Entry(server=one.server, target=one, runtime=one.runtime) for one in options.targets
+        self.entries = [Entry(server=server, path=options.path) for server in chosen] + [
+            Entry(server=one.server, target=one, runtime=one.runtime, path=one.path)
+            for one in options.targets
         ]
+        self._path = options.path
         self.null = next((server for server in manifests.servers() if server.control), None)
         self._port = options.port
         self._pair: certificates.Pair | None = None
@@ -114,6 +118,11 @@ class Servers:
         if not target.alive():
             entry.unavailable = target.exit_reason()
             return
+        if entry.path is None:
+            entry.path, refused = requested_path.found(target.status)
+            if entry.path is None:
+                entry.unavailable = refused
+                return
         self._log.note(
             f"{entry.server.name} runs already and is not restarted for each sample, so all of its "
             "samples include the chance effects of one start"
@@ -130,7 +139,7 @@ class Servers:
         """
         if self.null is None:
             return None
-        entry = Entry(server=self.null)
+        entry = Entry(server=self.null, path=self._path)
         self._prepare(entry)
         return entry
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from httpmark.harness.load import paired_verdicts
+from httpmark.harness.load import paired_verdicts, refusals
 from httpmark.harness.load.paired_verdicts import Gate, Judged
 from httpmark.harness.load.statistics import Drift
 from httpmark.harness.model import progress
-from httpmark.harness.model.errors import NothingSelected
+from httpmark.harness.model.errors import NothingSelected, Unusable
 from httpmark.harness.model.load import LoadResult
 
 COST, RATE, MEMORY = "cpu_ns_per_request", "requests_per_second", "bytes_per_connection"
@@ -38,6 +38,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool = False
     runtime: str = "auto"
     path: str | None = None
+    own_path_first: bool = False  # a path in an address beats `path`, which is of a file
     engine: str = "native"
     wrk2: str | None = None
     seed: int | None = None
@@ -57,6 +58,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     judged: Judged | None
     verdict: Gate | None  # None: not gated
     why: str
+    unmeasured: bool = False  # one of them measured nothing: its answers were not 2xx
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +73,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[str, ...]  # of the environments
     seed: int
     signal: int | None = None  # that interrupted it
+    paths: dict[str, tuple[str, ...]] = {}  # by profile: what base and head were asked for
+
+    @property
+    def is_unmeasured(self) -> bool:
+        """Whether a load measured nothing, as its answers were not 2xx."""
+        return any(line.unmeasured for line in self.lines)
 
 
 class AgainstItself(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +118,8 @@ def verdict_of(lines: Sequence[Line]) -> Gate:
 def exit_code(found: Comparison | Sequence[AgainstItself], *, inconclusive: str) -> int:
     """The exit code (docs/contract.md); ``inconclusive`` is ``pass``, ``warn`` or ``fail``.
 
-    An A/A run exits with 1 where the machine is unfit.
+    An A/A run exits with 1 where the machine is unfit, and a comparison with 3 where one side
+    measured nothing and no other figure failed.
     """
     parts = [found] if isinstance(found, Comparison) else found
     for part in parts:
@@ -118,6 +127,8 @@ def exit_code(found: Comparison | Sequence[AgainstItself], *, inconclusive: str)
             return progress.SIGNALLED + part.signal
     if not isinstance(found, Comparison):
         return 0 if all(one.fit for one in found) else 1
+    if found.verdict is not Gate.FAIL and found.is_unmeasured:
+        return Unusable.exit_code
     if found.verdict is Gate.INCONCLUSIVE:
         return 4 if inconclusive == "fail" else 0
     return 1 if found.verdict is Gate.FAIL else 0
@@ -160,7 +171,13 @@ def warn_of_many(lines: Sequence[Line]) -> list[str]:
 
 
 def broken_answers(server: str | None, base: LoadResult, head: LoadResult) -> Line | None:
-    """A head with wrong answers fails at once, whatever the figures say."""
+    """A head with wrong answers fails at once, whatever the figures say.
+
+    Not where base had them in every sample, too: then nothing was measured.
+    """
+    if nothing := refusals.without_a_sound_sample(base):
+        line = line_of(base.profile, COST, server, None, Gate.INCONCLUSIVE, f"base: {nothing}")
+        return msgspec.structs.replace(line, unmeasured=True)
     if not head.errors:
         return None
     told = ", ".join(f"{count} {name}" for name, count in sorted(head.errors.items()))

@@ -13,12 +13,12 @@ from collections.abc import Generator, Iterator, Sequence
 
 import msgspec
 
-from httpmark.harness.load import sampling
-from httpmark.harness.load.contestants import Contestant
+from httpmark.harness.load import refusals, sampling
+from httpmark.harness.load.contestants import Contestant, Started
 from httpmark.harness.load.engines.launch import Engine, Measured, Target
 from httpmark.harness.load.engines.native import Native
 from httpmark.harness.load.folding import fold
-from httpmark.harness.load.placing import placement
+from httpmark.harness.load.placing import Placement, placement
 from httpmark.harness.load.sampling import Window
 from httpmark.harness.load.window_clocks import MachineUse, WindowClocks
 from httpmark.harness.model.errors import Unusable
@@ -76,6 +76,8 @@ class Race:
         self.redone: dict[str, int] = {c.name: 0 for c in contestants}
         self.died: dict[str, str] = {}
         self.failed: dict[str, str] = {}  # it lives, but could not be loaded: why
+        # Of those: the statuses that came instead of a 2xx.
+        self.refused: dict[str, dict[str, int]] = {}
         self.scaled: str | None = None
         self.blocks = 0
         self._order = random.Random(f"{seed}/{plan.name}")
@@ -100,6 +102,8 @@ class Race:
             self.blocks += 1
             block = self.blocks
             names = [c for c in self.contestants if c.name not in self.died | self.failed]
+            if all(c.is_null for c in names) and not all(c.is_null for c in self.contestants):
+                return  # null is a yardstick, and there is nothing to hold against it
             self._order.shuffle(names)
             taken: list[tuple[str, Window]] = []
             for position, contestant in enumerate(names):
@@ -194,50 +198,73 @@ class Race:
         """
         place = placement(self.plan)
         with contestant.start(plan, place) as server:
-            trees = tuple(server.trees())
-            runs_already = contestant.runs_already
-            clocks = WindowClocks(
-                server,
-                cpu_time.affinity(server.pids()) if runs_already else place.server,
-                is_shared=runs_already,
-            )
-            target = Target(server.address, server.port, trees, server.tls_port, contestant.path)
             try:
-                measured = engine.measure(
-                    plan, target, duration_s=self.duration_s, cpus=place.client
-                )
+                found = self._measured(contestant, server, plan, engine, place)
             except Unusable as error:
                 if not server.alive():
                     raise Unusable(server.exit_reason()) from None
                 self.failed[contestant.name] = str(error)
+                if isinstance(error, refusals.Refused):
+                    self.refused[contestant.name] = error.statuses
                 return None
-            machine = clocks()
-            found = sampling.excused(measured, machine), machine
             if not server.alive():
                 raise Unusable(server.exit_reason())
             memory = memory_use.memory(server.pids(), cgroup=server.cgroup)
             if memory is not None:
-                held = measured.established or 0
+                held = found[0].established or 0
                 self.memory[contestant.name].append(
                     msgspec.structs.replace(memory, connections_held=held)
                 )
         return found
 
+    def _measured(
+        self,
+        contestant: Contestant,
+        server: Started,
+        plan: LoadPlan,
+        engine: Engine,
+        place: Placement,
+    ) -> tuple[Measured, MachineUse]:
+        """One window of a server that is up.
+
+        :raises Unusable: the engine gave no result, or the server refused what it was asked.
+        """
+        trees = tuple(server.trees())
+        target = Target(server.address, server.port, trees, server.tls_port, contestant.path)
+        refusals.ask_first(plan, target)
+        runs_already = contestant.runs_already
+        clocks = WindowClocks(
+            server,
+            cpu_time.affinity(server.pids()) if runs_already else place.server,
+            is_shared=runs_already,
+        )
+        measured = engine.measure(plan, target, duration_s=self.duration_s, cpus=place.client)
+        refusals.reject(plan, target, measured)
+        machine = clocks()
+        return sampling.excused(measured, machine), machine
+
     def results(self) -> dict[str, LoadResult]:
         """Every server's samples folded, with ranks of cost where intervals separate."""
         null = next((c.name for c in self.contestants if c.is_null), None)
         return {
-            name: fold(
-                self.plan,
-                self.engine.name,
-                samples,
-                null_samples=self.samples[null] if null and null != name else [],
-                redone=self.redone[name],
-                seed=self.seed,
-                died=self.died.get(name) or self.failed.get(name),
-                scaled=self.scaled,
-                doubt=self._doubts.get(name),
+            one.name: msgspec.structs.replace(
+                self._folded(one.name, null),
+                refused=self.refused.get(one.name, {}),
+                path=None if self.plan.requests else one.path or self.plan.path,
             )
-            for name, samples in self.samples.items()
-            if samples or name in self.died | self.failed
+            for one in self.contestants
+            if self.samples[one.name] or one.name in self.died | self.failed
         }
+
+    def _folded(self, name: str, null: str | None) -> LoadResult:
+        return fold(
+            self.plan,
+            self.engine.name,
+            self.samples[name],
+            null_samples=self.samples[null] if null and null != name else [],
+            redone=self.redone[name],
+            seed=self.seed,
+            died=self.died.get(name) or self.failed.get(name),
+            scaled=self.scaled,
+            doubt=self._doubts.get(name),
+        )

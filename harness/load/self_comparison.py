@@ -19,7 +19,7 @@ from httpmark.harness.load.comparison import (
 )
 from httpmark.harness.load.engines import by_name
 from httpmark.harness.load.paired_verdicts import Gate
-from httpmark.harness.load.side_by_side import Arm, plans, reject_unusable
+from httpmark.harness.load.side_by_side import Arm, plans, reject_unusable, settle_paths
 from httpmark.harness.model import progress
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadPlan, LoadSample
@@ -196,12 +196,13 @@ def run_against_itself(
     chosen = plans(options, engine, say=events.say)
     arms = [Arm(name, options.base, options) for name in ("base", "head")]
     arms[0].prepare(events.say)
+    settle_paths(arms)
     found = []
     for plan in chosen:
         race = load_races.Race(
             plan,
             engine,
-            [arm.contestant() for arm in arms],
+            [arm.contestant(plan) for arm in arms],
             rounds=options.pairs,
             duration_s=plan.duration_s,
             seed=seed,

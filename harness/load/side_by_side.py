@@ -15,7 +15,6 @@ from httpmark.harness.load import (
     memory_ladder,
     paired_ratios,
     paired_verdicts,
-    placing,
     scaling,
     statistics,
 )
@@ -45,6 +44,7 @@ from httpmark.harness.servers import (
     build_cache,
     manifests,
     open_connections,
+    requested_path,
     running_target,
     sockets,
     starting,
@@ -61,9 +61,11 @@ class Arm:
         self.name = name
         self.target = running_target.parse(text, allow_remote=options.allow_remote)
         self.path = options.path
+        self.found: str | None = None  # instead of a path that is named
         if self.target is not None:
             self.server = self.target.server
-            self.path = self.path or self.target.path
+            own = self.target.path
+            self.path = own if own and options.own_path_first else self.path or own
         elif "{port}" in text:
             self.server = _of_command(name, text, options.path)
         elif " " in text:
@@ -72,6 +74,7 @@ class Arm:
             raise HarnessError(f"{text} is not a run folder: it has no {run_folder.RESULT}")
         else:
             self.server = manifests.server(text)
+        self.is_foreign = self.target is not None or "{port}" in text
         self.runtime = "address"
         if self.target is None:
             wanted = "process" if "{port}" in text else options.runtime
@@ -87,30 +90,73 @@ class Arm:
         elif not self.target.alive():
             raise Unusable(self.target.exit_reason())
 
-    def contestant(self, *, is_null: bool = False) -> Contestant:
-        @contextlib.contextmanager
-        def start(plan: LoadPlan, place: placing.Placement) -> Iterator[Started]:
-            if self.target is not None:
-                yield self.target
-                return
-            cpus = None if place.server is None else ",".join(map(str, sorted(place.server)))
-            running = starting.start(
-                self.server,
-                self.runtime,
-                address=ADDRESS,
-                port=sockets.free_port(ADDRESS),
-                workers=plan.workers,
-                cpus=cpus,
-                run_id=secrets.token_hex(3),
-            )
-            try:
-                yield running
-            finally:
-                running.stop()
+    def path_for(self, plan: LoadPlan) -> str | None:
+        """What is requested instead of a profile's path; a path that was found is that of the
+        profiles that ask for nothing special."""
+        if self.path is None and plan.path == requested_path.CANDIDATES[0]:
+            return self.found
+        return self.path
 
-        return Contestant(
-            self.name, start, is_null, path=self.path, runs_already=self.target is not None
+    @contextlib.contextmanager
+    def up(self, workers: int, cpus: frozenset[int] | None) -> Iterator[Started]:
+        """The server, started for a while; a target runs anyway."""
+        if self.target is not None:
+            yield self.target
+            return
+        running = starting.start(
+            self.server,
+            self.runtime,
+            address=ADDRESS,
+            port=sockets.free_port(ADDRESS),
+            workers=workers,
+            cpus=None if cpus is None else ",".join(map(str, sorted(cpus))),
+            run_id=secrets.token_hex(3),
         )
+        try:
+            yield running
+        finally:
+            running.stop()
+
+    def contestant(self, plan: LoadPlan, *, is_null: bool = False) -> Contestant:
+        """One side of a race."""
+        return Contestant(
+            self.name,
+            lambda one, place: self.up(one.workers, place.server),
+            is_null,
+            path=self.path_for(plan),
+            runs_already=self.target is not None,
+        )
+
+
+def settle_paths(arms: Sequence[Arm]) -> None:
+    """Let both sides be asked for the same path, if not each names its own.
+
+    A server of images/ answers everywhere. Of the others a path is found that all answer with 2xx.
+
+    :raises Unusable: there is none.
+    """
+    named = next((arm.path for arm in arms if arm.path is not None), None)
+    unknown = [arm for arm in arms if arm.is_foreign and arm.path is None]
+    if named is not None or not unknown:
+        for arm in arms:
+            arm.path = arm.path or named
+        return
+    with contextlib.ExitStack() as up:
+        try:
+            running = [up.enter_context(arm.up(1, None)) for arm in unknown]
+        except Unusable:
+            return  # the first sample says which one does not start
+
+        def worst(path: str) -> int:
+            """A status that is none of a 2xx, if one of them gives such a one."""
+            came = [requested_path.status(one.address, one.port, path) for one in running]
+            return next((code for code in came if not requested_path.accepts(code)), came[0])
+
+        path, refused = requested_path.found(worst)
+    if path is None:
+        raise Unusable(refused)
+    for arm in arms:
+        arm.found = path
 
 
 def _of_command(name: str, text: str, path: str | None) -> Server:
@@ -160,17 +206,17 @@ class SideBySide:
         """
         for arm in self.arms:
             arm.prepare(self.events.say)
-        contestants = [arm.contestant() for arm in self.arms]
-        null = Arm("null", "null", msgspec.structs.replace(self.options, path=None))
+        settle_paths(self.arms)
+        null = Arm("null", "null", self.options)
         null.prepare(self.events.say)
-        contestants.append(null.contestant(is_null=True))
         lines = []
         try:
             for plan in self.plans:
-                racers = contestants
+                racers = [arm.contestant(plan) for arm in self.arms]
                 if cannot := load_races.null_cannot(plan):
                     self.notes.append(f"no null server beside {plan.name}: {cannot}")
-                    racers = [one for one in contestants if not one.is_null]
+                else:
+                    racers.append(null.contestant(plan, is_null=True))
                 lines += self._plan(plan, racers)
                 if self.signal is not None:
                     break
@@ -186,6 +232,11 @@ class SideBySide:
             differences=(),
             seed=self.seed,
             signal=self.signal,
+            paths={
+                plan.name: tuple(arm.path_for(plan) or plan.path for arm in self.arms)
+                for plan in self.plans
+                if not plan.requests
+            },
         )
 
     def _plan(self, plan: LoadPlan, contestants: Sequence[Contestant]) -> list[Line]:

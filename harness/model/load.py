@@ -165,6 +165,9 @@ class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
     cost_over_null: float | None = None
     samples: tuple[LoadSample, ...] = ()
     reason: str | None = None
+    # Most answers of a window were none of the expected 2xx, by status: it measured nothing.
+    refused: dict[str, int] = {}
+    path: str | None = None  # that GET asked for; None: the profile has requests of its own
     mode: LoadMode = LoadMode.CLOSED
     scaled: str | None = None  # the profile is too large for this machine: what was cut, and why
     rate_offered: float | None = None  # open: requests a second that were due

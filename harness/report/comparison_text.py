@@ -31,6 +31,7 @@ def _lines(found: Comparison) -> list[str]:
     out = [f"{found.how}: {found.base} -> {found.head}"]
     # Above the figures, so that a forced comparison begins with its weakness.
     out += [f"  differs: {difference}" for difference in found.differences]
+    out += [f"  {asked}" for asked in _asked(found.paths)]
     out.append("")
     for line in found.lines:
         name = " ".join(word for word in (line.server, line.profile, line.metric) if word)
@@ -38,6 +39,18 @@ def _lines(found: Comparison) -> list[str]:
         out.append(f"{word:<13} {name}: {figures(line.judged)}{line.why}{_shown(line.judged)}")
     out += [f"  {note}" for note in found.notes]
     return [*out, "", f"verdict: {found.verdict}"]
+
+
+def _asked(paths: dict[str, tuple[str, ...]]) -> list[str]:
+    """What was requested: of both sides, or of each."""
+    told: dict[str, list[str]] = {}
+    for profile, asked in paths.items():
+        told.setdefault(" and ".join(dict.fromkeys(f"GET {path}" for path in asked)), []).append(
+            profile
+        )
+    if len(told) == 1:
+        return [f"requested: {next(iter(told))}"]
+    return [f"requested by {', '.join(profiles)}: {asked}" for asked, profiles in told.items()]
 
 
 def _shown(judged: Judged | None) -> str:

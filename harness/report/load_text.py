@@ -17,6 +17,7 @@ from httpmark.harness.report.number_format import (
 from httpmark.harness.report.overview import Column, Row
 from httpmark.harness.report.text_layout import Table, fit, grouped, wrapped
 
+_USUAL_PATH = "/hello"  # of the profiles
 _PERCENTILES = ("p50", "p90", "p99", "p99_9", "max")
 
 
@@ -176,6 +177,27 @@ def _ratio(number: float) -> str:
     return f"{number:.3f}" if number < 10 else times(number)
 
 
+_NO_QUOTIENT = "x null is typical of samples in one block; it is not ns/req divided by that of null"
+
+
+def _of_ratio(load: LoadResult, null: LoadResult | None) -> Iterator[str]:
+    """That a ratio to null stands beside two costs that do not divide to it, if they do not."""
+    cost = load.cpu_ns_per_request.server
+    base = null.cpu_ns_per_request.server if null is not None else None
+    if load.cost_over_null is None or not cost or not base:
+        return
+    # As they are printed: who divides two figures of the table must get the third one.
+    shown = [float(nanoseconds(figure).replace(",", "")) for figure in (cost, base)]
+    if times(shown[0] / shown[1]) != times(load.cost_over_null):
+        yield _NO_QUOTIENT
+
+
+def _of_path(load: LoadResult, runtime: str | None) -> Iterator[str]:
+    """What was requested, where that is not what every server is asked for."""
+    if load.path and (load.path != _USUAL_PATH or runtime == "address"):
+        yield f"requested: GET {terminal_line(load.path)}"
+
+
 def cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str]:
     table = Table(
         width, ("rank", 4), ("ns/req", 8), ("95 % interval", 17), ("x null", 6), ("req/s", 11),
@@ -188,6 +210,8 @@ def cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str]
     lines = ["", fit(terminal_line(title), width), table.head("server")]
     notes: list[tuple[str, str]] = []
     by_name = {row.server.name: row for row in measured}
+    null = next((column.cells[row.server.name].load for row in measured
+                 if row.server.control and row.server.name in column.cells), None)  # fmt: skip
     for name in column.order:
         row, cell = by_name.get(name), column.cells[name]
         if row is None:
@@ -202,6 +226,8 @@ def cost_lines(column: Column, measured: Sequence[Row], width: int) -> list[str]
             cell.stamp.removesuffix("-bound"),
         ]
         lines.append(table.line(row.marked_name, cells))
+        notes += [(name, told) for told in _of_path(load, row.server.runtime)]
+        notes += [(name, told) for told in _of_ratio(load, null) if not row.server.control]
         if not cell.rate.ranked and cell.rate.why != load.cost_rank_reason:
             is_bound = cell.rate.figure and load.bottleneck is not Bottleneck.SERVER
             prefix = "req/s is a lower bound: " if is_bound else "req/s: "

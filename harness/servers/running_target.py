@@ -8,7 +8,7 @@ import re
 from httpmark.harness.http.address import is_local, read
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.servers import Server
-from httpmark.harness.servers import open_connections, proc_files, sockets
+from httpmark.harness.servers import open_connections, proc_files, requested_path, sockets
 
 _HOST_AND_PORT = re.compile(r"[^/\s]+:\d+/?")
 
@@ -55,6 +55,10 @@ class RunningTarget:
     def alive(self) -> bool:
         return sockets.port_taken(self.address, self.port)
 
+    def status(self, path: str) -> int:
+        """The status that one plain GET gets; 0 if there is no answer."""
+        return requested_path.status(self.address, self.port, path, tls=self.tls_port is not None)
+
     def exit_reason(self) -> str:
         return f"nothing answers at {self.name}: is the server running?"
 
@@ -86,5 +90,6 @@ def parse(text: str, *, allow_remote: bool) -> RunningTarget | None:
         address=where.address,
         port=where.port,
         is_tls=where.tls,
-        path=None if where.path in ("", "/") and "://" not in text else where.path or "/",
+        # An address with and without the slash means the same: a path is found by asking.
+        path=None if where.path in ("", "/") else where.path,
     )

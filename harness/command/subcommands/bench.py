@@ -18,6 +18,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int | None
     engine: str
     wrk2: str | None
+    path: str | None
     allow_remote: bool
     runtime_name: str
     quick: bool
@@ -37,6 +38,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 )
 @options.engine
 @options.wrk2
+@options.load_path
 @options.allow_remote("load")
 @options.runtime
 @options.quick
@@ -53,18 +55,25 @@ def command(words: Words) -> None:
     A SERVER is a name of 'httpmark list servers'; it is restarted for every sample. A TARGET is the
     address of a server that runs already, as http://127.0.0.1:8080/; it is not restarted.
 
+    Every answer must be a 2xx. A load of other answers measures nothing, and the exit code is 3.
+
     \b
     Examples:
       httpmark bench reference null rust_hyper --profile pipelined
       httpmark bench http://127.0.0.1:8080/ reference --quick
+      httpmark bench http://127.0.0.1:8080/ --path /health
     """
     from httpmark.harness.catalogue import loading
     from httpmark.harness.command import carrying_out, run_options
-    from httpmark.harness.servers import running_target
+    from httpmark.harness.servers import requested_path, running_target
 
+    path = None if words.path is None else requested_path.checked(words.path)
     found = {
         name: running_target.parse(name, allow_remote=words.allow_remote) for name in words.names
     }
+    for target in found.values():
+        if target is not None and not (target.path and options.is_configured("path")):
+            target.path = path or target.path
     asked = run_options.Options(
         suites=(),
         profiles=words.profiles or loading.load().default_plans,
@@ -72,6 +81,7 @@ def command(words: Words) -> None:
         targets=tuple(target for target in found.values() if target is not None),
         base=words.names[0],
         wrk2=words.wrk2,
+        path=path,
         runtime=words.runtime_name,
         quick=words.quick,
         out=words.out,

@@ -79,7 +79,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 )
 @options.engine
 @options.wrk2
-@click.option("--path", help="The path to request. GET must answer 2xx there.")
+@options.load_path
 @options.allow_remote("load")
 @options.runtime
 @options.quick
@@ -107,7 +107,8 @@ def command(words: Words) -> None:
     longer asked. What one of them could not decide is not newly broken. Two runs that also measured
     speed are compared by both; with --profile, by speed alone.
 
-    With --aa, BASE is compared with itself instead of with HEAD.
+    With --aa, BASE is compared with itself instead of with HEAD. Where answers are not 2xx nothing
+    was measured, and the exit code is 3.
 
     \b
     Examples:
@@ -116,6 +117,8 @@ def command(words: Words) -> None:
       httpmark compare "./base --port {port}" "./head --port {port}" --margin 5
       httpmark compare reference --aa 40
     """
+    from httpmark.harness.servers import requested_path
+
     if (words.head is None) != (words.aa is not None):
         raise HarnessError("compare: name BASE and HEAD, or BASE and --aa N")
     if words.as_markdown and (words.as_json or words.aa is not None):
@@ -130,7 +133,8 @@ def command(words: Words) -> None:
         force=words.force,
         quick=words.quick,
         runtime=words.runtime_name,
-        path=words.path,
+        path=None if words.path is None else requested_path.checked(words.path),
+        own_path_first=options.is_configured("path"),
         engine=words.engine,
         wrk2=words.wrk2,
         seed=words.seed,

@@ -87,10 +87,11 @@ def parse_h2load(
         raise Unusable(
             f"h2load: used {tls or 'no TLS'}, and the profile pins TLS {plan.tls_version}"
         )
+    statuses = {f"{number + 1}xx": int(status[number]) for number in (2, 3, 4)}
     errors = {
         "failed": int(counts[5]),
         "timeout": int(counts[7]),
-        "status": int(status[2]) + int(status[3]) + int(status[4]),
+        "status": sum(statuses.values()),
     }
     # It calls requests that were under way at the end errored; a failure has both counts.
     counted = counted_result(
@@ -99,6 +100,7 @@ def parse_h2load(
         requests=requests,
         seconds=seconds,
         errors=errors,
+        statuses=statuses,
         established=None,  # it goes on with fewer and does not say so
         client_cpu_ns=client_cpu_ns,
         latency_reason="h2load prints no percentiles",

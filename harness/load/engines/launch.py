@@ -62,6 +62,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     errors: dict[str, int]
     statuses: dict[str, int] = {}  # of errors: answers that were not the expected 2xx, by status
+    refused_ratio: float = 0.0  # their share of all answers
     late_dates: int = 0  # of errors: good Dates that the server should have renewed by then
     established: int | None
     server_ns_per_request: float | None

@@ -147,6 +147,7 @@ def read_native(report: dict[str, Any], plan: LoadPlan, *, has_server: bool) -> 
     is_served = is_open and not report["saturated"]
     requests = report["requests" if is_served else "requests_in_window"]
     threads = report["client_threads"]
+    refused = report["errors"].get("status", 0)
     # Where the cost is missing, the last complaint says why.
     lost = has_server and cost["server"] is None and report["requests"]
     delays = [
@@ -162,6 +163,7 @@ def read_native(report: dict[str, Any], plan: LoadPlan, *, has_server: bool) -> 
         seconds=report["seconds"],
         errors={name: count for name, count in report["errors"].items() if count},
         statuses=report.get("statuses", {}),
+        refused_ratio=refused / max(1, refused + report["requests"]),
         late_dates=report.get("late_dates", 0),
         established=report["established"],
         server_ns_per_request=cost["server"] if has_server else None,

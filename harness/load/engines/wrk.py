@@ -99,6 +99,7 @@ def parse_wrk(
         requests=int(total[1]),
         seconds=float(total[2]) * UNIT_S[total[3]],
         errors=errors,
+        statuses={"4xx or 5xx": errors.get("status", 0)},  # it counts those above 399, as one
         # It divides connections evenly over its threads and drops the rest (wrk.c, main).
         established=plan.connections // plan.threads * plan.threads - errors.get("connect", 0),
         client_cpu_ns=client_cpu_ns,

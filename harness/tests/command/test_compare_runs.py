@@ -273,3 +273,32 @@ def test_a_folder_goes_with_a_folder(tmp_path: Path) -> None:
     options = comparison.Options(base=base, head="reference")
     with pytest.raises(HarnessError, match="only be compared with another one"):
         compare_runs.measure(options, events=None)  # type: ignore[arg-type]
+
+
+def loaded(folder: str, **changes: object) -> str:
+    """Change the one load of a stored run."""
+    made = run_folder.read(Path(folder))
+    load = msgspec.structs.replace(made.servers[0].load[0], **changes)
+    return changed(folder, load=(load,))
+
+
+def test_a_load_that_measured_nothing_is_no_base_and_no_head(tmp_path: Path) -> None:
+    good, bad = (stored(tmp_path / name, cost=90, seed=1) for name in ("good", "bad"))
+    why = "GET / was answered with 404, so nothing was measured"
+    loaded(bad, refused={"404": 9}, reason=why, path="/")
+    for base, head, side in ((good, bad, "head"), (bad, good, "base"), (bad, bad, "head")):
+        found = compare_runs.folders(comparison.Options(base=base, head=head, seed=1))
+        line = next(one for one in found.lines if one.metric == comparison.COST)
+        assert line.verdict is Gate.INCONCLUSIVE
+        assert line.why == f"{side} measured nothing: {why}"
+        assert comparison.exit_code(found, inconclusive="warn") == 3
+
+
+def test_two_paths_are_two_loads(tmp_path: Path) -> None:
+    one, other = (stored(tmp_path / name, cost=90, seed=1) for name in "ab")
+    loaded(other, path="/other")
+    line = of_folders(one, other)[comparison.COST]
+    assert line.verdict is Gate.INCONCLUSIVE
+    assert line.why == "base was asked for /hello and head for /other"
+    unknown = loaded(one, path=None)  # of an earlier version
+    assert of_folders(unknown, other)[comparison.COST].verdict is Gate.PASS

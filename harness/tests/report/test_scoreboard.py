@@ -80,3 +80,38 @@ def test_what_was_asked_again_is_counted_by_reason_in_one_line() -> None:
     run = with_server(run, "nginx", compliance=Compliance({"rfc": suite}))
     (line,) = (one for one in scoreboard.scoreboard(run).splitlines() if "asked again" in one)
     assert line == "  nginx: cases asked again: 1,202, of which 1,200 failed, 2 were reset"
+
+
+def test_a_ratio_beside_two_costs_that_do_not_divide_to_it_says_so() -> None:
+    told = "x null is typical of samples in one block; it is not ns/req divided by that of null"
+
+    def lines(over_null: float) -> str:
+        run = with_server(
+            made_run(("null", "nginx"), only=OCTET_FAMILIES),
+            "nginx",
+            load=(load_result(100.0, over_null=over_null),),
+        )
+        return " ".join(scoreboard.scoreboard(run).split())
+
+    assert told in lines(2.6)
+    assert told not in lines(100.0 / 34.6)
+    without_null = with_server(
+        made_run(("nginx",), only=OCTET_FAMILIES),
+        "nginx",
+        load=(load_result(100.0, over_null=2.6),),
+    )
+    assert told not in " ".join(scoreboard.scoreboard(without_null).split())
+
+
+def test_the_path_that_was_requested_is_told_where_it_is_not_the_usual_one() -> None:
+    def board(path: str | None, runtime: str = "process") -> str:
+        result = msgspec.structs.replace(load_result(100.0), path=path)
+        run = with_server(
+            made_run(only=OCTET_FAMILIES), "go_net_http", load=(result,), runtime=runtime
+        )
+        return scoreboard.scoreboard(run)
+
+    assert "  go_net_http: requested: GET /health" in board("/health")
+    assert "  go_net_http: requested: GET /hello" in board("/hello", "address")
+    assert "requested" not in board("/hello")
+    assert "requested" not in board(None)

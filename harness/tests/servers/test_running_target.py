@@ -35,9 +35,9 @@ def test_a_name_is_no_target(name: str) -> None:
     [
         ("127.0.0.1:8080", "127.0.0.1", 8080, None, None),
         ("http://127.0.0.1:8080/a?b=c", "127.0.0.1", 8080, None, "/a?b=c"),
-        ("http://localhost", "127.0.0.1", 80, None, "/"),
+        ("http://localhost", "127.0.0.1", 80, None, None),
         ("https://127.0.0.1/x", "127.0.0.1", 443, 443, "/x"),
-        ("http://[::1]:99/", "::1", 99, None, "/"),
+        ("http://[::1]:99/", "::1", 99, None, None),
     ],
 )
 def test_targets_are_read(

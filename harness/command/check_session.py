@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
 
 import msgspec
 
@@ -12,17 +11,18 @@ from httpmark.harness.catalogue import delivery_modes, loading
 from httpmark.harness.command import named_target, rerun, stored_runs
 from httpmark.harness.command.check_options import Options
 from httpmark.harness.command.cut_progress import CutProgress
-from httpmark.harness.firing import conformance, shrinking, targets
+from httpmark.harness.firing import conformance, crash_recovery, shrinking, targets
 from httpmark.harness.http import address
 from httpmark.harness.judging import quick_look, second_process, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.cases import Family
-from httpmark.harness.model.errors import NothingSelected, Unusable
+from httpmark.harness.model.errors import NothingSelected, ServerDied, Unusable
 from httpmark.harness.model.run import SCHEMA_VERSION, Conclusion, Run, ServerResult
 from httpmark.harness.model.verdicts import Compliance, SuiteResult
 from httpmark.harness.servers import machine, manifests, sockets, starting
+from httpmark.harness.servers.restartable import Restartable
 
 _BY_THEMSELVES = ("seed", "resilience")
 
@@ -68,45 +68,65 @@ class Checker:
             port = sockets.free_port()
             self.address = address.loopback(port)
         named_target.path_of(options, self.address)  # before anything is started
+        seconds = crash_recovery.QUICK_S if options.quick else crash_recovery.FULL_S
+        self.recovery = crash_recovery.Recovery(self.catalogue, seconds=seconds)
         self.last: Run | None = None
         self.folder = run_folder.folder(options.out)
 
     def check(self) -> Run:
         """Fire all suites at the target.
 
-        :raises Unusable: nothing answers there, or the target died; ``last`` holds what is known.
+        A target that dies or hangs of a request is a result like any other.
+
+        :raises Unusable: nothing answers there; ``last`` holds what is known.
         """
-        if self.server is None:
-            return self._check(lambda: None)
+        served = self.server
+        if served is None:
+            return self._check(None)
         where = self.address
-        starting.prepare(self.server, "process", say=self.events.say)
-        running = starting.start(
-            self.server, "process", address=where.address, port=where.port, workers=1, cpus=None,
-            run_id=secrets.token_hex(3), conformance=True,
+        starting.prepare(served, "process", say=self.events.say)
+        running = Restartable(
+            lambda: starting.start(
+                served, "process", address=where.address, port=where.port, workers=1, cpus=None,
+                run_id=secrets.token_hex(3), conformance=True,
+            )
         )  # fmt: skip
         try:
-            return self._check(
-                lambda: None if running.alive() else f"died: {running.exit_reason()}"
-            )
+            return self._check(running)
         finally:
             running.stop()
 
-    def _check(self, death: Callable[[], str | None]) -> Run:
+    def _check(self, server: Restartable | None) -> Run:
         with second_process.SecondProcess() as second:
             # It gets ready while the target is asked what it can do, which is mostly waiting.
             second.start(self._size(self.suites))
-            target = named_target.asked_at(self.options, self.address, self.manifest, death)
-            so_far = _Progress(run_folder.now(), target.name, named_target.advice(target))
+            so_far = _Progress(run_folder.now(), "target", "")
+            try:
+                target = named_target.asked_at(
+                    self.options, self.address, self.manifest,
+                    server=server, survived=self.recovery.survived,
+                )  # fmt: skip
+            except ServerDied as error:
+                so_far.died = str(error)
+                return self._written(so_far)
+            so_far.advice = named_target.advice(target)
             try:
                 for group in self._groups():
                     self._fire(group, target, so_far, second)
                 if not self.options.quick:
                     self._shrink(target, so_far.suites)
                 so_far.interrupted = False
+            except ServerDied as error:
+                so_far.died = str(error)
             finally:
-                self.last = self._result(so_far)
-                run_folder.write(self.last, self.folder)
-            return self.last
+                last = self._written(so_far)
+            return last
+
+    def _written(self, so_far: _Progress) -> Run:
+        """The result as far as it came, written into the run folder."""
+        self.last = self._result(so_far)
+        run_folder.write(self.last, self.folder)
+        return self.last
 
     def _fire(
         self,
@@ -136,7 +156,11 @@ class Checker:
                     second=second,
                     deliveries=delivery_modes.MODES if self.options.full else (),
                     cutting=cuts.begin,
+                    recovery=self.recovery,
                 )
+            except ServerDied as error:
+                so_far.died = str(error)
+                raise
             except Unusable as error:
                 so_far.died = str(error)
                 raise Unusable(f"{self.options.target} {error}") from None
@@ -171,6 +195,7 @@ class Checker:
             version_reason="a target is not asked for its version",
             runtime="address",
             died=so_far.died,
+            crashes=tuple(self.recovery.crashes),
             compliance=Compliance(so_far.suites),
             memory_reason="the processes of a target are not known",
             again=self.options.again,
@@ -233,6 +258,7 @@ class Checker:
                 shrinking.of_suite(
                     self.catalogue, suite, target, evidence, seconds=end - time.monotonic()
                 )
+            self.recovery.survived(target, lambda asked: None, evidence)
 
     def conclude(self, conclusion: Conclusion) -> Run:
         """Keep what the gate makes of the result beside it, and draw the page."""

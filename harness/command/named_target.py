@@ -15,12 +15,15 @@ from httpmark.harness.http import address, response_reader
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.servers import ProcessRecipe, Server
 from httpmark.harness.servers import manifests, sockets
+from httpmark.harness.servers.restartable import Restartable
 
 PATH = "/hello"
 """The path that is requested if neither ``--path`` nor the target's URL names one, and the root if
 this one gets no 2xx."""
 
 _PATH = re.compile(r"/[!-~]*")
+Capabilities = tuple[str, ...]
+Survived = Callable[[targets.Target, Callable[[targets.Target], Capabilities]], Capabilities]
 _NO_PATH = ("", "/")  # an address with and without the slash means the same
 
 
@@ -68,14 +71,17 @@ def asked_at(
     options: Options,
     where: address.Address,
     declared: Server | None,
-    death: Callable[[], str | None] = lambda: None,
+    *,
+    server: Restartable | None = None,
+    survived: Survived = lambda target, question: question(target),
 ) -> targets.Target:
     """The target at an address. What it can do is declared, else found out by asking.
 
-    :param death: tells why the server's process ended; None while it lives.
+    :param server: its process, where it was started here.
+    :param survived: asks, and sees to it that the server lives after it.
     :raises Unusable: nothing answers there.
     """
-    target = _addressed(options, where, death)
+    target = _addressed(options, where, server)
     answer = targets.hello(target)
     if answer is None:
         raise Unusable(f"{options.target}: nothing answers there: is the server running?")
@@ -85,7 +91,7 @@ def asked_at(
         root = msgspec.structs.replace(target, path="/")
         target = root if targets.accepts(root) else target
     said = declared.capabilities if declared is not None else ()
-    capabilities = said or (("hello",) if is_mute else discovery.capabilities(target))
+    capabilities = said or (("hello",) if is_mute else survived(target, discovery.capabilities))
     if declared is None:
         return msgspec.structs.replace(target, capabilities=capabilities)
     return msgspec.structs.replace(
@@ -102,7 +108,7 @@ def _is_accepted(answer: bytes) -> bool:
 
 
 def _addressed(
-    options: Options, where: address.Address, death: Callable[[], str | None]
+    options: Options, where: address.Address, server: Restartable | None
 ) -> targets.Target:
     """A target of which nothing but its address is known."""
     path = path_of(options, where)
@@ -124,7 +130,8 @@ def _addressed(
         ca_file=str(options.cacert) if options.cacert else None,
         jobs=options.jobs,
         header=options.header,
-        death=death,
+        death=server.death if server is not None else lambda: None,
+        server=server,
     )
 
 

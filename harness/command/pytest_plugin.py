@@ -275,10 +275,13 @@ class Plan:
     def finding(self, item: CaseItem) -> Finding:
         """The finding of one item. The first item of a suite fires the suite."""
         from httpmark.harness.gate.findings import CUT, Status
+        from httpmark.harness.model.crashes import crash_id
 
         if item.suite not in self._found:
             self._found[item.suite] = self._shared(item.suite, item.session)
         found = self._found[item.suite]
+        if (crash := found.get(crash_id(item.name))) is not None:
+            return crash
         own = found.get(item.name)
         if own is None:
             return _unjudged(item, found)
@@ -380,10 +383,12 @@ def _unjudged(item: CaseItem, found: dict[str, Finding]) -> Finding:
     sent."""
     import msgspec
 
+    from httpmark.harness.gate import crashes
     from httpmark.harness.gate.findings import Finding, Status
     from httpmark.harness.model.cases import Level
 
-    failed = [one for one in found.values() if one.id == "controls" and one.status is Status.FAILED]
+    spoiling = ("controls", crashes.NAMELESS)
+    failed = [one for one in found.values() if one.id in spoiling and one.status is Status.FAILED]
     unusable = [one for one in found.values() if one.status is Status.UNUSABLE]
     if why := [*failed, *unusable]:
         return msgspec.structs.replace(why[0], status=Status.UNUSABLE)

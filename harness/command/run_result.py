@@ -59,6 +59,7 @@ def _server(
         control=entry.server.control,
         unavailable=entry.unavailable,
         died=entry.died,
+        crashes=tuple(entry.crashes),
         compliance=Compliance(dict(entry.suites)),
         load=tuple(results[name] for results in folded if name in results),
         memory=memory_of(memories),

@@ -11,6 +11,7 @@ import msgspec
 from httpmark.harness.command.run_log import RunLog
 from httpmark.harness.command.run_options import Options
 from httpmark.harness.load import placing
+from httpmark.harness.model.crashes import Crash
 from httpmark.harness.model.errors import ServerDied, Unusable
 from httpmark.harness.model.load import LoadPlan
 from httpmark.harness.model.memory import Memory
@@ -27,6 +28,7 @@ from httpmark.harness.servers import (
     sockets,
     starting,
 )
+from httpmark.harness.servers.restartable import Restartable
 
 ADDRESS = "127.0.0.1"
 
@@ -48,6 +50,7 @@ class Entry(msgspec.Struct, kw_only=True):
     runtime: str | None = None
     unavailable: str | None = None
     died: str | None = None
+    crashes: list[Crash] = []
     version: str | None = None
     image_digest: str | None = None
     # How it was started and what was executed: under load, if it was loaded, else in suites.
@@ -59,6 +62,13 @@ class Entry(msgspec.Struct, kw_only=True):
     memory: list[Memory] = []
     target: running_target.RunningTarget | None = None  # it runs already: never started or stopped
     path: str | None = None  # what load requests, instead of the profiles' paths
+
+
+class _Load(msgspec.Struct, frozen=True):
+    """What a server is started for, where it is no suite."""
+
+    plan: LoadPlan
+    cpus: frozenset[int] | None
 
 
 class Servers:
@@ -144,61 +154,67 @@ class Servers:
         return entry
 
     @contextlib.contextmanager
-    def up_for_suites(self, entry: Entry) -> Iterator[running.Running]:
-        """A server that runs while its suites are fired: one worker, short timeouts."""
-        with self._up(entry, workers=1, cpus=None, with_tls=False, for_suites=True) as one:
+    def up_for_suites(self, entry: Entry) -> Iterator[Restartable]:
+        """A server that runs while its suites are fired: one worker, short timeouts.
+
+        It can be started again in the same way, where a request kills it.
+        """
+        try:
+            one = Restartable(lambda: self._started(entry, None))
+        except Unusable as error:
+            raise ServerDied(str(error)) from None
+        try:
+            self._remember(entry, one.now, for_suites=True)
             yield one
+        finally:
+            one.stop()
 
     @contextlib.contextmanager
     def up_for_load(
         self, entry: Entry, plan: LoadPlan, place: placing.Placement
     ) -> Iterator[running.Running]:
         """A server that runs while it is loaded, on the CPUs that are its own."""
-        with self._up(
-            entry, workers=plan.workers, cpus=place.server, with_tls=plan.tls, for_suites=False
-        ) as one:
-            yield one
-
-    @contextlib.contextmanager
-    def _up(
-        self,
-        entry: Entry,
-        *,
-        workers: int,
-        cpus: frozenset[int] | None,
-        with_tls: bool,
-        for_suites: bool,
-    ) -> Iterator[running.Running]:
-        if entry.target is not None:
-            yield entry.target
-            return
-        assert entry.runtime is not None
-        pair = self._pair if with_tls else None
         try:
-            one = starting.start(
-                entry.server,
-                entry.runtime,
-                address=ADDRESS,
-                port=self._port_of(entry, for_suites=for_suites),
-                workers=workers,
-                cpus=None if cpus is None else ",".join(map(str, sorted(cpus))),
-                run_id=self._run_id,
-                tls=Tls(sockets.free_port(ADDRESS), *pair) if pair else None,
-                conformance=for_suites,
-            )
+            one = self._started(entry, _Load(plan, place.server))
         except Unusable as error:
             raise ServerDied(str(error)) from None
         try:
-            entry.version = one.version or entry.version
-            entry.image_digest = one.image_digest
-            if entry.program is None or (entry.program_of_suites and not for_suites):
-                entry.program = program_identity.program(one.pids())
-                entry.program_of_suites = for_suites
-                if entry.runtime == "docker":
-                    entry.container_limits = _container_limits(one.pids())
+            self._remember(entry, one, for_suites=False)
             yield one
         finally:
             one.stop()
+
+    def _started(self, entry: Entry, load: _Load | None) -> running.Running:
+        """A server as it is for a load, or for suites."""
+        if entry.target is not None:
+            return entry.target
+        assert entry.runtime is not None
+        cpus = load.cpus if load else None
+        pair = self._pair if load and load.plan.tls else None
+        return starting.start(
+            entry.server,
+            entry.runtime,
+            address=ADDRESS,
+            port=self._port_of(entry, for_suites=load is None),
+            workers=load.plan.workers if load else 1,
+            cpus=None if cpus is None else ",".join(map(str, sorted(cpus))),
+            run_id=self._run_id,
+            tls=Tls(sockets.free_port(ADDRESS), *pair) if pair else None,
+            conformance=load is None,
+        )
+
+    @staticmethod
+    def _remember(entry: Entry, one: running.Running, *, for_suites: bool) -> None:
+        """Keep what a server that runs tells of itself."""
+        if entry.target is not None:
+            return
+        entry.version = one.version or entry.version
+        entry.image_digest = one.image_digest
+        if entry.program is None or (entry.program_of_suites and not for_suites):
+            entry.program = program_identity.program(one.pids())
+            entry.program_of_suites = for_suites
+            if entry.runtime == "docker":
+                entry.container_limits = _container_limits(one.pids())
 
     def _port_of(self, entry: Entry, *, for_suites: bool) -> int:
         """The port that was asked for, else a fresh one: connections that were closed on an earlier

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 
 from httpmark.harness.catalogue import catalogue, delivery_modes
@@ -11,13 +9,14 @@ from httpmark.harness.command.cut_progress import CutProgress
 from httpmark.harness.command.run_log import RunLog
 from httpmark.harness.command.run_options import Options
 from httpmark.harness.command.run_servers import ADDRESS, Entry, Servers
-from httpmark.harness.firing import conformance, shrinking, targets
+from httpmark.harness.firing import conformance, crash_recovery, shrinking, targets
 from httpmark.harness.judging import quick_look, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.errors import ServerDied
 from httpmark.harness.model.verdicts import SuiteResult
 from httpmark.harness.servers import cpu_time, memory_use, running
+from httpmark.harness.servers.restartable import Restartable
 
 
 class Suites:
@@ -40,29 +39,35 @@ class Suites:
         self._log.events.task(task, total)
         cpu_ns: int | None = None
         result: SuiteResult | None = None
+        died: str | None = None
+        recovery = self._recovery()
         try:
             with self._servers.up_for_suites(entry) as one:
-                target = _watched(self._target(entry, one), one)
-                before = cpu_time.cpu_ns(one.pids())
+                target = self._target(entry, one)
+                before = cpu_time.cpu_ns(one.now.pids())
                 try:
-                    self._fire(suite, target, evidence, fired, cuts)
+                    self._fire(suite, target, evidence, fired, cuts, recovery)
                 finally:
-                    after = cpu_time.cpu_ns(one.pids())
-                    cpu_ns = after - before if before is not None and after is not None else None
-                    _remember_memory(entry, one)
+                    after = cpu_time.cpu_ns(one.now.pids())
+                    is_one = one.starts == 1  # CPU time of an earlier process is lost
+                    if is_one and before is not None and after is not None:
+                        cpu_ns = after - before
+                    _remember_memory(entry, one.now)
                 result = suite_results.score_suite(self._known, suite, name, evidence, fired)
                 if not self._options.quick:
                     # The suite is judged and measured: what the server does now changes nothing.
                     shrinking.of_suite(
                         self._known, result, target, evidence, seconds=shrinking.BUDGET_S
                     )
+                    recovery.survived(target, lambda asked: None, evidence)
         except ServerDied as error:
-            entry.died = str(error)
+            died = entry.died = str(error)
             self._log.say(f"{name}: {error}")
         finally:
+            entry.crashes.extend(recovery.crashes)
             if result is None:
                 result = suite_results.score_suite(self._known, suite, name, evidence, fired)
-            entry.suites[suite] = _of_entry(result, entry, cpu_ns)
+            entry.suites[suite] = _of_entry(result, died, cpu_ns)
         cuts.done(entry.suites[suite].deliveries)
         self._log.done(task, _in_words(entry.suites[suite]))
 
@@ -73,6 +78,7 @@ class Suites:
         evidence: Evidence,
         fired: suite_results.Fired,
         cuts: CutProgress,
+        recovery: crash_recovery.Recovery,
     ) -> None:
         task = f"{suite}: {target.name}"
         conformance.fire(
@@ -85,32 +91,30 @@ class Suites:
             quick=self._options.quick,
             deliveries=delivery_modes.MODES if self._options.full else (),
             cutting=cuts.begin,
+            recovery=recovery,
         )
 
+    def _recovery(self) -> crash_recovery.Recovery:
+        quick = self._options.quick
+        seconds = crash_recovery.QUICK_S if quick else crash_recovery.FULL_S
+        return crash_recovery.Recovery(self._known, seconds=seconds)
+
     @staticmethod
-    def _target(entry: Entry, one: running.Running) -> targets.Target:
-        server = entry.server
+    def _target(entry: Entry, one: Restartable) -> targets.Target:
+        server, is_ours = entry.server, entry.target is None
         return targets.Target(
             name=server.name,
             address=ADDRESS,
-            port=one.port,
-            host=f"{ADDRESS}:{one.port}",
+            port=one.now.port,
+            host=f"{ADDRESS}:{one.now.port}",
             path=server.ready_path,
             capabilities=server.capabilities,
             limits=server.limits | server.conformance.limits,
             timeouts=server.timeouts | server.conformance.timeouts,
             answers_1_0_as_1_0=server.answers_1_0_as_1_0,
+            death=one.death,
+            server=one if is_ours else None,
         )
-
-
-def _watched(target: targets.Target, one: running.Running) -> targets.Target:
-    """The target, which tells why its process ended."""
-
-    def death() -> str | None:
-        return None if one.alive() else f"died: {one.exit_reason()}"
-
-    told: Callable[[], str | None] = death
-    return msgspec.structs.replace(target, death=told)
 
 
 def _remember_memory(entry: Entry, one: running.Running) -> None:
@@ -119,13 +123,13 @@ def _remember_memory(entry: Entry, one: running.Running) -> None:
         entry.memory.append(found)
 
 
-def _of_entry(result: SuiteResult, entry: Entry, cpu_ns: int | None) -> SuiteResult:
+def _of_entry(result: SuiteResult, died: str | None, cpu_ns: int | None) -> SuiteResult:
     """A suite's result with the CPU time it took; without a score, if the server died."""
     return msgspec.structs.replace(
         result,
         server_cpu_seconds=cpu_ns / 1e9 if cpu_ns is not None else None,
-        reason=f"not scored: {entry.died}" if entry.died else result.reason,
-        score_percent=None if entry.died else result.score_percent,
+        reason=f"not scored: {died}" if died else result.reason,
+        score_percent=None if died else result.score_percent,
     )
 
 

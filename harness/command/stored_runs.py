@@ -92,6 +92,8 @@ def ranked(run: Run) -> Run:
             wanted = scored.must is None
             if controls is None or controls.failed or (wanted and not controls.passed):
                 excluded[entry.name] = f"not ranked: positive controls of {suite} not passed"
+        if entry.crashes:
+            excluded[entry.name] = "not ranked: it died or hung of a request"
         if entry.died:
             excluded[entry.name] = "not ranked: it died"
     by_key: dict[tuple[str, str], dict[str, LoadResult]] = {}

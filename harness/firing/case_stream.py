@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.firing.crash_recovery import Recovery
+from httpmark.harness.firing.play_queue import Flown, PlayQueue, is_whole
 from httpmark.harness.firing.probe import IN_FLIGHT
 from httpmark.harness.firing.probe_frames import Play
 from httpmark.harness.firing.targets import Target, hello
@@ -15,7 +19,7 @@ from httpmark.harness.judging import quick_look, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.family_results import StoredServer
 from httpmark.harness.model.cases import Case, Facts, Op
-from httpmark.harness.model.errors import ServerDied
+from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.exchanges import SILENT, Attempt, Exchange, Outcome
 from httpmark.harness.servers import network_counters
 
@@ -24,7 +28,10 @@ AGAIN_IN_FLIGHT = 16  # cases that are asked again: load must not be why they fa
 # Silence is believed after a second try, with few in flight and twice the time.
 _CONFIRM_IN_FLIGHT = 4
 _CONFIRMED_MAX = 256  # thousands of silent cases confirm each other
-_LAST_WORDS_S = 2.0  # for a process that has closed its listener to end and to say why
+_LOOK_S = 0.05  # between two looks at whether the server still lives
+_SILENT_S = 2.0  # a server that is silent for so long is asked whether it still answers
+_DRAIN_S = 15.0  # for what is on its way when the server seems to have ended
+_RECENT = 64  # of those that came back, as much is remembered
 
 Progress = Callable[[int], None]
 Which = tuple[str, str]  # family and case
@@ -38,6 +45,7 @@ class CaseStream:
     """Sends cases to one target through the probe, and keeps what comes back.
 
     :param quick: thins the largest families (``quick_look.step_of``).
+    :param recovery: what is done where the server dies, and what it died of so far.
     """
 
     def __init__(
@@ -49,13 +57,16 @@ class CaseStream:
         *,
         progress: Progress = no_progress,
         quick: bool = False,
+        recovery: Recovery | None = None,
     ) -> None:
         self.catalogue = catalogue
         self.target = target
         self.evidence = evidence
         self.fired = fired
         self.quick = quick
+        self.recovery = recovery or Recovery(catalogue)
         self._progress = progress
+        self._dropped = network_counters.dropped_packets()
 
     @property
     def facts(self) -> Facts:
@@ -121,7 +132,7 @@ class CaseStream:
 
         :param connections_max: as in ``Probe``.
         :param keep: whether an exchange goes into evidence.
-        :raises ServerDied: connections are refused and the server is gone.
+        :raises ServerDied: the server has ended, and nothing more can be asked.
         """
         plays = ((case, attempt) for case in cases)
         return self.play_all(plays, in_flight=in_flight, connections_max=connections_max, keep=keep)
@@ -134,39 +145,100 @@ class CaseStream:
         connections_max: int | None = None,
         keep: Callable[[Exchange], bool] = lambda exchange: True,
     ) -> Iterator[Exchange]:
-        """The same, where each case says which attempt at it this is."""
-        before = network_counters.dropped_packets()
-        target = self.target
-        with target.probe(in_flight=in_flight, connections_max=connections_max) as probe:
-            try:
-                for batch in probe.play(plays):
-                    quiet = [exchange for exchange in batch if exchange.outcome in SILENT]
-                    if quiet:
-                        self._check_alive(quiet)
-                        if network_counters.grown(before, network_counters.dropped_packets()):
-                            batch = [_dropped(exchange) for exchange in batch]
-                            quiet = [e for e in batch if e.outcome in SILENT]
-                    self.evidence.add(target.name, filter(keep, batch))
-                    self.fired.exchanges += len(batch)
-                    self._progress(sum(exchange.attempt == Attempt.FIRST for exchange in batch))
-                    yield from quiet
-            finally:
-                probe.stop()
+        """The same, where each case says which attempt at it this is.
+
+        Where the server dies or hangs, the request is looked for, and the rest goes on after a
+        restart, without it.
+        """
+        queue = PlayQueue(plays, self.recovery.is_deadly)
+        while not queue.is_done:
+            yield from self._flown(queue, in_flight, connections_max, keep)
+            ending = None
+            if queue.is_stopped or queue.holds_doubtful:
+                ending = self.recovery.ending(self.target)
+            if ending is None:
+                yield from self._stored(queue.landed(), keep)
+                continue
+            whole, spoiled = queue.parted()
+            yield from self._stored(whole, keep)
+            self.evidence.flush()
+            self.recovery.recover(self.target, ending, spoiled, self.evidence)
+            queue.again(one.play for one in spoiled)
+
+    def _flown(
+        self,
+        queue: PlayQueue,
+        in_flight: int,
+        connections_max: int | None,
+        keep: Callable[[Exchange], bool],
+    ) -> Iterator[Exchange]:
+        """Play from a queue until it is empty, or until the server seems to have ended. Then what
+        is on its way comes back, and nothing more is sent."""
+        watch = _Watch(self.target)
+        probe = self.target.probe(in_flight=in_flight, connections_max=connections_max)
+        enough = threading.Timer(_DRAIN_S, probe.stop)
+        try:
+            with probe, contextlib.closing(probe.play(queue)) as batches:
+                for batch in batches:
+                    queue.came_back(batch, time.monotonic())
+                    if queue.is_stopped:
+                        continue
+                    if watch.seems_down(batch):
+                        queue.stop()
+                        enough.start()
+                        continue
+                    yield from self._stored(queue.believed(watch.sign_s), keep)
+        except Unusable:
+            if not queue.is_stopped:
+                raise
+        finally:
+            enough.cancel()
         self.fired.probe_cpu_seconds += probe.cpu_seconds
 
-    def _check_alive(self, quiet: list[Exchange]) -> None:
-        refused = any(exchange.outcome is Outcome.REFUSED for exchange in quiet)
-        gone = refused and hello(self.target) is None
-        reason = self.target.death()
-        deadline = time.monotonic() + _LAST_WORDS_S
-        while gone and reason is None and time.monotonic() < deadline:
-            # A listener closes a moment before its process has ended and can say why.
-            time.sleep(0.05)
-            reason = self.target.death()
-        if reason is not None:
-            raise ServerDied(reason)
-        if gone:
-            raise ServerDied(f"{self.target.place} refuses connections since case {quiet[0].case}")
+    def _stored(self, landed: list[Flown], keep: Callable[[Exchange], bool]) -> Iterator[Exchange]:
+        """Put exchanges into evidence; yields the silent ones."""
+        batch = [one.exchange for one in landed if one.exchange is not None]
+        quiet = [exchange for exchange in batch if exchange.outcome in SILENT]
+        if quiet and network_counters.grown(self._dropped, network_counters.dropped_packets()):
+            batch = [_dropped(exchange) for exchange in batch]
+            quiet = [exchange for exchange in batch if exchange.outcome in SILENT]
+        self.target.last_asked.recent.extend(one.play[0] for one in landed[-_RECENT:])
+        self.evidence.add(self.target.name, filter(keep, batch))
+        self.fired.exchanges += len(batch)
+        self._progress(sum(exchange.attempt == Attempt.FIRST for exchange in batch))
+        yield from quiet
+
+
+class _Watch:
+    """Looks at what comes back for a sign that the server has ended; asks it where there is one."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self.sign_s = time.monotonic()  # the last time that it answered
+        self._looked_s = 0.0
+
+    def seems_down(self, batch: list[Exchange]) -> bool:
+        """Whether the server seems to have ended. One that is busy may seem so, too."""
+        now_s = time.monotonic()
+        if any(exchange.outcome is Outcome.ANSWERED for exchange in batch):
+            self.sign_s = now_s
+        if now_s - self._looked_s < _LOOK_S or all(map(is_whole, batch)):
+            return False
+        self._looked_s = now_s
+        if self._target.death() is not None:
+            return True
+        if any(exchange.outcome is Outcome.REFUSED for exchange in batch):
+            return hello(self._target) is None
+        if now_s - self.sign_s < _SILENT_S or not any(map(_is_silent, batch)):
+            return False
+        if hello(self._target, deadline_s=_SILENT_S):
+            self.sign_s = time.monotonic()
+            return False
+        return True
+
+
+def _is_silent(exchange: Exchange) -> bool:
+    return exchange.outcome is Outcome.HUNG
 
 
 def exhaust(exchanges: Iterable[Exchange]) -> None:

@@ -22,6 +22,7 @@ from httpmark.harness.firing import (
     yardstick,
 )
 from httpmark.harness.firing.case_stream import CASES_IN_FLIGHT, CaseStream, Progress, no_progress
+from httpmark.harness.firing.crash_recovery import Recovery
 from httpmark.harness.firing.targets import Target
 from httpmark.harness.judging import positive_controls, quick_look, second_process, suite_results
 from httpmark.harness.judging.evidence import Evidence
@@ -42,6 +43,7 @@ def fire(
     second: second_process.SecondProcess | None = None,
     deliveries: Iterable[str] = (),
     cutting: Callable[[int], Progress] = lambda total: no_progress,
+    recovery: Recovery | None = None,
 ) -> None:
     """Fire a suite. ``fired`` grows meanwhile, so an interrupted call keeps what it knows.
 
@@ -52,14 +54,20 @@ def fire(
     :param second: a second process that helps with judging; None starts one for this call.
     :param deliveries: modes of ``delivery_modes.MODES`` for the delivery corpus.
     :param cutting: gets the number of cuts and returns what counts each of them.
-    :raises ServerDied: the server went away.
+    :param recovery: what is done where the server dies, and what it died of so far.
+    :raises ServerDied: the server has ended, and nothing more can be asked.
     :raises Unusable: the probe itself could not go on.
     """
     started = time.monotonic()
+    recovery = recovery or Recovery(catalogue)
+    recovery.meet(target)
     try:
         if suite == "seed":
-            asked = yardstick.applied(target, evidence.facts(target.name))
-            stream = CaseStream(catalogue, asked, evidence, fired, progress=progress)
+            facts = evidence.facts(target.name)
+            asked = recovery.survived(target, lambda one: yardstick.applied(one, facts), evidence)
+            stream = CaseStream(
+                catalogue, asked, evidence, fired, progress=progress, recovery=recovery
+            )
             _fire_seed(stream, selected)
             return
         suites = (suite, *along)
@@ -67,16 +75,26 @@ def fire(
         with own as helper:
             helper.start(quick_look.size(catalogue, suites, selected, quick=quick))
             chosen = [f for name in suites for f in catalogue.of_suite(name) if selected(f)]
-            known = _asked_first(catalogue, chosen, target, evidence, has_time=bool(deliveries))
-            stream = CaseStream(catalogue, known, evidence, fired, progress=progress, quick=quick)
+            known = recovery.survived(
+                target,
+                lambda asked: _asked_first(
+                    catalogue, chosen, asked, evidence, has_time=bool(deliveries)
+                ),
+                evidence,
+            )
+            stream = CaseStream(
+                catalogue, known, evidence, fired,
+                progress=progress, quick=quick, recovery=recovery,
+            )  # fmt: skip
             if not _fire_families(stream, chosen, second=helper):
                 return
-            uncounted = CaseStream(catalogue, known, evidence, fired)
+            uncounted = CaseStream(catalogue, known, evidence, fired, recovery=recovery)
             for name in suites:
                 delivery_firing.fire(
                     catalogue, name, known.facts(), evidence, known.name,
                     modes=deliveries, chosen=selected, begin=cutting, play=uncounted.play,
                 )  # fmt: skip
+            recovery.survived(known, lambda asked: None, evidence)  # the last request as well
     finally:
         fired.wall_seconds += time.monotonic() - started
         evidence.flush()

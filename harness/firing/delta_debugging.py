@@ -7,8 +7,53 @@ algorithm ddmin, asked in lots. The result is 1-minimal: no single byte of it ca
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from typing import TypeVar
 
 ASKED_MAX = 4000
+
+Piece = TypeVar("Piece")
+
+
+class Budget:
+    """How many questions may be asked.
+
+    :param is_over: whether time has run out, too.
+    """
+
+    def __init__(self, tries: int, is_over: Callable[[], bool] = lambda: False) -> None:
+        self._tries = tries
+        self._is_over = is_over
+
+    def spend(self) -> bool:
+        """Whether there is one more question."""
+        self._tries -= 1
+        return self._tries >= 0 and not self._is_over()
+
+
+def fewest(
+    pieces: list[Piece], holds: Callable[[list[Piece]], bool], budget: Budget
+) -> list[Piece]:
+    """The fewest pieces, in their order, for which ``holds`` is still true; asked one by one.
+
+    For questions that are dear: as soon as some pieces are known to be needless, they are gone.
+    Where the budget lasts, none of the result can go.
+
+    :param holds: it holds for the pieces themselves.
+    """
+    size = max(1, len(pieces) // 2)
+    while True:
+        before, at = len(pieces), 0
+        while at < len(pieces) and len(pieces) > 1:
+            if not budget.spend():
+                return pieces
+            left = pieces[:at] + pieces[at + size :]
+            if left and holds(left):
+                pieces = left
+            else:
+                at += size
+        if size == 1 and len(pieces) == before:
+            return pieces
+        size = max(1, size // 2)
 
 
 class Search:

@@ -11,7 +11,7 @@ import resource
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import IO
 
 from httpmark.harness.firing.probe_frames import Play, decoded, encode
@@ -89,7 +89,7 @@ class Probe:
         """
         return self.play((case, attempt) for case in cases)
 
-    def play(self, plays: Iterable[Play]) -> Iterator[list[Exchange]]:
+    def play(self, plays: Iterable[Play]) -> Generator[list[Exchange], None, None]:
         """The same, where each case says which attempt at it this is.
 
         :raises Unusable: as ``fire``.

@@ -12,7 +12,6 @@ from httpmark.harness.firing.programs.stage import Negative, Stage
 from httpmark.harness.firing.targets import accepts
 from httpmark.harness.judging import judge, quick_look
 from httpmark.harness.model.cases import Case, Family, Level
-from httpmark.harness.model.errors import ServerDied
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.verdicts import Verdict, Word
 
@@ -25,7 +24,7 @@ _ALIVE_MS = 2000  # to answer a plain request after a program
 def play(stream: CaseStream, chosen: list[Family]) -> None:
     """Play the programs of families.
 
-    :raises ServerDied: the server went away meanwhile.
+    :raises ServerDied: the server has ended, and nothing more can be asked.
     """
     target, facts = stream.target, stream.facts
     for family in chosen:
@@ -38,8 +37,8 @@ def play(stream: CaseStream, chosen: list[Family]) -> None:
         if case is None:
             continue
         found = program(_stage(stream, case))
-        if (reason := target.death()) is not None:
-            raise ServerDied(reason)
+        if (ending := stream.recovery.ending(target)) is not None:
+            stream.recovery.by_program(target, family, ending)
         expected = vocabulary.PROGRAMS[family.runner]
         stream.evidence.observe(
             target.name,
@@ -80,6 +79,8 @@ def _negatives(stream: CaseStream) -> list[Negative]:
                 continue
             one = next(catalogue.planned(family.id, facts))
             expected = one.expectation
+            if stream.recovery.is_deadly(one.case):
+                continue
             if expected is None or expected.waits or one.case.deadline_ms > _NEGATIVE_MS_MAX:
                 continue
             if len(one.case.sent) > _NEGATIVE_BYTES_MAX:

@@ -236,7 +236,7 @@ def _played(
         msgspec.structs.replace(cases[key], delivery=str(number)) for number, key in enumerate(keys)
     )
     with contextlib.suppress(Unusable), target.probe(in_flight=in_flight) as probe:
-        for batch in probe.fire(numbered):
+        for batch in probe.fire(target.last_asked.remembered(numbered)):
             for exchange in batch:
                 key = keys[int(exchange.delivery)]
                 yield key, cases[key], exchange
@@ -280,7 +280,7 @@ def _subjects(
         shown += [(id, verdict) for verdict in itertools.islice(failed, 1)]
     for finding, verdict in sorted(shown, key=lambda one: not one[1].level.is_binding):
         exchange = next(evidence.exchanges(server, case=verdict.case), None)
-        if exchange is None or exchange.end_us > _SLOW_US:
+        if exchange is None or exchange.end_us > _SLOW_US or exchange.crashed:
             continue
         planned = planned_of(catalogue, exchange, facts)
         if planned is None:

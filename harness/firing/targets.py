@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from httpmark.harness.firing.probe import IN_FLIGHT, Probe
 from httpmark.harness.http import response_reader
 from httpmark.harness.http.address import listening_at
-from httpmark.harness.model.cases import Facts, OwnAnswers
+from httpmark.harness.model.cases import Case, Facts, Op, OwnAnswers, Step
 from httpmark.harness.servers import open_connections, proc_files, sockets
+from httpmark.harness.servers.restartable import Restartable
+
+_RECENT_MAX = 64
+QUESTION = "question"
+"""What a request is called that is no case: it was asked to find out what a target can do."""
+
+
+class LastAsked:
+    """What a target was asked last, and what it is not asked again because it dies of it."""
+
+    def __init__(self) -> None:
+        self.recent: deque[Case] = deque(maxlen=_RECENT_MAX)
+        self.deadly: set[bytes] = set()
+
+    def note(self, octets: bytes) -> None:
+        """Remember a question; one that is asked again and again, like the plain request, once."""
+        if any(case.id == QUESTION and case.sent == octets for case in self.recent):
+            return
+        steps = (Step(Op.SEND, octets), Step(Op.AWAIT, wait_ms=_QUESTION_MS))
+        self.recent.append(Case(QUESTION, QUESTION, steps, deadline_ms=2 * _QUESTION_MS))
+
+    def remembered(self, cases: Iterable[Case]) -> Iterator[Case]:
+        """The same cases; each is remembered when it goes out."""
+        for case in cases:
+            self.recent.append(case)
+            yield case
+
+
+_QUESTION_MS = 1000
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +69,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     header: tuple[str, ...] = ()  # field lines that go after every Host line
     slowest_ms: int = 0  # the longest of a few plain requests, one after the other
     at_once: int | None = None  # how many plain requests it answers at once; None: not asked
+    server: Restartable | None = None  # its process, where it was started here
+    last_asked: LastAsked = msgspec.field(default_factory=LastAsked)
 
     def facts(self) -> Facts:
         """What scenario texts and verdicts need to know about it."""
@@ -63,7 +95,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def ask(self, octets: bytes, *, deadline_s: float) -> bytes | None:
-        """What comes back for one request (``sockets.ask``)."""
+        """What comes back for one request (``sockets.ask``); nothing for one that it dies of."""
+        if octets in self.last_asked.deadly:
+            return b""
+        self.last_asked.note(octets)
         return sockets.ask(
             self.address, self.port, octets, deadline_s=deadline_s,
             unix=self.unix, tls=self.tls, ca_file=self.ca_file, tls_name=self.tls_name,

@@ -16,10 +16,12 @@ from typing import TypedDict
 import msgspec
 
 from httpmark.harness.catalogue import expectation_words
+from httpmark.harness.gate import crashes
 from httpmark.harness.judging import failure_modes
 from httpmark.harness.judging.response_rules.rule_table import RULES
 from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.cases import Family, Level
+from httpmark.harness.model.crashes import crash_id
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.model.verdicts import (
@@ -87,6 +89,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     wire: str = ""  # both sides of the wire, escaped
     sent: str = ""  # what the case sent, escaped, if it is short enough to read
     fewest: str = ""  # how few bytes do the same, and how to send them, or themselves
+    by_hand: tuple[str, ...] = ()  # lines of shell for a server that is gone by now
+    last_words: tuple[str, ...] = ()  # what a server that died wrote before, marked as its own
     witness: str = ""  # the case whose exchange shows the failure, where it is known
     delivery: str = ""  # how its bytes were split, where that matters
     expected: str = ""  # in the catalogue's words, of the case that shows the failure
@@ -142,8 +146,9 @@ def findings(
     for server in run.servers:
         if server.control:
             continue  # a control is there to be measured against, not to be judged
+        found += _of_crashes(server, known)
         trouble = server.unavailable or server.died
-        if trouble is not None:
+        if trouble is not None and not server.crashes:
             found.append(_of_server(server, trouble))
         for name, suite in server.compliance.suites.items():
             found += _of_suite(server, name, suite, gate, known)
@@ -263,7 +268,8 @@ def listable(families: Mapping[str, Family]) -> dict[str, str]:
     return (
         {family.id: family.ref for family in families.values()}
         | {f"{family.id}{CUT}": "" for family in families.values() if family.deliver}
-        | dict.fromkeys(RULES, "")
+        | {crash_id(id): "" for id in families}
+        | dict.fromkeys((*RULES, crashes.NAMELESS), "")
     )
 
 
@@ -334,6 +340,50 @@ def _of_deliveries(
         )
         for one in told.disagreements
     ]
+
+
+def _of_crashes(server: ServerResult, known: Mapping[str, Family]) -> list[Finding]:
+    """A finding for each entry of the catalogue that a server died or hung of, and one for all
+    other times. Each fails the gate, whatever the level of the case."""
+    found = []
+    for (suite, id), some in crashes.by_entry(server.crashes).items():
+        first = some[0]
+        about = _about(id, known.get(id))
+        title = f"the server {crashes.does(first)} of {id}: {about['title']}"
+        found.append(
+            Finding(
+                server=server.name,
+                suite=suite or "server",
+                id=crash_id(id) if id else crashes.NAMELESS,
+                title=title if id else "the server stays alive and answers",
+                level=Level.CTRL,
+                clause=about["clause"] if id else "",
+                ref=about["ref"] if id else "",
+                family=id,
+                status=Status.FAILED,
+                message="; ".join(dict.fromkeys(map(crashes.told, some))),
+                details=tuple(
+                    line
+                    for crash in some[:_CRASHES_TOLD_MAX]
+                    for line in (
+                        *([f"requests: {crashes.named(crash)}"] if crash.cases else []),
+                        *([crashes.fewest(crash)] if crash.fewest else crash.by_hand),
+                        *crashes.last_words(crash),
+                    )
+                ),
+                fewest=crashes.fewest(first),
+                by_hand=first.by_hand,
+                last_words=tuple(crashes.last_words(first)),
+                outcome=" | ".join(sorted({crashes.outcome(crash) for crash in some})),
+                failures=len(some),
+                requests=len(some),
+                witness=first.cases[0] if id and first.cases else "",
+            )
+        )
+    return found
+
+
+_CRASHES_TOLD_MAX = 3
 
 
 def _of_server(server: ServerResult, trouble: str) -> Finding:
@@ -448,6 +498,8 @@ def _of_score(server: ServerResult, name: str, suite: SuiteResult, gate: Gate) -
         void = sum(counts.void for counts in suite.families.values())
         title, level = "the suite has a score", Level.CTRL
         status = Status.UNDECIDED if void and not blocked and not server.died else Status.UNUSABLE
+        if server.died and server.crashes:
+            status = Status.UNDECIDED  # the crash is the finding
         message = suite.reason or "no score, and no reason was recorded"
     elif gate.fail_under is not None:
         title, level = f"a score of at least {gate.fail_under:g} %", Level.MUST

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from httpmark.harness.catalogue import loading, undeclared
+from httpmark.harness.gate import crashes
 from httpmark.harness.gate.broken_requirements import Group, Open, Summary, summaries
 from httpmark.harness.gate.findings import Finding, Status, tally
 from httpmark.harness.judging.score_text import score_text
-from httpmark.harness.model.run import Run
+from httpmark.harness.model.run import Run, ServerResult
 
 _NEED = re.compile(r"[a-z][\w.|-]*")  # a capability, limit or timeout, or a case to be accepted
 _NEEDS_MAX = 8
@@ -29,10 +30,19 @@ def sentences(run: Run, found: Sequence[Finding], code: int) -> tuple[str, ...]:
     """
     told: list[str] = ["The run was interrupted: the gate was not evaluated."] * run.interrupted
     known = summaries(run, found, loading.load())
+    servers = {server.name: server for server in run.servers}
     for one in known:
-        own = _of_server(one, code)
+        own = [*_crashes(servers.get(one.server)), *_of_server(one, code)]
         told += [f"{one.title}: {own[0]}", *own[1:]] if len(known) > 1 else own
     return tuple(told) or ("Nothing was judged.",)
+
+
+def _crashes(server: ServerResult | None) -> list[str]:
+    """Of what the server died or hung; this comes before anything else."""
+    if server is None or not server.crashes:
+        return []
+    told = crashes.of_server(server)
+    return [f"{told[0].upper()}{told[1:]}."]
 
 
 def _of_server(one: Summary, code: int) -> list[str]:
@@ -107,13 +117,14 @@ def _excused(one: Summary) -> list[str]:
 def _others(one: Summary) -> list[str]:
     """What fails the gate besides requirements."""
     told = []
-    for group in one.others[:_NAMED_MAX]:
+    others = [group for group in one.others if not crashes.is_crash(group.id)]
+    for group in others[:_NAMED_MAX]:
         first, number = group.found[0], len(group.found)
         often = f" ({number:,} times)" if number > 1 else ""
         # What a case shows is told below; of a score, and the like, there is nothing but figures.
         said = f"{group.title}{often}" if first.actual or number > 1 else first.message
         told.append(f"Fails the gate: {said}.")
-    if (more := len(one.others) - _NAMED_MAX) > 0:
+    if (more := len(others) - _NAMED_MAX) > 0:
         told.append(f"Fails the gate for {counted(more, 'more reason')}.")
     return told
 

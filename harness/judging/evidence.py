@@ -463,3 +463,17 @@ class Evidence:
 def kept_as(finding: str) -> str:
     """The delivery under which a finding's smaller request is kept, by the finding's id."""
     return f"minimised:{finding}"
+
+
+_CRASHED = "crash:"
+
+
+def crashed(number: int, delivery: str) -> str:
+    """The delivery under which is kept what was in flight when the server died, the first time or a
+    later one. No verdict looks at it."""
+    return f"{_CRASHED}{number}:{delivery}"
+
+
+def is_beside(delivery: str) -> bool:
+    """Whether a delivery is kept beside the case, so that no verdict depends on it."""
+    return delivery.startswith((_CRASHED, kept_as("")))

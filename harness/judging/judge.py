@@ -11,6 +11,8 @@ from httpmark.harness.model.cases import Case, Facts
 from httpmark.harness.model.exchanges import Attempt, Doubt, End, Exchange, Outcome
 from httpmark.harness.model.verdicts import Verdict, Word
 
+CRASHED = "the server died or hung of it"
+
 _Said = tuple[matching.Judgement, str, str]  # and what was expected, and what came, in words
 
 
@@ -31,6 +33,9 @@ class Judge:
         case, expectation = planned.case, planned.expectation
         if expectation is None:
             raise AssertionError(f"{case.id} is judged by a word of the published suite")
+        if exchange.crashed:
+            expected = _expected(expectation, self._hardened)
+            return Verdict(case.id, Word.FAIL, expected, CRASHED, None, planned.level)
         own = own_answers.of(exchange.sent, self._facts)
         key = self._key(expectation, case, exchange, own)
         said = self._known.get(key) if key is not None else None
@@ -91,8 +96,8 @@ def settled(
 
     :param has_choice: the server may accept or refuse, but must do the same each time.
     """
-    if len(verdicts) == 1:
-        return verdicts[0]
+    if len(verdicts) == 1 or attempts[-1].crashed:
+        return verdicts[-1]
     alone = attempts[-1]
     # Where silence ends once a case is asked alone and with patience, the server was only slow
     # under us.

@@ -19,7 +19,7 @@ from httpmark.harness.judging import (
     positive_controls,
     requirement_verdicts,
 )
-from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.judging.evidence import Evidence, is_beside
 from httpmark.harness.judging.family_results import (
     Folded,
     StoredServer,
@@ -110,6 +110,8 @@ class _Outcomes:
         # A program's exchanges have no verdicts of their own, but the answers must keep the rules.
         stored = self._stored
         for exchange in stored.evidence.exchanges(stored.name, family=family.id, delivery=None):
+            if is_beside(exchange.delivery):
+                continue
             self.answers.add(_as_sent(exchange), exchange)
             self.requests += 1
 

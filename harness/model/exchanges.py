@@ -64,6 +64,7 @@ class Attempt(enum.IntEnum):
     DOUBTED_AGAIN = 5
     ALONE = 6  # hardly anything else in flight, and more patient
     TO_THE_END = 7  # waits for a close that was announced
+    CRASHED = 8  # of a fresh start, with nothing else in flight: the server died or hung of it
 
 
 class Doubt(enum.StrEnum):
@@ -142,6 +143,11 @@ class Exchange(msgspec.Struct, frozen=True):
     def among_many(self) -> bool:
         """Whether many others were in flight: load may be why nothing came."""
         return self.attempt <= Attempt.REPEAT
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the server died or hung of it, alone and of a fresh start."""
+        return self.attempt == Attempt.CRASHED
 
     @property
     def doubt(self) -> Doubt | None:

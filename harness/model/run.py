@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from httpmark.harness.model.crashes import Crash
 from httpmark.harness.model.load import LoadResult, PairedRatio
 from httpmark.harness.model.memory import Memory
 from httpmark.harness.model.verdicts import Compliance
@@ -32,7 +33,8 @@ class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
     container_limits: dict[str, str] | None = None
     control: bool = False
     unavailable: str | None = None
-    died: str | None = None
+    died: str | None = None  # and was not started again: the rest was not asked
+    crashes: tuple[Crash, ...] = ()  # each is a finding
     compliance: Compliance = Compliance()
     load: tuple[LoadResult, ...] = ()
     memory: Memory | None = None

@@ -32,6 +32,7 @@ from httpmark.harness.model.cases import (
     Op,
     Requirement,
 )
+from httpmark.harness.model.crashes import CRASH
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.report import glossary
 from httpmark.harness.servers import manifests
@@ -67,6 +68,8 @@ def _others(name: str) -> Iterator[str]:
         yield _of_check(known, check)
     if name.endswith(findings.CUT):
         yield _of_deliveries(name.removesuffix(findings.CUT))
+    if name.endswith(CRASH):
+        yield _of_crash(name.removesuffix(CRASH))
     members = [family for family in known.families.values() if family.group == name.upper()]
     if members and name.upper() in glossary.FAMILIES:
         title = glossary.FAMILIES[name.upper()]
@@ -152,6 +155,19 @@ def _of_check(known: catalogue.Catalogue, check: Rule) -> str:
             *([f"  decides the requirement {', '.join(rows)}"] if rows else []),
             "  it sends nothing of its own; a report names the case whose answer failed, and",
             "  httpmark replay CASE TARGET shows what is wrong with that answer",
+        )
+    )
+
+
+def _of_crash(case: str) -> str:
+    """The finding that the server dies or hangs of a case."""
+    family, _ = lookup.find(case)
+    return "\n".join(
+        (
+            f"{case}{CRASH}: the server died or hung of {case}",
+            "  alone and after a fresh start; it fails the gate, whatever the level of the case",
+            "to do it again:",
+            f'httpmark check --serve "COMMAND {{port}}" --suite {family.suite} --case {family.id}',
         )
     )
 

@@ -69,9 +69,9 @@ def _shown(finding: Finding, evidence: Evidence, again: tuple[str, ...]) -> Find
     sent = printable.escaped(shell_lines.own(exchange))
     return msgspec.structs.replace(
         finding,
-        reproducers=tuple(lines),
+        reproducers=(*lines, *finding.by_hand),
         wire="\n\n".join(shown),
-        fewest=fewest,
+        fewest=finding.fewest or fewest,
         sent=sent if len(sent) <= _SENT_CHARACTERS_MAX else "",
     )
 

@@ -92,7 +92,11 @@ GROUPS = (
             ),
             "server": (
                 "A program under test: a folder in images/ with its server.toml, or a target that "
-                "you name. As a finding: the server did not start, or it died."
+                "you name. As a finding: the server did not start, or it cannot be reached."
+            ),
+            "crash": (
+                "The server died or hung of what it was sent. It is a finding that fails the gate, "
+                "named by the case and -crash, or only crash where no single request is to blame."
             ),
             "target": "A server that is already running, named by its address.",
             "manifest": (
@@ -269,8 +273,7 @@ GROUPS = (
                 "gate does then."
             ),
             "unusable": (
-                "Nothing could be judged: the target was not there, died, or refused the plain "
-                "request."
+                "Nothing could be judged: the target was not there, or refused the plain request."
             ),
             "must": "The finding on all MUSTs of a suite, where its cases have no verdicts.",
         },

@@ -21,6 +21,7 @@ from markupsafe import Markup
 
 from httpmark.harness.catalogue import expectation_words, loading
 from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.gate import crashes
 from httpmark.harness.http import printable
 from httpmark.harness.judging.exchange_reader import ExchangeReader
 from httpmark.harness.model.load import Bottleneck
@@ -43,6 +44,7 @@ PRINCIPLE = (
     "was the bottleneck, and the numbers add up (Little’s law). Where one of these fails, this "
     "page says so instead of ranking the figure."
 )
+CRASHES_SHOWN = 3  # of one entry of the catalogue
 WINDOWS_MAX = 60  # of load, each with a line of its own
 PAGE_BYTES_MAX = 490_000  # as far as leaving out wire logs and cases can see to it
 _LOGS_BYTES_MIN = 30_000  # rather than these, cases that do not bind are left out
@@ -240,6 +242,11 @@ def _of_run(run: Run) -> dict[str, Any]:
         "rfc": overview.REQUIREMENTS,
         "environment": tuple(flat(run.environment)),
         "data": embedded(run),
+        "crashed": tuple(server for server in run.servers if server.crashes),
+        "crash_entries": crashes.by_entry,
+        "crash_told": crashes.told,
+        "crash_named": crashes.named,
+        "crashes_shown": CRASHES_SHOWN,
     }
 
 

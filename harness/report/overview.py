@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from httpmark.harness.gate import crashes
 from httpmark.harness.model.load import LoadResult
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.model.verdicts import SeedFamily, SuiteResult
@@ -240,6 +241,8 @@ def _row(at: int, server: ServerResult) -> Row:
     sentence = ""
     if server.unavailable is not None:
         sentence = f"not measured: {server.unavailable}"
+    elif server.crashes:
+        sentence = crashes.of_server(server)
     elif server.died is not None:
         sentence = f"died: {server.died}"
     return Row(

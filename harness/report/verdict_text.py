@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from httpmark.harness.catalogue import expectation_words, loading
-from httpmark.harness.gate import conclusion, verdict_sentences
+from httpmark.harness.gate import conclusion, crashes, verdict_sentences
 from httpmark.harness.gate.broken_requirements import Group, Summary, summaries
 from httpmark.harness.gate.findings import Finding
 from httpmark.harness.gate.verdict_sentences import counted
@@ -98,6 +98,9 @@ def _sentences(judged: Judged, width: int) -> list[Line]:
 # --- what fails ---------------------------------------------------------------------------------
 
 
+_CRASHED = "THE SERVER DIES OR HANGS"
+
+
 def _section(group: Group) -> str:
     if group.smuggling:
         return "BROKEN, and can be used for request smuggling"
@@ -109,8 +112,10 @@ def _section(group: Group) -> str:
 def _failures(one: Summary, width: int) -> list[Line]:
     """What fails the gate, requirement by requirement, then what is only reported."""
     lines: list[Line] = []
-    shown = [(_section(group), group) for group in one.broken if not group.expected]
-    shown += [("ALSO FAILS THE GATE", group) for group in one.others]
+    shown = [(_CRASHED, group) for group in one.others if crashes.is_crash(group.id)]
+    shown += [(_section(group), group) for group in one.broken if not group.expected]
+    others = [group for group in one.others if not crashes.is_crash(group.id)]
+    shown += [("ALSO FAILS THE GATE", group) for group in others]
     heading = ""
     for at, (section, group) in enumerate(shown, 1):
         if section != heading:
@@ -182,6 +187,10 @@ def _detailed(mark: str, group: Group, width: int) -> Iterator[Line]:
     if told:
         yield _label("smaller", f"{told.rstrip(':')}:")
         yield from (_label("", line) for line in smaller)
+    else:
+        yield from (_label("by hand", line) for line in example.by_hand)
+    for at, line in enumerate(example.last_words):
+        yield _label("" if at else "server", line)
 
 
 def _seen(example: Finding, width: int) -> Iterator[Line]:

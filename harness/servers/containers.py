@@ -211,23 +211,25 @@ class ContainerServer:
     def alive(self) -> bool:
         return bool(self._state().get("Running"))
 
-    def exit_reason(self) -> str:
-        if self._ended:
-            return self._ended
+    def ending(self) -> str:
         state = self._state()
         if state.get("Running"):
             return "still runs"
         code = state.get("ExitCode")
         if state.get("OOMKilled"):
-            how = "killed: out of memory"
-        elif state.get("Error"):
-            how = " ".join(str(state["Error"]).split())
-        elif code is None:
-            how = "its container is gone"
-        else:
-            # A container tells a signal as 128 and its number.
-            how = signal_name(code - 128) if code > 128 else f"exit code {code}"
-        last = last_line(self.log_tail())
+            return "killed: out of memory"
+        if state.get("Error"):
+            return " ".join(str(state["Error"]).split())
+        if code is None:
+            return "its container is gone"
+        # A container tells a signal as 128 and its number.
+        return signal_name(code - 128) if code > 128 else f"exit code {code}"
+
+    def exit_reason(self) -> str:
+        if self._ended:
+            return self._ended
+        how = self.ending()
+        last = "" if how == "still runs" else last_line(self.log_tail())
         return f"{how}: {last}" if last else how
 
     def log_tail(self, lines: int = LOG_TAIL_LINES) -> str:

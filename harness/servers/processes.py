@@ -36,6 +36,14 @@ def signal_name(number: int) -> str:
     return f"killed by signal {number}"
 
 
+def _as_a_shell_tells(code: int) -> str:
+    """The signal that an exit code of more than 128 stands for, if a shell ran the server."""
+    with contextlib.suppress(ValueError):
+        if code > 128:
+            return f" ({signal.Signals(code - 128).name}, as a shell tells it)"
+    return ""
+
+
 def _cpus(text: str) -> frozenset[int]:
     """The processors that ``0,2-3`` names."""
     found: set[int] = set()
@@ -146,7 +154,7 @@ class ProcessServer:
         ended = self._supervisor is None or self._supervisor.poll() is not None
         return self._ending() is None and not ended
 
-    def exit_reason(self) -> str:
+    def ending(self) -> str:
         told = self._ending() or ""
         lines = self._told.decode(errors="replace").splitlines()
         errors = [line.removeprefix("error ") for line in lines if line.startswith("error ")]
@@ -154,13 +162,15 @@ class ProcessServer:
         if errors:
             return f"cannot be run: {errors[0]}"
         if word == "exit":
-            how = f"exit code {number}"
-        elif word == "signal":
-            how = signal_name(int(number))
-        else:
-            how = "still runs" if self.alive() else "its supervisor was killed"
+            return f"exit code {number}{_as_a_shell_tells(int(number))}"
+        if word == "signal":
+            return signal_name(int(number))
+        return "still runs" if self.alive() else "its supervisor was killed"
+
+    def exit_reason(self) -> str:
+        how = self.ending()
         last = last_line(self.log_tail())
-        return f"{how}: {last}" if last else how
+        return f"{how}: {last}" if last and not how.startswith("cannot be run") else how
 
     def log_tail(self, lines: int = LOG_TAIL_LINES) -> str:
         if self._scratch is not None:

@@ -38,8 +38,11 @@ class Running(Protocol):
     def alive(self) -> bool:
         """Whether its first process still runs."""
 
+    def ending(self) -> str:
+        """How it ended: exit code or signal."""
+
     def exit_reason(self) -> str:
-        """How it ended (exit code or signal) and its last log line."""
+        """The same, and its last log line."""
 
     def log_tail(self, lines: int = LOG_TAIL_LINES) -> str:
         """The last lines it wrote."""

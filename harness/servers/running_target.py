@@ -59,6 +59,9 @@ class RunningTarget:
         """The status that one plain GET gets; 0 if there is no answer."""
         return requested_path.status(self.address, self.port, path, tls=self.tls_port is not None)
 
+    def ending(self) -> str:
+        return "it takes no connection any more"
+
     def exit_reason(self) -> str:
         return f"nothing answers at {self.name}: is the server running?"
 

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.command import check_options, check_session, rerun
+from httpmark.harness.command import check_options, check_session, rerun, stored_runs
 from httpmark.harness.gate import conclusion, findings
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.cases import Level
@@ -29,7 +29,7 @@ from httpmark.harness.model.verdicts import (
     Word,
 )
 from httpmark.harness.servers import binaries, certificates, sockets
-from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared import command_process, crashing_server, peers
 from httpmark.harness.tests.shared.made_findings import run_of
 from httpmark.harness.tests.shared.pytest_rules import starts_process
 from httpmark.harness.tests.shared.silent_events import SilentEvents
@@ -403,3 +403,42 @@ def test_what_gates_a_run_is_what_a_rerun_takes(
     else:
         with pytest.raises(NothingSelected, match="nothing failed in this run"):
             rerun.failures(folder, known)
+
+
+@pytest.mark.process
+def test_a_server_that_dies_of_a_case_is_a_finding_and_its_run_can_be_judged_again(
+    tmp_path: Path,
+) -> None:
+    case = "transfer-encoding-gzip"
+    code, out, _ = command_process.run(
+        "check", "--serve", crashing_server.command("gzip"), "--quick", "--out", "run",
+        "--suite", "rfc", "--case", case, "--case", "TE-01", "--junit", "junit.xml", cwd=tmp_path,
+    )  # fmt: skip
+    assert code == 1
+    assert out.startswith(f"Dies of 1 request (killed by SIGABRT): {case}.")
+    assert f"| {crashing_server.LAST_WORDS}" in out
+    assert f"--suite rfc --case {case}" in out
+    assert f'name="{case}-crash"' in (tmp_path / "junit.xml").read_text()
+    assert 'class="crash"' in (tmp_path / "run" / "report.html").read_text()
+    result = run_folder.read(tmp_path / "run")
+    [server] = result.servers
+    [crash] = server.crashes
+    assert (crash.cases, crash.suite, crash.went_on) == ((case,), "rfc", True)
+    suite = server.compliance.suites["rfc"]
+    assert suite.cases[case].word is Word.FAIL
+    assert suite.cases[case].actual == "the server died or hung of it"
+    assert suite.score_percent is not None
+    assert stored_runs.rejudge(tmp_path / "run").servers[0] == server
+
+
+@pytest.mark.process
+def test_a_known_crash_does_not_fail_the_gate(tmp_path: Path) -> None:
+    check = (
+        "check", "--serve", crashing_server.command("gzip"), "--quick", "--suite", "rfc",
+        "--case", "transfer-encoding-gzip", "--inconclusive", "pass", "--baseline", "known.toml",
+    )  # fmt: skip
+    first, out, _ = command_process.run(*check, "--allow-growth", "known", cwd=tmp_path)
+    assert "transfer-encoding-gzip-crash" in (tmp_path / "known.toml").read_text()
+    again, out, _ = command_process.run(*check, cwd=tmp_path)
+    assert (first, again) == (0, 0)
+    assert "Dies of 1 request" in out, "it is told all the same"

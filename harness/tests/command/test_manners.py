@@ -265,14 +265,18 @@ def test_a_target_that_dies_under_check_is_said_and_its_evidence_kept(
                 time.sleep(0.02)
             server.kill()
             server.wait()
-            _, errors = process.communicate(timeout=60)
+            out, errors = process.communicate(timeout=60)
     finally:
         server.kill()
         server.wait()
     assert "Traceback" not in errors
-    assert process.returncode == 3
-    assert "refuses connections since case" in last_line(errors)
-    suite = json.loads((tmp_path / "r.json").read_text())["servers"][0]["compliance"]["suites"]
+    assert process.returncode == 1
+    assert "it refuses connections" in " ".join(out.splitlines()[:2])
+    [told] = json.loads((tmp_path / "r.json").read_text())["servers"]
+    assert "refuses connections since case" in told["died"]
+    [crash] = told["crashes"]
+    assert (crash["kind"], crash["blame"], crash["went_on"]) == ("died", "suspected", False)
+    suite = told["compliance"]["suites"]
     assert suite["seed"]["score_percent"] is None
     assert suite["seed"]["controls"]["passed"] > 0
 

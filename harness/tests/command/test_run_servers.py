@@ -58,8 +58,8 @@ def test_a_server_that_closes_first_keeps_no_other_off_its_port(tmp_path: Path) 
     for _ in range(2):
         for entry in made.entries:
             with made.up_for_suites(entry) as one:
-                asked(one.port)
-                ports[entry.server.name].append(one.port)
+                asked(one.now.port)
+                ports[entry.server.name].append(one.now.port)
     # What a suite sends names its port, so all suites of a server have one.
     assert ports["a"][0] == ports["a"][1]
     assert ports["b"][0] == ports["b"][1]
@@ -77,7 +77,7 @@ def test_the_port_that_is_asked_for_is_the_port_of_all(tmp_path: Path) -> None:
     made = servers(tmp_path, port=port)
     made.check_port()
     with made.up_for_suites(made.entries[1]) as one:
-        assert one.port == port
+        assert one.now.port == port
         assert is_listening(port)
         with pytest.raises(Unusable, match="is taken: stop what listens there, or name another"):
             made.check_port()

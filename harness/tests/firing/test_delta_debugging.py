@@ -107,3 +107,28 @@ def test_the_grammar_asks_for_what_the_bytes_are() -> None:
     assert same_fault.asks(b"GET / HTTP/1.1\r\n\r\n").text == "R400"
     assert same_fault.sort(b"GET / HTTP/1.1\r\nHost: h\r\n") is None, "not ended"
     assert same_fault.sort(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n" * 2) is None, "not alone"
+
+
+@given(st.lists(st.integers(0, 30), unique=True, min_size=1), st.data())
+def test_of_things_in_order_those_that_are_needed_are_left(
+    pieces: list[int], data: st.DataObject
+) -> None:
+    needed = set(data.draw(st.lists(st.sampled_from(pieces), min_size=1)))
+    found = delta_debugging.fewest(
+        pieces, lambda some: needed <= set(some), delta_debugging.Budget(10_000)
+    )
+    assert found == [piece for piece in pieces if piece in needed]
+
+
+def test_a_spent_budget_leaves_what_holds() -> None:
+    asked = []
+
+    def holds(some: list[int]) -> bool:
+        asked.append(some)
+        return 7 in some
+
+    found = delta_debugging.fewest(list(range(100)), holds, delta_debugging.Budget(5))
+    assert len(asked) == 5
+    assert 7 in found
+    late = delta_debugging.Budget(5, lambda: True)
+    assert delta_debugging.fewest([1, 2], lambda some: True, late) == [1, 2]

@@ -19,6 +19,7 @@ from httpmark.harness.judging import evidence as judging_evidence
 from httpmark.harness.judging import judge, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.cases import Facts
+from httpmark.harness.model.crashes import Blame, CrashKind
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import Word
@@ -108,7 +109,7 @@ def closing_down() -> tuple[peers.Handler, threading.Event]:
 
 
 @pytest.mark.process
-def test_a_target_that_stops_answering_is_no_matter(
+def test_a_target_that_stops_answering_meanwhile_keeps_its_verdicts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handler, stopped = closing_down()
@@ -121,9 +122,11 @@ def test_a_target_that_stops_answering_is_no_matter(
     monkeypatch.setattr(shrinking, "of_suite", gone)
     folder = tmp_path / "run"
     run = checked(folder, handler)
-    assert run.servers[0].died is None
+    [crash] = run.servers[0].crashes
+    assert (crash.kind, crash.blame, crash.went_on) == (CrashKind.HUNG, Blame.SUSPECTED, False)
     suite = run.servers[0].compliance.suites["rfc"]
     assert suite.cases["host-three-lines"].word is Word.FAIL
+    assert suite.score_percent is not None
     finding = found(run, folder)["host-three-lines"]
     assert not finding.fewest
     assert finding.reproducers, "the whole request is there"

@@ -251,3 +251,9 @@ def test_a_server_that_does_not_care_where_is_said_to() -> None:
         target = target_at(peer.port)
         text = replay.replay_cut("get-plain", target, "byte").text
     assert text.endswith("the answer is the same (3 of 3 times)")
+
+
+def test_a_crash_says_how_it_is_done_again() -> None:
+    told = explain.explain("transfer-encoding-gzip-crash")
+    assert "--suite rfc --case transfer-encoding-gzip" in told
+    assert explain.explain("crash").startswith("crash: The server died or hung")

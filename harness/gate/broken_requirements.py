@@ -41,6 +41,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     found: tuple[Finding, ...]  # the first is the example
     smuggling: bool = False  # one of them can be used for request smuggling
     why: str = ""  # why the example matters
+    requirement: bool = True  # False: it fails the gate and belongs to no requirement
 
     @property
     def example(self) -> Finding | None:
@@ -257,6 +258,7 @@ def _ungrouped(gating: Iterable[Finding], told: set[str], known: Catalogue) -> I
             found=tuple(own),
             smuggling=any(can_smuggle(one, known.families) for one in own),
             why=_why(own[0], known),
+            requirement=False,
         )
 
 

@@ -92,7 +92,7 @@ def cuts(run: Run, known: Catalogue, evidence: ExchangeReader | None) -> Cuts | 
     return Cuts(
         tallies,
         tuple(
-            Divided(case, _family(case, known.families), levels[case], tuple(found))
+            Divided(case, family_of(case, known.families), levels[case], tuple(found))
             for case, found in sorted(sides.items(), key=lambda item: (-len(item[1]), item[0]))
         ),
         total - shown,
@@ -121,7 +121,7 @@ def _with_bytes(side: Side, case: str, evidence: ExchangeReader, *, typed: bool)
     )
 
 
-def _family(case: str, families: Mapping[str, Family]) -> Family | None:
+def family_of(case: str, families: Mapping[str, Family]) -> Family | None:
     """The family of a case: of its own name, or the one that begins it."""
     if case in families:
         return families[case]

@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from httpmark.harness.catalogue import expectation_words, loading
 from httpmark.harness.catalogue.catalogue import Catalogue
-from httpmark.harness.gate import crashes
+from httpmark.harness.gate import crashes, verdict_sentences
 from httpmark.harness.http import printable
 from httpmark.harness.judging.exchange_reader import ExchangeReader
 from httpmark.harness.model.load import Bottleneck
@@ -30,6 +30,7 @@ from httpmark.harness.model.verdicts import Word
 from httpmark.harness.report import (
     agreement,
     byte_maps,
+    check_page,
     delivery_table,
     matrix,
     number_format,
@@ -47,6 +48,7 @@ PRINCIPLE = (
 CRASHES_SHOWN = 3  # of one entry of the catalogue
 WINDOWS_MAX = 60  # of load, each with a line of its own
 PAGE_BYTES_MAX = 490_000  # as far as leaving out wire logs and cases can see to it
+CHECK_BYTES_MAX = 20_000_000  # of wire logs in the page of a check, which leaves nothing out
 _LOGS_BYTES_MIN = 30_000  # rather than these, cases that do not bind are left out
 SLOPE_BYTES_MIN = 64  # per connection: below a cache line it is none
 _STRINGS_MAX = 300  # of one environment value, in characters
@@ -145,6 +147,8 @@ def _templates() -> jinja2.Environment:
         parts=overview.parts,
         wanted=expectation_words.wanted,
         came=expectation_words.came,
+        came_apart=expectation_words.came_apart,
+        counted=verdict_sentences.counted,
         page_bytes=lambda value, limit: printable.page_bytes(value, limit=limit),
     )
     return environment
@@ -215,11 +219,13 @@ def render(run: Run, evidence: ExchangeReader | None) -> str:
     known = loading.load()
     # Everywhere the servers stand in the order of the first screen.
     ordered = msgspec.structs.replace(run, servers=tuple(row.server for row in overview.rows(run)))
-    made = matrix.matrix(ordered, known)
+    check = check_page.check_page(ordered, known, evidence)
+    made = matrix.matrix(ordered, known, whole=check is not None)
     template = _templates().get_template("page.html")
     page = functools.partial(
         template.render,
         **_of_run(run),
+        check=check,
         **_of_requirements(made),
         **_of_exchanges(ordered, known, evidence),
         **_of_load(ordered),
@@ -314,6 +320,11 @@ def _filled(
     evidence: ExchangeReader | None,
 ) -> str:
     """The page with as many wire logs of requirements as it has room for."""
+    again = {server.name: server.again for server in run.servers}
+    if made is not None and made.whole and evidence is not None:
+        made = matrix.with_logs(made, evidence, again, bytes_max=CHECK_BYTES_MAX)
+        return page(matrix=made, logged=made.logged())
+    page = functools.partial(page, logged={})
     text = page(matrix=made)
     if made is None:
         return text
@@ -325,6 +336,5 @@ def _filled(
         room = PAGE_BYTES_MAX - len(text.encode("utf-8"))
     if evidence is None:
         return text
-    again = {server.name: server.again for server in run.servers}
     room = min(max(room, 0), matrix.LOGS_BYTES_MAX)
     return page(matrix=matrix.with_logs(made, evidence, again, bytes_max=room))

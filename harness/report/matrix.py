@@ -12,20 +12,28 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from markupsafe import escape
 
+from httpmark.harness.catalogue import expectation_words
 from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.http import response_reader, shell_lines
 from httpmark.harness.http.printable import page_bytes
 from httpmark.harness.http.shell_lines import by_hand, command, fewer
 from httpmark.harness.judging import requirement_verdicts
+from httpmark.harness.judging.delivery_comparison import NOT_EARLY
 from httpmark.harness.judging.evidence import kept_as
 from httpmark.harness.judging.exchange_reader import ExchangeReader
+from httpmark.harness.judging.response_rules.rule_table import RULES
 from httpmark.harness.model.cases import Family, Level, Requirement
+from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.model.verdicts import SuiteResult, Verdict, Word
+from httpmark.harness.report.delivery_table import family_of
 
 SENT_BYTES_MAX = 300
 RECEIVED_BYTES_MAX = 200
 # Of all wire logs of a page together. For the other cases, the page names the command.
 LOGS_BYTES_MAX = 90_000
+# Of one check: every failing case is shown by itself, with all that a reader can take in.
+WHOLE_BYTES_MAX = 4096  # of each message
 _AROUND_BYTES = 160  # of markup, around each message
 
 _NUMBERS = re.compile(r"RFC ([0-9]+)(?: ([0-9]+(?:\.[0-9]+)*))?")
@@ -35,13 +43,16 @@ _BINDING_FIRST = (Level.MUST, Level.CTRL, Level.SHOULD, Level.SEC, Level.MAY, Le
 
 
 class Log(msgspec.Struct, frozen=True):
-    """An answer to a case, from one or more servers. Their answers may differ in the date."""
+    """An answer to a case, from one or more servers. Their answers may differ in the date; shown is
+    that of the first.
+    """
 
     servers: tuple[str, ...]
     received: bytes
     size: int  # of the whole answer, in bytes
     outcome: str
     end: str
+    own: int  # how many of the bytes answer the case itself; the others, the request after it
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -64,8 +75,10 @@ class CaseRow(msgspec.Struct, frozen=True):
     drawn_in: str | None = None  # the requirement under which it stands already
     shown: tuple[tuple[str, str], ...] = ()  # server, and the case that shows its failure
     sent: bytes = b""
+    own: int = 0  # how many of the bytes are the case's own; the others are the request after it
     again: str = ""  # the line that sends it again
     logs: tuple[Log, ...] = ()
+    suite: str = ""  # of the case that is shown
 
     @property
     def fails(self) -> bool:
@@ -87,6 +100,7 @@ class Row(msgspec.Struct, frozen=True):
     known: int  # how many entries show it
     left_out: int = 0  # cases that are no pass, and not told for want of room
     contested: tuple[bool, ...] = ()  # by server: it is only warned of, for contested cases alone
+    apart: bool = False  # each case is shown by itself, those that were answered alike too
 
     @property
     def is_contested(self) -> bool:
@@ -107,10 +121,12 @@ class Row(msgspec.Struct, frozen=True):
     def groups(self) -> tuple[tuple[CaseRow, ...], ...]:
         """The cases listed here; cases that each server answered alike form a group."""
         alike: dict[tuple[object, ...], list[CaseRow]] = {}
+        key: tuple[object, ...]
         for case in self.cases:
             if case.drawn_in is None:
                 family = case.family
                 key = (case.fails, family.level, family.contested, case.expected, case.told)
+                key = (*key, family.id) if self.apart else key
                 alike.setdefault(key, []).append(case)
         return tuple(tuple(same) for same in alike.values())
 
@@ -123,6 +139,22 @@ class Matrix(msgspec.Struct, frozen=True):
     scores: tuple[float | None, ...]
     sections: tuple[tuple[str, tuple[Row, ...]], ...]
     logs_left_out: int = 0
+    whole: bool = False  # of one check: nothing is left out for want of room
+
+    @property
+    def bytes_max(self) -> tuple[int, int]:
+        """How many bytes of what was sent, and of what came, are shown."""
+        return (WHOLE_BYTES_MAX,) * 2 if self.whole else (SENT_BYTES_MAX, RECEIVED_BYTES_MAX)
+
+    def logged(self) -> dict[str, CaseRow]:
+        """The cases with bytes, by id."""
+        return {
+            case.family.id: case
+            for _, rows in self.sections
+            for row in rows
+            for case in row.cases
+            if case.sent and not case.drawn_in
+        }
 
 
 def suites(server: ServerResult) -> list[SuiteResult]:
@@ -131,8 +163,11 @@ def suites(server: ServerResult) -> list[SuiteResult]:
     return [suite for name, suite in found.items() if name != "seed" and suite.requirements]
 
 
-def matrix(run: Run, known: Catalogue) -> Matrix | None:
-    """The matrix of a run, its cases without bytes, or None where no such suite ran."""
+def matrix(run: Run, known: Catalogue, *, whole: bool = False) -> Matrix | None:
+    """The matrix of a run, its cases without bytes, or None where no such suite ran.
+
+    :param whole: each case is shown by itself; those that were answered alike are not put together.
+    """
     servers = [server for server in run.servers if suites(server)]
     if not servers:
         return None
@@ -149,7 +184,7 @@ def matrix(run: Run, known: Catalogue) -> Matrix | None:
         cases = []
         for family in own:
             first = drawn.get(family.id)
-            case = _case(family, servers, merged)
+            case = _case(family, servers, merged, known)
             if case is not None:
                 drawn.setdefault(family.id, requirement.id)
                 cases.append(msgspec.structs.replace(case, drawn_in=first))
@@ -157,16 +192,20 @@ def matrix(run: Run, known: Catalogue) -> Matrix | None:
         contested = tuple(
             word is Word.WARN and _only_contested(cases, at) for at, word in enumerate(words)
         )
-        rows.append(Row(requirement, words, tuple(cases), len(own), contested=contested))
+        rows.append(
+            Row(requirement, words, tuple(cases), len(own), contested=contested, apart=whole)
+        )
     sections: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: _place(row.requirement.clause)):
         match = _NUMBERS.search(row.requirement.clause)
         sections.setdefault(f"RFC {match[1]}" if match else "Other", []).append(row)
+    counts = [_must(server, at, rows) for at, server in enumerate(servers)]
     return Matrix(
         tuple(server.name for server in servers),
-        tuple(_must(suites(server)) for server in servers),
-        tuple(requirement_verdicts.percent(_must(suites(server))) for server in servers),
+        tuple(counts),
+        tuple(requirement_verdicts.percent(one) for one in counts),
         tuple((name, tuple(found)) for name, found in sections.items()),
+        whole=whole,
     )
 
 
@@ -203,7 +242,8 @@ def with_logs(
             case.family.id,
         )
     )
-    logged = {case.family.id: _with_logs(case, evidence, again, budget) for case in failing}
+    limits = made.bytes_max
+    logged = {case.family.id: _with_logs(case, evidence, again, budget, limits) for case in failing}
     sections = tuple(
         (
             name,
@@ -289,22 +329,39 @@ def _merged(found: list[SuiteResult]) -> SuiteResult:
     return msgspec.structs.replace(found[0], requirements=requirements, **merge)
 
 
-def _must(found: list[SuiteResult]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for suite in found:
-        for key, number in (suite.must or {}).items():
-            total[key] = total.get(key, 0) + number
-    return total
+def _must(server: ServerResult, at: int, rows: Iterable[Row]) -> dict[str, int]:
+    """The requirements that bind, by verdict. One that two suites ask for is counted once."""
+    found = {row.requirement.id: (row.requirement.level, row.words[at], False) for row in rows}
+    counts = requirement_verdicts.must(
+        {id: (level, word, closed) for id, (level, word, closed) in found.items() if word}
+    )
+    closed = ((suite.must or {}).get("closed_unanswered", 0) for suite in suites(server))
+    return {**counts, "closed_unanswered": min(sum(closed), counts["failed"])}
 
 
 def _of(requirement: Requirement, families: Iterable[Family]) -> list[Family]:
+    """The entries that show a requirement: families, and checks on every answer as such."""
     shows = requirement_verdicts.showing(requirement)
     return [
         family
-        for family in families
+        for family in (*families, *_CHECKS)
         if requirement_verdicts.has_level(requirement, family)
         and shows(family.refs or (family.ref,), family.group)
     ]
+
+
+def _check(id: str, title: str, clause: str, level: Level) -> Family:
+    """A check on every answer, as an entry that has a verdict: it sends nothing of its own."""
+    return Family(
+        id=id, ref=id, suite="", title=title, level=level, clause=clause, why="",
+        judged_by="expectation", count=1, generated=True, refs=(id,), group=id,
+    )  # fmt: skip
+
+
+_CHECKS = (
+    *(_check(rule.id, rule.title, rule.clause, rule.level) for rule in RULES.values()),
+    _check(NOT_EARLY, "no answer before the header section is whole", "RFC 9110 5.3", Level.MUST),
+)
 
 
 def _place(clause: str) -> tuple[int, tuple[int, ...]]:
@@ -318,7 +375,8 @@ def _verdict(suite: SuiteResult, family: Family) -> tuple[Word, str, str, str] |
     """Word, what came back, what was expected, and the case to show; None where not fired."""
     if (verdict := suite.cases.get(family.id)) is not None:
         return verdict.word, verdict.actual, verdict.expected, verdict.case
-    if (tally := suite.generated.get(family.id)) is None:
+    tally = suite.generated.get(family.id) or suite.answers.get(family.id)
+    if tally is None:
         return None
     counts: dict[Word, int] = {}
     for words in tally.words.values():
@@ -336,6 +394,7 @@ def _case(
     family: Family,
     servers: list[ServerResult],
     merged: Mapping[str, SuiteResult],
+    known: Catalogue,
 ) -> CaseRow | None:
     found = {server.name: _verdict(merged[server.name], family) for server in servers}
     words = tuple(one[0] if (one := found[server.name]) else None for server in servers)
@@ -356,46 +415,94 @@ def _case(
     shown = tuple(
         (name, one[3]) for name, one in found.items() if name in telling and one and one[0] in shows
     )
-    return CaseRow(family, words, told, expected, shown=shown)
+    suite = family.suite
+    if not suite and shown and (witness := family_of(shown[0][1], known.families)):
+        suite = witness.suite
+    return CaseRow(family, words, told, expected, shown=shown, suite=suite)
 
 
 def _with_logs(
-    row: CaseRow, evidence: ExchangeReader, again: Mapping[str, tuple[str, ...]], budget: _Budget
+    row: CaseRow,
+    evidence: ExchangeReader,
+    again: Mapping[str, tuple[str, ...]],
+    budget: _Budget,
+    limits: tuple[int, int],
 ) -> CaseRow:
-    sent, line = b"", ""
+    sent, line, own = b"", "", 0
+    said = {name: told.actual for told in row.told for name in told.servers}
     alike: dict[tuple[bytes, str, str], list[str]] = {}
-    sizes: dict[tuple[bytes, str, str], int] = {}
+    first: dict[tuple[bytes, str, str], bytes] = {}
     for server, case in row.shown:
-        for exchange in evidence.exchanges(server, family=row.family.id, case=case):
+        for exchange in evidence.exchanges(server, case=case):
             if not sent:
                 sent, words = exchange.sent, again.get(server, ())
-                gone = words[:1] == ("--serve",)  # nothing listens there any more
-                facts = evidence.facts(server)
-                typed = None if gone else by_hand(exchange, facts)
-                line = typed or command(case, row.family.suite, words)
-                for small in evidence.exchanges(server, case=case, delivery=kept_as(row.family.id)):
-                    less = None if gone else by_hand(small, facts, with_canary=False)
-                    line += f"\n# {fewer(exchange, small)}" + (f"\n{less}" if less else "")
+                line = _again(row, exchange, words, evidence, server)
+                own = len(shell_lines.own(exchange))
             key = (_undated(exchange.received), str(exchange.outcome), str(exchange.end))
             alike.setdefault(key, []).append(server)
-            sizes[key] = len(exchange.received)
+            first.setdefault(key, exchange.received)
     if not sent:
         return row
-    sides = [page_bytes(sent, limit=SENT_BYTES_MAX), line]
-    sides += [page_bytes(key[0], limit=RECEIVED_BYTES_MAX) for key in alike]
+    sides = [page_bytes(sent, limit=limits[0]), line]
+    sides += [page_bytes(received, limit=limits[1]) for received in first.values()]
     cost = sum(len(escape(side)) + _AROUND_BYTES for side in sides)
     if not budget.take(cost):
         return row
     return msgspec.structs.replace(
         row,
         sent=sent,
+        own=own,
         again=line,
         logs=tuple(
-            Log(tuple(names), key[0], sizes[key], key[1], key[2]) for key, names in alike.items()
+            Log(
+                tuple(names), first[key], len(first[key]), key[1], key[2],
+                _own_answers(first[key], said.get(names[0], "")),
+            )
+            for key, names in alike.items()
         ),
-    )
+    )  # fmt: skip
+
+
+_STATUSES = re.compile(r"\d{3}(?:, \d{3})*")
+_NEXT_GETS = re.compile(r"the next request (?:wrongly )?gets (\d{3}(?:, \d{3})*).*")
+
+
+def _own_answers(received: bytes, actual: str) -> int:
+    """How many bytes answer the case itself: all, unless what came tells where the answer to the
+    next request begins.
+
+    :param actual: what came, in the words of the verdict.
+    """
+    came, then = expectation_words.came_apart(actual.rpartition("; as ")[2].rpartition(": ")[2])
+    after = _NEXT_GETS.fullmatch(then)
+    if after is None or _STATUSES.fullmatch(came) is None:
+        return len(received)
+    starts, at = [], 0
+    while at < len(received):
+        try:
+            response = response_reader.read(received, at, method=b"GET", ended=True)
+        except (response_reader.Malformed, response_reader.Incomplete):
+            return len(received)
+        starts += [] if response.interim else [at]
+        at = response.end
+    own, others = came.count(",") + 1, after[1].count(",") + 1
+    return starts[own] if len(starts) == own + others else len(received)
+
+
+def _again(
+    row: CaseRow, exchange: Exchange, words: tuple[str, ...], evidence: ExchangeReader, server: str
+) -> str:
+    """The line that sends an exchange again, and the one that sends fewer bytes."""
+    gone = words[:1] == ("--serve",)  # nothing listens there any more
+    facts = evidence.facts(server)
+    typed = None if gone else by_hand(exchange, facts)
+    line = typed or command(exchange.case, row.suite, words)
+    for small in evidence.exchanges(server, case=exchange.case, delivery=kept_as(row.family.id)):
+        less = None if gone else by_hand(small, facts, with_canary=False)
+        line += f"\n# {fewer(exchange, small)}" + (f"\n{less}" if less else "")
+    return line
 
 
 def _undated(received: bytes) -> bytes:
-    """The answer without its Date, so that equal answers are shown once."""
+    """The answer without its Date, so that equal answers are told once."""
     return re.sub(rb"(?i)\r\ndate:[^\r\n]*", b"", received, count=1)

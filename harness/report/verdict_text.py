@@ -98,39 +98,40 @@ def _sentences(judged: Judged, width: int) -> list[Line]:
 # --- what fails ---------------------------------------------------------------------------------
 
 
-_CRASHED = "THE SERVER DIES OR HANGS"
-
-
-def _section(group: Group) -> str:
+def section(group: Group) -> str:
+    """The heading under which something that fails the gate stands."""
+    if crashes.is_crash(group.id):
+        return "The server dies or hangs"
+    if not group.requirement:
+        return "Also fails the gate"
     if group.smuggling:
-        return "BROKEN, and can be used for request smuggling"
+        return "Broken, and can be used for request smuggling"
     if group.level is Level.CTRL:
-        return "BROKEN: what is valid must be accepted"
-    return "BROKEN: MUST"
+        return "Broken: what is valid must be accepted"
+    return "Broken: MUST"
 
 
 def _failures(one: Summary, width: int) -> list[Line]:
     """What fails the gate, requirement by requirement, then what is only reported."""
     lines: list[Line] = []
-    shown = [(_CRASHED, group) for group in one.others if crashes.is_crash(group.id)]
-    shown += [(_section(group), group) for group in one.broken if not group.expected]
-    others = [group for group in one.others if not crashes.is_crash(group.id)]
-    shown += [("ALSO FAILS THE GATE", group) for group in others]
+    failing = [*(group for group in one.broken if not group.expected), *one.others]
+    failing.sort(key=lambda group: not crashes.is_crash(group.id))
+    shown = [(section(group), group) for group in failing]
     heading = ""
-    for at, (section, group) in enumerate(shown, 1):
-        if section != heading:
-            heading = section
-            lines += [Line(""), Line(section, Style.TITLE)]
+    for at, (title, group) in enumerate(shown, 1):
+        if title != heading:
+            heading = title
+            lines += [Line(""), Line(title, Style.TITLE)]
         detailed = at <= _DETAILED_MAX
         lines += list((_detailed if detailed else _brief)(f"{at:2}. ", group, width))
     if len(shown) > _DETAILED_MAX:
         lines += _wrapped(["The page shows each of them with its bytes."], width, Style.SOFT)
     lines += _listed(
-        "BROKEN, as the baseline lists it", [group for group in one.broken if group.expected], width
+        "Broken, as the baseline lists it", [group for group in one.broken if group.expected], width
     )
     unsafe = [group for group in one.missed if group.smuggling]
     lines += _listed(
-        "NOT FOLLOWED, and can be used for request smuggling (does not fail the gate)",
+        "Not followed, and can be used for request smuggling (does not fail the gate)",
         unsafe[:_SMUGGLING_MAX],
         width,
     )
@@ -265,7 +266,7 @@ def scores(run: Run, server: str) -> Iterator[str]:
 
 
 def _target(name: str, facts: Facts, width: int) -> list[Line]:
-    lines = [Line(""), Line(terminal_line(f"THE TARGET {name}".strip()), Style.TITLE)]
+    lines = [Line(""), Line(terminal_line(f"The target {name}".strip()), Style.TITLE)]
     for label, text in facts_told(facts):
         lines += _labelled(label, text, width)
     return lines

@@ -9,7 +9,6 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from html.parser import HTMLParser
 from typing import Unpack
 
 import hypothesis
@@ -23,7 +22,7 @@ from httpmark.harness.judging.exchange_reader import Wanted
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.load import Bottleneck, Cost
 from httpmark.harness.model.memory import BytesPerConnection
-from httpmark.harness.model.run import Conclusion, Run
+from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import (
     Compliance,
     Controls,
@@ -49,27 +48,11 @@ from httpmark.harness.tests.shared.made_run import (
     small_run,
     with_server,
 )
+from httpmark.harness.tests.shared.page_reader import read
 
 HOSTILE = (
     b"<script>alert(1)</script>\x00\xff\xfe</pre></script><!--\xe2\x80\xa8&quot;"
     b"\"'><img src=x onerror=alert(1)>"
-)
-VOID_ELEMENTS = frozenset(
-    (
-        "meta",
-        "img",
-        "source",
-        "input",
-        "br",
-        "hr",
-        "link",
-        "rect",
-        "circle",
-        "path",
-        "use",
-        "line",
-        "polyline",
-    )
 )
 
 
@@ -87,58 +70,6 @@ def large_page() -> str:
 def complete_page() -> str:
     """Ten servers, and something in every section."""
     return html_page.render(complete_run(), CompleteEvidence())
-
-
-class Reader(HTMLParser):
-    """Reads a page as a browser's tokenizer would; notes what is wrong or left open."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.wrong: list[str] = []
-        self.elements: list[tuple[str, dict[str, str]]] = []
-        self.scripts: list[str] = []
-        self.ids: list[str] = []
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        if len(found) != len(attrs):
-            self.wrong.append(f"an attribute twice in <{tag}>")
-        self.elements.append((tag, found))
-        if "id" in found:
-            self.ids.append(found["id"])
-        if tag not in VOID_ELEMENTS:
-            self.open.append(tag)
-        if tag == "script":
-            self.scripts.append("")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID_ELEMENTS:
-            self.open.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open[-1] != tag:
-            self.wrong.append(f"</{tag}> at {self.getpos()} closes {self.open[-3:]}")
-        else:
-            self.open.pop()
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "script":
-            self.scripts[-1] += data
-        elif not (self.open and self.open[-1] == "style"):
-            self.text.append(data)
-
-    def handle_comment(self, data: str) -> None:
-        self.wrong.append(f"a comment: {data[:40]}")
-
-
-def read(page: str) -> Reader:
-    reader = Reader()
-    reader.feed(page)
-    reader.close()
-    return reader
 
 
 def shape(page: str) -> tuple[list[str], list[dict[str, str]]]:
@@ -588,21 +519,6 @@ def test_a_run_without_suites_or_without_load_is_drawn_all_the_same() -> None:
     assert "No load was part of this run." in " ".join(reader.text)
     assert scoreboard.scoreboard(bare)
     assert read(html_page.render(msgspec.structs.replace(bare, servers=()), None)).wrong == []
-
-
-def test_a_check_begins_with_its_verdict_and_reads_plain() -> None:
-    run = made_run(("go_net_http",))
-    server = msgspec.structs.replace(
-        run.servers[0], title="http://127.0.0.1:1/", language="", version=None, runtime="address",
-        again=("http://127.0.0.1:1/",),
-    )  # fmt: skip
-    headline = "FAILED: 23 of 62 MUSTs and controls failed (exit code 1)"
-    told = Conclusion(exit_code=1, headline=headline, counts="cases and checks: 114 failed")
-    page = html_page.render(msgspec.structs.replace(run, servers=(server,), conclusion=told), None)
-    body = page[page.index("<header>") :]
-    assert f"<h1>{headline}</h1>" in body
-    assert "cases and checks: 114 failed" in body
-    assert "version unknown" not in body[: body.index("</table>")]
 
 
 def test_what_was_asked_for_and_what_came_are_plain_words() -> None:

@@ -57,7 +57,7 @@ def test_the_first_line_is_the_verdict_and_the_last_the_gate() -> None:
 def test_a_failure_says_why_what_was_wanted_what_came_and_how_to_see_it_again() -> None:
     came = "200, 200; the next request is not answered (2 answers instead of 1)"
     lines = texts(judged({"content-length-plus-sign": (Word.FAIL, came)}))
-    at = lines.index("BROKEN, and can be used for request smuggling")
+    at = lines.index("Broken, and can be used for request smuggling")
     assert lines[at + 1 : at + 11] == [
         " 1. An invalid Content-Length gets 400 and a close",
         "    MUST, RFC 9112 6.3",
@@ -116,7 +116,7 @@ def test_what_is_open_has_one_line_each() -> None:
 
 def test_the_target_is_told_as_it_was_found() -> None:
     lines = texts(judged({"host-missing": PASSED}))
-    at = lines.index("THE TARGET")
+    at = lines.index("The target")
     assert lines[at + 1] == "    address  http://127.0.0.1:8080/"
     assert lines[at + 2] == "    path     GET /, Host: 127.0.0.1:8080"
 
@@ -147,7 +147,7 @@ def test_what_the_baseline_lists_has_no_details() -> None:
     one = judged({"content-length-plus-sign": ACCEPTED})
     found = tuple(msgspec.structs.replace(f, status=Status.EXPECTED) for f in one.found)
     lines = texts(msgspec.structs.replace(one, found=found, code=0))
-    assert "BROKEN, as the baseline lists it" in lines
+    assert "Broken, as the baseline lists it" in lines
     assert not any("wanted" in line for line in lines)
 
 
@@ -158,7 +158,7 @@ def test_what_belongs_to_no_requirement_is_shown_with_its_message() -> None:
         for finding in many(Status.FAILED, 1)
     ]
     lines = texts(msgspec.structs.replace(one, found=(*one.found, *extra), code=1))
-    at = lines.index("ALSO FAILS THE GATE")
+    at = lines.index("Also fails the gate")
     assert lines[at + 1] == " 1. a title"
     assert "    seen     a message" in lines[at:]
 

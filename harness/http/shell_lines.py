@@ -150,7 +150,7 @@ def piped(octets: bytes, where: Place, *, wait_s: int = WAIT_S) -> str:
         client = f"openssl s_client -quiet -connect {there}"
     else:
         client = f"nc {shlex.quote(where.address)} {where.port}"
-    ended = f'echo "[$?] 0: closed, 124: open after {wait_s} s"'
+    ended = f"printf '\\n[%d] 0: closed, 124: open after {wait_s} s\\n' $?"
     return f"printf '{text}' | timeout {wait_s} {client}; {ended}"
 
 

@@ -74,9 +74,12 @@ def test_no_input_is_part_of_a_script() -> None:
 @pytest.mark.process
 def test_the_action_passes_a_good_server_it_starts_itself(here: Path) -> None:
     code, outputs, log, summary = act(
-        here, version="installed", command=own_server(), suite="rfc\n", case=FEW
-    )
+        here, version="installed", command=own_server(), suite="rfc\n", case=FEW, path="/hello",
+        post_path="/body", host="a.example", header="X-Key: k", fail_under="100",
+    )  # fmt: skip
     assert code == 0, log
+    assert "POST /body" in log
+    assert "Host: a.example" in log
     assert outputs["verdict"] == "passed"
     assert outputs["exit-code"] == "0"
     assert json.loads(outputs["score"]) == {"rfc": 100.0}
@@ -138,8 +141,11 @@ def test_every_input_of_the_template_is_used() -> None:
 @pytest.mark.process
 def test_the_template_judges_and_leaves_its_artifacts(here: Path) -> None:
     (here / "httpmark.toml").write_text('[check]\ncase = ["get-plain", "host-missing"]\n')
-    code, log, words = pipe(here, command=own_server(), suite="rfc")
+    code, log, words = pipe(
+        here, command=own_server(), suite="rfc", path="/hello", post_path="/body", fail_under="100"
+    )
     assert code == 0, log
+    assert "POST /body" in log
     assert words["allow_failure"] == {"exit_codes": [4]}
     artifacts = words["artifacts"]
     junit, speed = artifacts["reports"].pop("junit")

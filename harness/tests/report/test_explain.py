@@ -152,7 +152,7 @@ def test_a_failing_case_is_made_smaller_while_it_fails() -> None:
         assert replay.minimised("get-plain", target).text.endswith("nothing to make smaller")
         assert "fewer do not show it" in replay.minimised("host-twice-different", target).text
     assert "fail, with 23 of 31 bytes" in text
-    assert f"| timeout 2 nc 127.0.0.1 {peer.port}; echo" in text
+    assert f"| timeout 2 nc 127.0.0.1 {peer.port}; printf" in text
 
 
 def test_every_word_of_a_report_is_explained() -> None:

@@ -49,7 +49,7 @@ def test_what_was_let_through_is_shown_by_a_request_that_was(tmp_path: Path) -> 
     assert replay.startswith("httpmark replay path_byte-")
     assert replay.endswith(" http://127.0.0.1:1/ --path '/a b'")
     assert by_hand.startswith("printf ")
-    assert " | timeout 2 nc 127.0.0.1 18080; echo " in by_hand
+    assert " | timeout 2 nc 127.0.0.1 18080; printf " in by_hand
     assert "HTTP/1.1 200 OK" in family.wire
     by_id = {finding.id: finding for finding in shown}
     assert not by_id["field_name_byte"].reproducers, "it passes"

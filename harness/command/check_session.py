@@ -9,6 +9,7 @@ import msgspec
 
 from httpmark.harness.catalogue import delivery_modes, loading
 from httpmark.harness.command import named_target, rerun, stored_runs
+from httpmark.harness.command.again_progress import AgainProgress
 from httpmark.harness.command.check_options import Options
 from httpmark.harness.command.cut_progress import CutProgress
 from httpmark.harness.firing import conformance, crash_recovery, shrinking, targets
@@ -138,7 +139,7 @@ class Checker:
         """Fire some suites in one go, and score them."""
         fired = suite_results.Fired()
         task = f"{', '.join(group)}: {self.options.target}"
-        cuts = CutProgress(self.events, task)
+        cuts, again = CutProgress(self.events, task), AgainProgress(self.events, task)
         file = self.folder / run_folder.EVIDENCE
         with Evidence(file, create=not so_far.suites) as evidence:
             self.events.task(task, self._size(group))
@@ -156,6 +157,7 @@ class Checker:
                     second=second,
                     deliveries=delivery_modes.MODES if self.options.full else (),
                     cutting=cuts.begin,
+                    again=again.begin,
                     recovery=self.recovery,
                 )
             except ServerDied as error:
@@ -169,6 +171,7 @@ class Checker:
                     so_far.suites[suite] = self._scored(suite, so_far, evidence, fired)
         for suite in group:
             cuts.done(so_far.suites[suite].deliveries)
+        again.done()
         self.events.done(task, _scores({suite: so_far.suites[suite] for suite in group}))
 
     def _scored(

@@ -37,7 +37,7 @@ class PlainLines:
 
     def advance(self, name: str, by: int) -> None:
         done, total, printed = self._tasks[name]
-        done += by
+        done = min(done + by, total)
         if time.monotonic() - printed >= _PLAIN_EVERY_S:
             printed = time.monotonic()
             self.say(f"{name}: {done} of {total}")
@@ -78,6 +78,9 @@ class Bars:
         self._progress.console.print(one_line(line), markup=False, highlight=False)
 
     def task(self, name: str, total: int) -> None:
+        # A task that is begun once more starts again in its place.
+        if name in self._tasks:
+            self._progress.remove_task(self._tasks.pop(name))
         self._tasks[name] = self._progress.add_task(name, total=total)
 
     def advance(self, name: str, by: int) -> None:

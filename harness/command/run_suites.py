@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from httpmark.harness.catalogue import catalogue, delivery_modes
+from httpmark.harness.command.again_progress import AgainProgress
 from httpmark.harness.command.cut_progress import CutProgress
 from httpmark.harness.command.run_log import RunLog
 from httpmark.harness.command.run_options import Options
@@ -81,6 +82,7 @@ class Suites:
         recovery: crash_recovery.Recovery,
     ) -> None:
         task = f"{suite}: {target.name}"
+        again = AgainProgress(self._log.events, task)
         conformance.fire(
             self._known,
             suite,
@@ -91,8 +93,10 @@ class Suites:
             quick=self._options.quick,
             deliveries=delivery_modes.MODES if self._options.full else (),
             cutting=cuts.begin,
+            again=again.begin,
             recovery=recovery,
         )
+        again.done()
 
     def _recovery(self) -> crash_recovery.Recovery:
         quick = self._options.quick

@@ -56,6 +56,7 @@ class CaseStream:
         fired: suite_results.Fired,
         *,
         progress: Progress = no_progress,
+        again: Callable[[int], Progress] = lambda total: no_progress,
         quick: bool = False,
         recovery: Recovery | None = None,
     ) -> None:
@@ -66,6 +67,8 @@ class CaseStream:
         self.quick = quick
         self.recovery = recovery or Recovery(catalogue)
         self._progress = progress
+        self._begin_again = again
+        self._again: Progress = no_progress
         self._dropped = network_counters.dropped_packets()
 
     @property
@@ -91,6 +94,10 @@ class CaseStream:
             chosen.setdefault(family, set()).add(case)
         for family, cases in chosen.items():
             yield from self.catalogue.cases(family, self.facts, step=self._step(family), only=cases)
+
+    def ask_again(self, total: int) -> None:
+        """Say that so many cases are asked again next."""
+        self._again = self._begin_again(total)
 
     def plan(self, families: Iterable[str]) -> None:
         """Tell evidence which cases will be asked, so that it knows them if firing is cut short."""
@@ -205,7 +212,9 @@ class CaseStream:
         self.target.last_asked.recent.extend(one.play[0] for one in landed[-_RECENT:])
         self.evidence.add(self.target.name, filter(keep, batch))
         self.fired.exchanges += len(batch)
-        self._progress(sum(exchange.attempt == Attempt.FIRST for exchange in batch))
+        first = sum(exchange.attempt == Attempt.FIRST for exchange in batch)
+        self._progress(first)
+        self._again(len(batch) - first)
         yield from quiet
 
 

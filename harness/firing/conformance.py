@@ -43,6 +43,7 @@ def fire(
     second: second_process.SecondProcess | None = None,
     deliveries: Iterable[str] = (),
     cutting: Callable[[int], Progress] = lambda total: no_progress,
+    again: Callable[[int], Progress] = lambda total: no_progress,
     recovery: Recovery | None = None,
 ) -> None:
     """Fire a suite. ``fired`` grows meanwhile, so an interrupted call keeps what it knows.
@@ -54,6 +55,7 @@ def fire(
     :param second: a second process that helps with judging; None starts one for this call.
     :param deliveries: modes of ``delivery_modes.MODES`` for the delivery corpus.
     :param cutting: gets the number of cuts and returns what counts each of them.
+    :param again: the same for cases that are asked again, round by round.
     :param recovery: what is done where the server dies, and what it died of so far.
     :raises ServerDied: the server has ended, and nothing more can be asked.
     :raises Unusable: the probe itself could not go on.
@@ -84,7 +86,7 @@ def fire(
             )
             stream = CaseStream(
                 catalogue, known, evidence, fired,
-                progress=progress, quick=quick, recovery=recovery,
+                progress=progress, again=again, quick=quick, recovery=recovery,
             )  # fmt: skip
             if not _fire_families(stream, chosen, second=helper):
                 return

@@ -85,6 +85,7 @@ def _decides(stream: CaseStream, which: Which) -> bool:
 
 def _ask_late(stream: CaseStream, late: list[Which]) -> None:
     """Ask again with few in flight what ran out of time."""
+    stream.ask_again(len(late))
     for begin in range(0, len(late), _LATE_LOT):
         lot = late[begin : begin + _LATE_LOT]
         again = map(_unhurried, stream.only(lot))
@@ -126,6 +127,7 @@ def _ask(
     connections: int = AGAIN_IN_FLIGHT,
 ) -> None:
     if wanted:
+        stream.ask_again(len(wanted))
         again = map(_unhurried, stream.only(wanted))
         asked = stream.play(
             again, in_flight=connections, connections_max=connections,
@@ -142,6 +144,7 @@ def _ask_three_times(stream: CaseStream, doubts: Doubts) -> None:
         for attempt in (Attempt.DOUBTED, Attempt.DOUBTED_AGAIN)
         for case in stream.only(both)
     )
+    stream.ask_again(3 * len(both) + min(len(doubts.lingering), LINGERING_MAX))
     exhaust(stream.play_all(twice, in_flight=AGAIN_IN_FLIGHT))
     exhaust(stream.play_all(_last_plays(stream, doubts), in_flight=_ALONE_IN_FLIGHT))
 
@@ -174,9 +177,12 @@ def _ask_once_more(stream: CaseStream, doubts: Doubts, deciding: set[Which]) -> 
             silent.append(which)
         return True
 
-    again = map(_unhurried, stream.only(doubts.answered | doubts.silent | deciding))
+    wanted = doubts.answered | doubts.silent | deciding
+    stream.ask_again(len(wanted))
+    again = map(_unhurried, stream.only(wanted))
     exhaust(stream.play(again, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED, keep=noted))
     # What binds and is silent once more is asked alone before it counts.
+    stream.ask_again(len(silent[:_SILENT_LAST]))
     last = (patient(_unhurried(case)) for case in stream.only(silent[:_SILENT_LAST]))
     exhaust(stream.play(last, in_flight=_ALONE_IN_FLIGHT, attempt=Attempt.ALONE))
 

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from httpmark.harness.gate import conclusion
+from httpmark.harness.gate import conclusion, crashes
 from httpmark.harness.gate.findings import CUT, Finding, Status
 from httpmark.harness.model.cases import Level
+from httpmark.harness.model.crashes import CRASH
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.model.verdicts import SuiteResult, Tally, Word
 
@@ -145,7 +146,14 @@ def changes(
             if change is not None:
                 found.append(change)
     order = list(Kind)
-    found.sort(key=lambda one: (order.index(one.kind), not one.is_failure, one.level != Level.CTRL))
+    found.sort(
+        key=lambda one: (
+            order.index(one.kind),
+            not one.is_failure,
+            not crashes.is_crash(one.id),
+            one.level != Level.CTRL,
+        )
+    )
     return Changes(
         changes=tuple(found),
         requirements=(
@@ -196,7 +204,7 @@ def _change(
         base=was,
         head=is_,
         message=f"{more}{shown.message}",
-        reproducers=shown.reproducers,
+        reproducers=shown.reproducers or shown.by_hand,
     )
 
 
@@ -209,17 +217,28 @@ def _status(finding: Finding | None, key: tuple[str, str], server: ServerResult)
     if server.unavailable is not None:
         return Status.UNDECIDED.value
     suite, id = key
-    if id == "server":
+    if id in ("server", crashes.NAMELESS):
         return Status.PASSED.value
     result = server.compliance.suites.get(suite)
     if result is None:
         return NOT_ASKED
     if id == "score":
         return Status.PASSED.value
+    if id.endswith(CRASH):
+        return _survived(id.removesuffix(CRASH), result)
     if id.endswith(CUT) and result.deliveries is not None:
         unstable = id.removesuffix(CUT) in result.deliveries.unstable
         return (Status.UNDECIDED if unstable else Status.PASSED).value
     return NOT_ASKED
+
+
+def _survived(entry: str, result: SuiteResult) -> str:
+    """Whether a server stayed alive when it was asked a case or a family."""
+    verdict = result.cases.get(entry)
+    if verdict is not None and verdict.word is Word.VOID:
+        return Status.UNDECIDED.value
+    asked = verdict is not None or entry in result.generated or entry in result.families
+    return Status.PASSED.value if asked else NOT_ASKED
 
 
 def _more(before: Finding, now: Finding, base: ServerResult) -> str:

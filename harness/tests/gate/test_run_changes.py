@@ -7,9 +7,11 @@ import itertools
 import msgspec
 import pytest
 
+from httpmark.harness.gate.crashes import NAMELESS
 from httpmark.harness.gate.findings import Status
 from httpmark.harness.gate.run_changes import NOT_ASKED, Kind, kind_of
 from httpmark.harness.model.cases import Level
+from httpmark.harness.model.crashes import Blame, Crash, CrashKind, crash_id
 from httpmark.harness.model.verdicts import Deliveries, Disagreement, Word
 from httpmark.harness.tests.shared.made_checks import (
     CASE,
@@ -104,6 +106,25 @@ def test_a_server_that_dies_is_newly_broken_and_one_that_is_not_there_is_undecid
     absent = changed(good, check(unavailable="no cargo"))
     assert absent.is_undecided
     assert not absent.is_broken
+
+
+def test_a_crash_is_newly_broken_where_the_server_lived_through_the_same_before() -> None:
+    crash = Crash(
+        kind=CrashKind.DIED, how="killed by SIGABRT", blame=Blame.ALONE, cases=(CASE,), requests=1,
+        suite="rfc", family=CASE,
+    )  # fmt: skip
+    nameless = msgspec.structs.replace(crash, blame=Blame.NOT_AGAIN, suite="", family="")
+    alive = check(suite({CASE: Word.PASS}))
+    void = check(suite({CASE: Word.VOID}))
+    unasked = check(suite({OTHER: Word.PASS}))
+    for one, id in ((crash, crash_id(CASE)), (nameless, NAMELESS)):
+        dead = check(suite({CASE: Word.PASS}), crashes=(one,))
+        assert [found.id for found in changed(alive, dead).of(Kind.NEWLY_BROKEN)] == [id]
+        assert [found.id for found in changed(dead, alive).of(Kind.NEWLY_MENDED)] == [id]
+        assert [found.id for found in changed(dead, dead).of(Kind.STILL_FAILING)] == [id]
+    dead = check(suite({CASE: Word.PASS}), crashes=(crash,))
+    assert crash_id(CASE) in {one.id for one in changed(void, dead).of(Kind.UNDECIDED)}
+    assert crash_id(CASE) in {one.id for one in changed(unasked, dead).of(Kind.FIRST_ASKED)}
 
 
 def test_an_answer_that_begins_to_depend_on_the_cuts_is_newly_broken() -> None:

@@ -15,6 +15,7 @@ import click
 from httpmark.harness.http.printable import one_line
 
 _PLAIN_EVERY_S = 10.0
+_BAR_COLUMNS = 20
 
 
 class PlainLines:
@@ -53,14 +54,18 @@ class Bars:
     def __init__(self) -> None:
         import rich.console
         import rich.progress
+        import rich.table
 
+        # A long name gives way: how far it is must be seen whole.
+        name = rich.table.Column(ratio=1, no_wrap=True, overflow="ellipsis")
         self._progress = rich.progress.Progress(
-            rich.progress.TextColumn("{task.description}"),
-            rich.progress.BarColumn(),
+            rich.progress.TextColumn("{task.description}", table_column=name),
+            rich.progress.BarColumn(bar_width=_BAR_COLUMNS),
             rich.progress.MofNCompleteColumn(),
             rich.progress.TimeElapsedColumn(),
             console=rich.console.Console(stderr=True),
             transient=True,
+            expand=True,
         )
         self._tasks: dict[str, rich.progress.TaskID] = {}
 

@@ -69,11 +69,17 @@ def rows(
                 id=id,
                 clause=own[0].clause if len(own) == 1 else "",
                 level=Level(level.upper()),
-                title=own[0].title if len(own) == 1 else f"other cases of {group.upper()}",
+                title=_as_title(own[0].title)
+                if len(own) == 1
+                else f"Other cases of {group.upper()}",
                 cases=(group.upper(),),
             )
         )
     return found
+
+
+def _as_title(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def has_level(row: Requirement, family: Family) -> bool:

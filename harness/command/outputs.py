@@ -11,7 +11,7 @@ import msgspec
 from httpmark.harness.catalogue import loading
 from httpmark.harness.gate import badge, charts, github, gitlab, junit, metrics, sarif
 from httpmark.harness.gate.baseline import Baseline, hold, in_repository
-from httpmark.harness.gate.conclusion import exit_code
+from httpmark.harness.gate.conclusion import as_concluded, exit_code
 from httpmark.harness.gate.findings import Finding, Gate, Status, findings
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.load import comparison, paired_verdicts
@@ -24,6 +24,7 @@ from httpmark.harness.report import (
     export_formats,
     export_tables,
     failure_examples,
+    scoreboard,
     verdict_text,
 )
 from httpmark.harness.servers import machine
@@ -87,6 +88,17 @@ def verdict_lines(gated: Gated, folder: Path, width: int) -> list[verdict_text.L
         verdict_text.Judged(run=gated.run, found=gated.found, code=gated.code, facts=known),
         width=width,
     )
+
+
+def scoreboard_text(folder: Path, result: Run) -> str:
+    """A stored run as text: what ``check`` printed of it, else the scoreboard."""
+    if result.conclusion is None:
+        return scoreboard.scoreboard(result)
+    one = stored(folder, result)
+    found = as_concluded(one.found, result.conclusion)
+    one = msgspec.structs.replace(one, found=found, code=result.conclusion.exit_code)
+    lines = verdict_lines(one, folder, 80)
+    return "".join(f"{line.text}\n" for line in lines)
 
 
 def compared(found: comparison.Comparison, *, inconclusive: str) -> Gated:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from httpmark.harness.catalogue.catalogue import Catalogue
-from httpmark.harness.gate import crashes, findings, verdict_sentences
+from httpmark.harness.gate import conclusion, crashes, findings, verdict_sentences
 from httpmark.harness.gate.broken_requirements import Group, Summary, summaries
-from httpmark.harness.gate.findings import Finding, Status
 from httpmark.harness.judging.exchange_reader import ExchangeReader
-from httpmark.harness.model.run import Conclusion, Run
+from httpmark.harness.model.run import Run
 from httpmark.harness.report.target_facts import facts_told
 from httpmark.harness.report.verdict_text import scores, section
 
@@ -32,9 +31,7 @@ def check_page(run: Run, known: Catalogue, evidence: ExchangeReader | None) -> C
     """The check that a run is, from the run alone; None where it gates nothing."""
     if run.conclusion is None:
         return None
-    found = [
-        _as_listed(one, run.conclusion) for one in findings.findings(run, families=known.families)
-    ]
+    found = conclusion.as_concluded(findings.findings(run, families=known.families), run.conclusion)
     made = summaries(run, found, known)
     if len(made) != 1:
         return None
@@ -53,13 +50,6 @@ def check_page(run: Run, known: Catalogue, evidence: ExchangeReader | None) -> C
         scores=tuple(scores(run, one.server)),
         facts=facts_told(facts) if facts is not None else (),
     )
-
-
-def _as_listed(finding: Finding, told: Conclusion) -> Finding:
-    """A finding as the baseline of the gate lets it stand."""
-    if finding.status is not Status.FAILED or finding.id not in told.expected:
-        return finding
-    return msgspec.structs.replace(finding, status=Status.EXPECTED)
 
 
 def _sections(groups: Sequence[Group]) -> tuple[tuple[str, tuple[Group, ...]], ...]:

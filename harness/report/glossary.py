@@ -65,7 +65,17 @@ GROUPS = (
             ),
             "requirement": (
                 "What a clause of an RFC asks of a server, and the cases that show it. Its verdict "
-                "is that of its worst case."
+                "is that of its worst case. Where requirements are counted, these are MUSTs and "
+                "controls; the others are recommendations."
+            ),
+            "recommendation": (
+                "A requirement that does not bind: SHOULD, MAY or good practice. It does not fail "
+                "the gate."
+            ),
+            "request smuggling": (
+                "Two servers in a row disagree where a message ends, so that a part of it is taken "
+                "for a request. A failure can be used for it if the catalogue says that its case "
+                "is about that, and the server did more than refuse the request."
             ),
             "level": "How strongly a clause binds: MUST, CTRL, SHOULD, SEC, MAY or INFO.",
             "clause": "The section of an RFC that a case rests on, for example RFC 9112 6.3.",
@@ -79,8 +89,8 @@ GROUPS = (
                 "its score is below --fail-under."
             ),
             "met": (
-                "The share of applicable requirements of level MUST, and of controls, that passed "
-                "or warned. It is the score of a suite."
+                "How many requirements passed, or only warned: these are met as permitted. The "
+                "share of those that apply is the score of a suite."
             ),
             "contested": (
                 "Readers of the RFC disagree on this row. The report shows both readings, and "
@@ -363,8 +373,9 @@ GROUPS = (
                 "needed."
             ),
             "broken": (
-                "Answers were wrong, connections were missing, or the kernel dropped new "
-                "connections. The sample does not count."
+                "Of a requirement: one of its cases fails. Of a sample: answers were wrong, "
+                "connections were missing, or the kernel dropped new connections; it does not "
+                "count."
             ),
             "unknown": "The bottleneck could not be found, or the numbers do not add up.",
             "p50": (

@@ -43,14 +43,13 @@ def command(folder: Path, form: str, out: Path | None, as_json: bool) -> None:
     """
     from httpmark.harness.command import outputs, stored_runs
     from httpmark.harness.model import run_folder
-    from httpmark.harness.report import scoreboard
 
     result = run_folder.read(folder)
     if form == "page" and not as_json:
         click.echo(stored_runs.draw(folder, result, out=out))
         return
     if form == "scoreboard" and not as_json:
-        text = scoreboard.scoreboard(result)
+        text = outputs.scoreboard_text(folder, result)
     else:
         text = outputs.render("tables" if as_json else form, outputs.stored(folder, result))
     if out is None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import junitparser
+import msgspec
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
@@ -25,6 +26,7 @@ from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.servers import binaries
 from httpmark.harness.tests.shared.command_process import last_line, start
 from httpmark.harness.tests.shared.command_process import run as command
+from httpmark.harness.tests.shared.judged_cases import ACCEPTED, check_of
 from httpmark.harness.tests.shared.made_findings import mixed, run_of
 from httpmark.harness.tests.shared.native_server import listening
 from httpmark.harness.tests.shared.repository import ROOT
@@ -90,6 +92,20 @@ def test_what_a_terminal_shows_fits_it_but_for_what_is_to_be_copied() -> None:
         assert all(len(line) <= 80 for line in lines)
         last = next(line for line in reversed(lines) if line.startswith("GATE"))
         assert last.startswith(f"GATE {'failed, exit code 1' if one.code else 'passed'}")
+
+
+def test_a_stored_check_is_told_again_as_it_was_printed(tmp_path: Path) -> None:
+    run, found = check_of({"host-missing": ACCEPTED, "host-query": ACCEPTED})
+    listed = tuple(
+        msgspec.structs.replace(one, status=Status.EXPECTED) if one.id == "host-query" else one
+        for one in found
+    )
+    told = conclusion.conclusion(run, listed, 1)
+    run = msgspec.structs.replace(run, conclusion=told)
+    printed = outputs.verdict_lines(outputs.Gated(run=run, found=listed, code=1), tmp_path, 80)
+    again = outputs.scoreboard_text(tmp_path, run)
+    assert again == "".join(f"{line.text}\n" for line in printed)
+    assert again.startswith("Breaks 2 of 2 requirements.\nThe baseline lists 1 of them.\n")
 
 
 def test_no_output_names_a_path_of_this_machine(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from httpmark.harness.gate.findings import rfc_link
-from httpmark.harness.gate.run_changes import Change, Changes, Kind
+from httpmark.harness.gate.run_changes import Change, Changes, Kind, examples
 from httpmark.harness.http.printable import markdown, markdown_block, markdown_code, one_line
 
 _SHOWN_MAX = 10  # newly broken ones, each with a line to copy
@@ -21,9 +21,10 @@ def text(found: Changes, *, base: str, head: str) -> str:
     for one in found.differs:
         lines += [f"> **These runs differ:** {markdown(one)}", ""]
     broken = found.of(Kind.NEWLY_BROKEN)
-    for change in broken[:_SHOWN_MAX]:
+    shown = examples(broken, _SHOWN_MAX)
+    for change in shown:
         lines += _in_full(change, found)
-    lines += _names("More that is newly broken", broken[_SHOWN_MAX:])
+    lines += _names("More that is newly broken", [one for one in broken if one not in shown])
     for kind in (Kind.FIRST_ASKED, Kind.UNDECIDED):
         lines += _told(kind, found)
     for kind in (Kind.NEWLY_MENDED, Kind.NEWLY_WARNED, Kind.STILL_FAILING):

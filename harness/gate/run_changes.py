@@ -92,6 +92,16 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.of(Kind.UNDECIDED)) or not self.whole
 
 
+def examples(ones: Sequence[Change], most: int) -> tuple[Change, ...]:
+    """Those that are told in full: all, or of too many first one for each server and clause."""
+    if len(ones) <= most:
+        return tuple(ones)
+    firsts = {(one.server, one.clause): one for one in reversed(ones)}.values()
+    ranked = sorted(ones, key=lambda one: one not in firsts)
+    chosen = ranked[:most]
+    return tuple(one for one in ones if one in chosen)
+
+
 _GOOD = {Status.PASSED.value, Status.WARNED.value}
 _BAD = {Status.FAILED.value, Status.UNUSABLE.value}
 _UNASKED = {NOT_ASKED, Status.NOT_APPLICABLE.value}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from httpmark.harness.gate.run_changes import Change, Changes, Kind
+from httpmark.harness.gate.run_changes import Change, Changes, Kind, examples
 from httpmark.harness.http.printable import terminal_line
 from httpmark.harness.report.text_layout import Table, wrapped
 
@@ -39,10 +39,11 @@ def _of_kind(kind: Kind, found: Changes, table: Table, width: int) -> Iterator[s
     listed = [one for one in ones if one.is_failure or is_news]
     shown = listed if kind is Kind.NEWLY_BROKEN else listed[:_LISTED_MAX]
     several = len({one.server for one in found.changes}) > 1
-    for at, change in enumerate(shown):
+    in_full = examples(shown, _IN_FULL_MAX)
+    for change in shown:
         name = f"{change.server}: {change.id}" if several else change.id
         yield table.line(f"  {name}", (change.level.value, change.base, change.head))
-        if kind in (Kind.NEWLY_BROKEN, Kind.FIRST_ASKED) and at < _IN_FULL_MAX:
+        if kind in (Kind.NEWLY_BROKEN, Kind.FIRST_ASKED) and change in in_full:
             yield from _in_full(change, width)
     if len(shown) < len(listed):
         yield f"  and {len(listed) - len(shown):,} more: see --json"

@@ -63,6 +63,19 @@ def test_a_long_list_is_folded_and_stays_short() -> None:
         assert "more" in told, kind
 
 
+def test_of_many_each_clause_has_an_example() -> None:
+    ones = [
+        change(Kind.NEWLY_BROKEN, f"id-{n}", clause="RFC 9112 3.2" if n < 40 else "RFC 9112 6.3")
+        for n in range(50)
+    ]
+    told = text(*ones)
+    assert told.count("**Newly broken:**") == 10
+    assert "section-6.3" in told
+    assert re.findall(r"`(id-\d+)`\n\nwanted", told) == [f"id-{n}" for n in (*range(9), 40)]
+    names = re.findall(r"`(id-\d+)`", told)
+    assert sorted(names) == sorted(one.id for one in ones), "each is named once"
+
+
 def test_nothing_to_tell_is_told_in_three_lines() -> None:
     told = text()
     assert told.startswith("## httpmark: 0 newly broken, 0 newly mended, 0 still failing\n")

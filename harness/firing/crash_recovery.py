@@ -25,11 +25,11 @@ from httpmark.harness.model.crashes import Blame, Crash, crash_id
 from httpmark.harness.model.errors import ServerDied, Unusable
 from httpmark.harness.model.exchanges import Attempt
 
-QUICK_S = 60.0  # for all searches of a quick check together
-FULL_S = 240.0  # of any other
+QUICK_S = 120.0  # for all searches of a quick check together
+FULL_S = 300.0  # of any other
 _ONE_S = 30.0  # for one search
 _SMALLER_S = 8.0
-_SMALLER_MAX = 3  # requests are made smaller; more of them mostly die of the same fault
+_SMALLER_MAX = 3  # requests are made smaller, in a quick look one; mostly it is the same fault
 _CRASHES_MAX = 32
 _UNEXPLAINED_MAX = 3  # crashes that no single request explains: the server would die again
 _SUSPECTS_MAX = 256
@@ -47,7 +47,7 @@ class Recovery:
         self._left_s = seconds
         self._deadly: set[tuple[str, str]] = set()
         self._has_answered = False
-        self._smaller = 0
+        self._smaller = _SMALLER_MAX if seconds > QUICK_S else 1
         self._unexplained = 0
         self.crashes: list[Crash] = []
 
@@ -91,7 +91,8 @@ class Recovery:
         self._keep(target, in_flight, evidence)
         suspects = [*target.last_asked.recent, *(one.play[0] for one in in_flight)]
         if target.server is None or not self._may_go_on:
-            self._add(target, _crash(Blame.SUSPECTED, ending, _in_flight(in_flight)))
+            why = _NOT_OURS if target.server is None else _TOO_OFTEN
+            self._add(target, _suspected(ending, in_flight, why))
             raise self._stopped(ending, _since(spoiled))
         found, began = 0, time.monotonic()
         end_s = began + min(_ONE_S, self._left_s)
@@ -103,13 +104,15 @@ class Recovery:
                         found += 1
                     if found:
                         break
+                is_proven = not trials.is_over
             if not found:
                 self._unexplained += 1
-                self._add(target, _crash(Blame.NOT_AGAIN, ending, suspects))
+                crash = _crash(Blame.NOT_AGAIN, ending, suspects)
+                self._add(target, msgspec.structs.replace(crash, is_proven=is_proven))
             target.server.restart()
         except Unusable as error:
             if not found:
-                self._add(target, _crash(Blame.SUSPECTED, ending, _in_flight(in_flight)))
+                self._add(target, _suspected(ending, in_flight, "the server does not start again"))
             raise self._stopped(ending, f"; it cannot be started again: {error}") from None
         finally:
             self._left_s -= time.monotonic() - began
@@ -163,8 +166,8 @@ class Recovery:
             octets=len(message(case)),
         )
         small = None
-        if self._smaller < _SMALLER_MAX:
-            self._smaller += 1
+        if self._smaller > 0:
+            self._smaller -= 1
             small = _smaller(target, died)
         if small is not None:
             crash = msgspec.structs.replace(crash, fewest=len(small.exchange.sent))
@@ -232,8 +235,14 @@ def _since(spoiled: Sequence[Flown]) -> str:
     return f" since case {spoiled[0].play[0].id}" if spoiled else ""
 
 
-def _in_flight(spoiled: Iterable[Flown]) -> list[Case]:
-    return [one.play[0] for one in spoiled]
+def _suspected(ending: Ending, spoiled: Iterable[Flown], why: str) -> Crash:
+    """A crash of which no more is known than what was in flight."""
+    crash = _crash(Blame.SUSPECTED, ending, [one.play[0] for one in spoiled])
+    return msgspec.structs.replace(crash, why_not=why)
+
+
+_NOT_OURS = "httpmark starts again only a server that it started, as with --serve"
+_TOO_OFTEN = "it died or hung too often before, or the time to look for the request was spent"
 
 
 def _likely_first(spoiled: Iterable[Flown]) -> list[Case]:

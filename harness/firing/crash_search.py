@@ -92,8 +92,9 @@ class Trials:
 
     def _ending(self, exchange: Exchange, *, later: bool) -> Ending | None:
         if self._kind is CrashKind.HUNG:
-            slow_s = patience_ms(round(_HUNG_S * 1000), self._target.facts()) / 1000
-            return liveness.ended(self._target, patience_s=slow_s)
+            soon_s = patience_ms(round(_HUNG_S * 1000), self._target.facts()) / 1000
+            # What is told of a request is told after all the time that is fair.
+            return liveness.ended(self._target, patience_s=None if later else soon_s)
         within_s = _LATER_S if later else 0 if is_whole(exchange) else _SOON_S
         return liveness.death_soon(self._target, within_s=within_s)
 

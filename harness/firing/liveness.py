@@ -13,8 +13,8 @@ from httpmark.harness.firing.targets import Target, hello
 from httpmark.harness.model.crashes import CrashKind
 
 LAST_WORDS_S = 2.0  # for a process that has closed its listener to end and to say why
-_HUNG_S = 5.0  # a server that answered before and is silent for so long hangs
-_SLOWER = 4  # a slow server has that many times its own time
+_HUNG_S = 10.0  # a server that answered before and is silent for so long hangs
+_SLOWER = 20  # a slow server has that many times its own time: it may work off what it was sent
 _PAUSE_S = 0.02
 
 

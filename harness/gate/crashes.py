@@ -47,16 +47,17 @@ def told(crash: Crash) -> str:
         text = (
             f"{did} after these {requests}; asked again one by one, none of them does it again. "
             "It may take chance, or several at once"
+            if crash.is_proven
+            else f"{did} after these {requests}; there was no time to ask each of them again"
         )
     elif crash.family:
         text = f"{did} while this program was played; a program is not played again"
     else:
         text = (
-            f"{did} with {requests} in flight, any of which may be the cause. They could not be "
-            "asked again one by one: httpmark can start only a server of --serve"
+            f"{did} with {requests} in flight, any of which may be the cause"
             if crash.requests
-            else f"{did} and nothing was in flight"
-        )
+            else f"{did} with nothing in flight"
+        ) + (f". Nothing could be asked again: {crash.why_not}" if crash.why_not else "")
     return text if crash.went_on else f"{text}. The rest was not asked"
 
 

@@ -39,7 +39,8 @@ class Crash(msgspec.Struct, frozen=True, kw_only=True):
     blame: Blame
     cases: tuple[str, ...] = ()  # the ids of those requests that are cases, the first few
     requests: int = 0  # how many requests the blame is about
-    is_proven: bool = True  # of a sequence: each of its requests was asked alone
+    is_proven: bool = True  # of a sequence: each of its requests was asked alone; else: each again
+    why_not: str = ""  # why nothing could be asked again
     suite: str = ""  # of the case; empty: a question that belongs to none
     family: str = ""  # of the case, where one is to blame
     by_hand: tuple[str, ...] = ()  # lines of shell that send them

@@ -105,6 +105,11 @@ def test_each_blame_says_how_much_is_known() -> None:
     assert "any of which may be the cause" in told[3]
     hasty = msgspec.structs.replace(NAMELESS[0], is_proven=False)
     assert "none of them does it alone" not in crashes.told(hasty)
+    hasty = msgspec.structs.replace(NAMELESS[1], is_proven=False)
+    assert "none of them" not in crashes.told(hasty)
+    assert "no time" in crashes.told(hasty)
+    alien = msgspec.structs.replace(NAMELESS[2], why_not="it is not ours")
+    assert crashes.told(alien).endswith("Nothing could be asked again: it is not ours")
 
 
 def test_crashes_without_a_culprit_are_one_finding() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.firing import case_stream
+from httpmark.harness.firing import case_stream, liveness
 from httpmark.harness.firing.crash_recovery import Recovery
 from httpmark.harness.firing.targets import Target
 from httpmark.harness.judging import suite_results
@@ -87,8 +87,10 @@ def test_each_of_several_is_named(tmp_path: Path) -> None:
     assert {crash.blame for crash in crashes} == {Blame.ALONE}
 
 
-@pytest.mark.long
-def test_a_server_that_spins_is_told_from_one_that_is_busy(tmp_path: Path) -> None:
+def test_a_server_that_spins_is_told_from_one_that_is_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "_HUNG_S", 2.0)  # the case waits for less
     with crashing_server.started("spin") as target:
         [crash] = played(target, [*good("a", 4), KILLING, *good("b", 4)], tmp_path)
     assert (crash.kind, crash.blame) == (CrashKind.HUNG, Blame.ALONE)
@@ -116,11 +118,10 @@ def test_two_requests_that_do_it_in_their_order_are_both_named(tmp_path: Path) -
     assert asked == {case.id for case in cases}, "nothing is left out: no one is to blame alone"
 
 
-@pytest.mark.long
 def test_a_server_that_dies_of_the_number_of_requests_is_stopped_in_the_end(
     tmp_path: Path,
 ) -> None:
-    recovery = Recovery(KNOWN, seconds=20)
+    recovery = Recovery(KNOWN, seconds=10)
     with (
         crashing_server.started("tenth") as target,
         Evidence(tmp_path / "e.sqlite", create=True) as evidence,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Callable
 
@@ -14,17 +13,11 @@ from httpmark.harness.firing import discovery, targets
 from httpmark.harness.http import address, response_reader
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.servers import ProcessRecipe, Server
-from httpmark.harness.servers import manifests, sockets
+from httpmark.harness.servers import manifests, requested_path, sockets
 from httpmark.harness.servers.restartable import Restartable
 
-PATH = "/hello"
-"""The path that is requested if neither ``--path`` nor the target's URL names one, and the root if
-this one gets no 2xx."""
-
-_PATH = re.compile(r"/[!-~]*")
 Capabilities = tuple[str, ...]
 Survived = Callable[[targets.Target, Callable[[targets.Target], Capabilities]], Capabilities]
-_NO_PATH = ("", "/")  # an address with and without the slash means the same
 
 
 def has_own_path(target: str) -> bool:
@@ -32,7 +25,7 @@ def has_own_path(target: str) -> bool:
 
     :raises HarnessError: it is not a target.
     """
-    return address.read(target, allow_remote=True).path not in _NO_PATH
+    return requested_path.of_address(address.read(target, allow_remote=True)) is not None
 
 
 def path_of(options: Options, where: address.Address) -> str:
@@ -40,20 +33,16 @@ def path_of(options: Options, where: address.Address) -> str:
 
     :raises HarnessError: a request line cannot hold it.
     """
-    own = where.path if where.path not in _NO_PATH else PATH
-    path = own if options.path is None else options.path
-    for one in (path, options.post_path):
-        if one is not None and _PATH.fullmatch(one) is None:
-            raise HarnessError(
-                f"{one!r} is not a path: begin it with /, as /health, and write spaces and bytes "
-                "that are not ASCII as %XX"
-            )
-    return path
+    if options.post_path is not None:
+        requested_path.checked(options.post_path)
+    if options.path is not None:
+        return requested_path.checked(options.path)
+    return requested_path.checked(requested_path.of_address(where) or requested_path.FIRST)
 
 
 def _finds_path(options: Options, where: address.Address) -> bool:
     """Whether nobody named a path, so that one may be found by asking."""
-    return options.path is None and where.path in _NO_PATH
+    return options.path is None and requested_path.of_address(where) is None
 
 
 def asked(options: Options) -> targets.Target:
@@ -87,8 +76,9 @@ def asked_at(
         raise Unusable(f"{options.target}: nothing answers there: is the server running?")
     # The first answer of all may take its time. A server that is silent twice can do nothing.
     is_mute = not answer and not targets.hello(target)
-    if not is_mute and _finds_path(options, where) and not _is_accepted(answer):
-        root = msgspec.structs.replace(target, path="/")
+    status = response_reader.final_status(answer)
+    if not is_mute and _finds_path(options, where) and not requested_path.accepts(status):
+        root = msgspec.structs.replace(target, path=requested_path.ROOT)
         target = root if targets.accepts(root) else target
     said = declared.capabilities if declared is not None else ()
     capabilities = said or (("hello",) if is_mute else survived(target, discovery.capabilities))
@@ -101,10 +91,6 @@ def asked_at(
         timeouts=declared.timeouts | declared.conformance.timeouts,
         answers_1_0_as_1_0=declared.answers_1_0_as_1_0,
     )
-
-
-def _is_accepted(answer: bytes) -> bool:
-    return response_reader.final_status(answer) // 100 == 2
 
 
 def _addressed(

@@ -93,7 +93,7 @@ class Arm:
     def path_for(self, plan: LoadPlan) -> str | None:
         """What is requested instead of a profile's path; a path that was found is that of the
         profiles that ask for nothing special."""
-        if self.path is None and plan.path == requested_path.CANDIDATES[0]:
+        if self.path is None and plan.path == requested_path.FIRST:
             return self.found
         return self.path
 

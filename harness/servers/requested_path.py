@@ -1,7 +1,4 @@
-"""The path that a load asks a server for: the one that is named, else one that GET answers 2xx.
-
-It is found as ``check`` finds it.
-"""
+"""The path that a server is asked for: the one that is named, else one that GET answers 2xx."""
 
 from __future__ import annotations
 
@@ -9,14 +6,21 @@ import re
 from collections.abc import Callable, Mapping
 
 from httpmark.harness.http import response_reader
-from httpmark.harness.http.address import endpoint
+from httpmark.harness.http.address import Address, endpoint
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.servers import sockets
 
-CANDIDATES = ("/hello", "/")
+FIRST, ROOT = "/hello", "/"
+CANDIDATES = (FIRST, ROOT)
+"""What is requested where nobody names a path: the first of them that gets a 2xx."""
 ADVICE = "name a path that GET answers with 2xx, as --path /health"
 _PATH = re.compile(r"/[!-~]*")
 _ASK_S = 2.0
+
+
+def of_address(where: Address) -> str | None:
+    """The path that an address names; with and without the slash at its end it names none."""
+    return None if where.path in ("", ROOT) else where.path
 
 
 def checked(path: str) -> str:

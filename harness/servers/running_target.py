@@ -93,6 +93,5 @@ def parse(text: str, *, allow_remote: bool) -> RunningTarget | None:
         address=where.address,
         port=where.port,
         is_tls=where.tls,
-        # An address with and without the slash means the same: a path is found by asking.
-        path=None if where.path in ("", "/") else where.path,
+        path=requested_path.of_address(where),
     )

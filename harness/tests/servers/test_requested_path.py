@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from httpmark.harness.http import address
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.servers import requested_path
 from httpmark.harness.tests.shared import peers
@@ -53,3 +54,17 @@ def test_what_no_request_line_can_hold_is_no_path(path: str) -> None:
     with pytest.raises(HarnessError, match="is not a path: begin it with /"):
         requested_path.checked(path)
     assert requested_path.checked("/health?deep=1") == "/health?deep=1"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("http://127.0.0.1:80", None),
+        ("http://127.0.0.1:80/", None),
+        ("127.0.0.1:80/", None),
+        ("http://127.0.0.1:80/a?b", "/a?b"),
+        ("http://127.0.0.1:80/?b", "/?b"),
+    ],
+)
+def test_an_address_with_and_without_the_slash_names_no_path(text: str, path: str | None) -> None:
+    assert requested_path.of_address(address.read(text, allow_remote=False)) == path

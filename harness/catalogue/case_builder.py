@@ -21,7 +21,6 @@ from httpmark.harness.model.cases import Await, Case, Facts, Op, Step
 
 SURPLUS_MS = 80  # before the canary: how long an answer too many is waited for
 LOOK_MS = 50  # between two writes: how long an early answer is waited for
-_WAITS_MAX = 10
 SPARE_MS = 1000  # what a case may take beyond all its waits
 # A wait is at least so many times as long as the server's slowest plain answer.
 _PATIENCE = 4
@@ -167,8 +166,7 @@ def _of_writes(plan: _Plan, octets: list[bytes], methods: tuple[bytes, ...]) -> 
         steps = turn * rule.turns
     else:
         answers = rule.answers if number < 0 else max(rule.answers, rule.classes[number].answers)
-        # After an answer that announces a close no other one comes (RFC 9112 9.6).
-        steps += [_await(rule, methods, index, if_open=index > 0) for index in range(answers)]
+        steps += [_await(rule, methods, index, follows=index > 0) for index in range(answers)]
     if rule.complete is not None:
         steps.append(Step(Op.SEND, filled(rule.complete, plan.known), if_unanswered=True))
         steps.append(Step(Op.AWAIT, wait_ms=rule.answer_ms, kind=0, if_unanswered=True))
@@ -179,11 +177,15 @@ def _of_writes(plan: _Plan, octets: list[bytes], methods: tuple[bytes, ...]) -> 
     return _finished(plan, steps, methods, canary)
 
 
-def _await(rule: Rule, methods: tuple[bytes, ...], index: int, *, if_open: bool = False) -> Step:
-    """The wait for the final answer to one of the requests."""
+def _await(rule: Rule, methods: tuple[bytes, ...], index: int, *, follows: bool = False) -> Step:
+    """The wait for the final answer to one of the requests.
+
+    :param follows: another wait goes before. After an answer that announces a close no other one
+        comes (RFC 9112 9.6), and where one was waited for in vain, a thousand more are not.
+    """
     method = methods[min(index, len(methods) - 1)] if methods else b"GET"
     kind = {b"HEAD": Await.HEAD, b"CONNECT": Await.CONNECT}.get(method, Await.FINAL)
-    return Step(Op.AWAIT, wait_ms=rule.answer_ms, kind=kind, if_open=if_open)
+    return Step(Op.AWAIT, wait_ms=rule.answer_ms, kind=kind, if_open=follows, if_prompt=follows)
 
 
 def _canary_steps(octets: bytes, answer_ms: int) -> list[Step]:
@@ -202,7 +204,7 @@ def _finished(plan: _Plan, steps: list[Step], methods: tuple[bytes, ...], canary
         plan.family,
         tuple(steps),
         head_only=rule.head_only,
-        deadline_ms=rule.deadline_ms or _deadline_ms(steps),
+        deadline_ms=rule.deadline_ms or sum(step.wait_ms for step in steps) + SPARE_MS,
         close_ms=rule.close_ms,
         timeline=rule.timeline,
         variant=plan.variant,
@@ -211,13 +213,6 @@ def _finished(plan: _Plan, steps: list[Step], methods: tuple[bytes, ...], canary
         canary=canary_request(plan.facts, plan.id) if has_canary else b"",
         joined=canary == "joined",
     )
-
-
-def _deadline_ms(steps: list[Step]) -> int:
-    """All waits of a case and a little more; a thousand answers are not waited for one by one."""
-    waits = [step.wait_ms for step in steps if step.op is Op.AWAIT]
-    others = sum(step.wait_ms for step in steps) - sum(waits)
-    return others + sum(waits[:_WAITS_MAX]) + SPARE_MS
 
 
 def _methods(rule: Rule, octets: bytes) -> tuple[bytes, ...]:

@@ -20,6 +20,7 @@ Play = tuple[Case, int]  # and which attempt at it this is
 class StepFlag(enum.IntFlag):
     """What a step depends on; stands beside the number of its operation."""
 
+    IF_PROMPT = 0x10
     IF_CONNECTED = 0x20
     IF_UNANSWERED = 0x40
     IF_OPEN = 0x80
@@ -81,6 +82,7 @@ ENDS = (End.OPEN, End.CLOSED, End.RESET)
 
 _IF_OPEN, _IF_UNANSWERED = int(StepFlag.IF_OPEN), int(StepFlag.IF_UNANSWERED)
 _IF_CONNECTED = int(StepFlag.IF_CONNECTED)
+_IF_PROMPT = int(StepFlag.IF_PROMPT)
 _HEAD_ONLY, _TIMELINE = int(CaseFlag.HEAD_ONLY), int(CaseFlag.TIMELINE)
 
 
@@ -93,6 +95,7 @@ def encode(number: int, case: Case) -> bytes:
             | (_IF_OPEN if step.if_open else 0)
             | (_IF_UNANSWERED if step.if_unanswered else 0)
             | (_IF_CONNECTED if step.if_connected else 0)
+            | (_IF_PROMPT if step.if_prompt else 0)
         )
         if step.op is Op.SEND:
             steps += STEP.pack(op, len(step.data)) + step.data

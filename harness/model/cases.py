@@ -66,6 +66,7 @@ class Step(msgspec.Struct, frozen=True):
     if_open: bool = False  # only while the connection is open and no answer announced close
     if_unanswered: bool = False  # only while no final response has come
     if_connected: bool = False  # only while the connection is open, whatever an answer announced
+    if_prompt: bool = False  # only while no wait for an answer has run out
 
 
 # What the harness learns of the files that it gives to a server with the capability ``static``.

@@ -75,6 +75,7 @@ bool ProbeEngine::enter(Conversation* conversation, const ProbeStep& step) {
     const bool is_open = !conversation->peer_fin && !conversation->own_fin;
     if (step.if_open && (!is_open || conversation->framing.announced_close())) return false;
     if (step.if_connected && !is_open) return false;
+    if (step.if_prompt && (conversation->flags & kExchangeAwaitRanOut) != 0) return false;
     if (step.if_unanswered && conversation->final_responses != 0) return false;
     conversation->entered = true;
     conversation->step_sent = 0;

@@ -54,6 +54,7 @@ std::optional<ProbeStep> decode_step(std::string_view frame, std::size_t index, 
     step.if_open = (op & kStepIfOpen) != 0;
     step.if_unanswered = (op & kStepIfUnanswered) != 0;
     step.if_connected = (op & kStepIfConnected) != 0;
+    step.if_prompt = (op & kStepIfPrompt) != 0;
     step.op = static_cast<StepOp>(op & kStepOpMask);
     step.n = get(rest, place(kStepFields, "n"));
     *at += kStepBytes;

@@ -71,9 +71,10 @@ enum StepFlag : std::uint8_t {
     // Skipped unless the connection is open both ways. Where an answer announced close, a SEND
     // waits kClosingMs for that close first.
     kStepIfConnected = 0x20,
+    kStepIfPrompt = 0x10,  // skipped once a wait for an answer has run out
 };
 inline constexpr std::uint32_t kStepOpMask =
-    0xffU & ~(0U | kStepIfOpen | kStepIfUnanswered | kStepIfConnected);
+    0xffU & ~(0U | kStepIfOpen | kStepIfUnanswered | kStepIfConnected | kStepIfPrompt);
 inline constexpr std::uint32_t kClosingMs = 50;
 constexpr const char* name_of(StepFlag flag) {
     switch (flag) {
@@ -83,6 +84,8 @@ constexpr const char* name_of(StepFlag flag) {
             return "if_unanswered";
         case kStepIfConnected:
             return "if_connected";
+        case kStepIfPrompt:
+            return "if_prompt";
     }
     return nullptr;
 }
@@ -295,6 +298,7 @@ struct ProbeStep {
     bool if_open = false;
     bool if_unanswered = false;
     bool if_connected = false;
+    bool if_prompt = false;
     AwaitKind kind = AwaitKind::kFinal;
     std::uint32_t n = 0;     // bytes of a SEND, else milliseconds
     std::size_t offset = 0;  // of a SEND's bytes in ProbeCase::octets

@@ -62,3 +62,26 @@ def test_waits_grow_with_a_slow_target_and_never_shrink() -> None:
     assert awaited == [6000, 6000]
     assert slow.close_ms == 6000
     assert slow.deadline_ms > sum(awaited)
+
+
+def test_after_an_announced_close_or_a_wait_in_vain_no_further_answer_is_waited_for() -> None:
+    rule = Rule(sends=(r"{1000*GET {p} HTTP/1.1\r\n\r\n}",), answers=1000)
+    (case,) = case_builder.cases("c", rule, Facts(host="h"))
+    first, *others = [step for step in case.steps if step.op is Op.AWAIT]
+    assert (first.if_open, first.if_prompt) == (False, False)
+    assert len(others) == 999
+    assert all(step.if_open and step.if_prompt for step in others)
+
+
+def test_post_goes_to_the_path_that_takes_it() -> None:
+    rule = Rule(sends=(r"POST {p} HTTP/1.1\r\n\r\nGET {p} HTTP/1.1\r\n\r\n",))
+    for facts, path in (
+        (Facts(host="h", path="/"), b"/"),
+        (Facts(host="h", path="/", post_path="/form"), b"/form"),
+        (Facts(host="h", path="/", post_path="/form", capabilities=("mirror",)), b"/mirror"),
+    ):
+        (case,) = case_builder.cases("c", rule, facts)
+        assert case.sent.startswith(b"POST " + path + b" HTTP/1.1\r\n"), facts
+    told = case_builder.inapplicable(rule, Facts(host="h", path="/", post_path=None))
+    assert told is not None
+    assert "--post-path" in told

@@ -80,7 +80,7 @@ def test_nothing_of_the_layout_is_left_out(layout: Any) -> None:
 def test_a_case_is_packed_field_by_field() -> None:
     steps = (
         Step(Op.SEND, b"abc", if_open=True),
-        Step(Op.AWAIT, wait_ms=7, kind=Await.ANY, if_unanswered=True),
+        Step(Op.AWAIT, wait_ms=7, kind=Await.ANY, if_unanswered=True, if_prompt=True),
         Step(Op.FIN),
         Step(Op.SEND, b"d", if_connected=True),
     )
@@ -101,7 +101,7 @@ def test_a_case_is_packed_field_by_field() -> None:
     }  # fmt: skip
     assert packed[size:] == (
         b"\x81\x03\x00\x00\x00abc"
-        + b"\x43\x07\x00\x00\x00\x03"
+        + b"\x53\x07\x00\x00\x00\x03"
         + b"\x04\x00\x00\x00\x00"
         + b"\x21\x01\x00\x00\x00d"
     )

@@ -23,7 +23,7 @@ std::string framed(const std::string& body) {
 
 TEST(ProbeFrames, a_case_with_every_kind_of_step) {
     const std::string body = head(7, 3, 8) + "\x01" + u32(3) + "abc" + "\x02" + u32(10) + "\x03" +
-                             u32(200) + "\x01" + "\xe1" + u32(2) + "de" + "\x04" + u32(0) + "\x06" +
+                             u32(200) + "\x01" + "\xf1" + u32(2) + "de" + "\x04" + u32(0) + "\x06" +
                              u32(20) + "\x07" + u32(30) + "\x05" + u32(0);
     const std::string input = framed(body) + "next";
     ProbeCase play;
@@ -42,8 +42,9 @@ TEST(ProbeFrames, a_case_with_every_kind_of_step) {
     EXPECT_TRUE(play.steps[3].if_open);
     EXPECT_TRUE(play.steps[3].if_unanswered);
     EXPECT_TRUE(play.steps[3].if_connected);
+    EXPECT_TRUE(play.steps[3].if_prompt);
     EXPECT_FALSE(play.steps[0].if_open || play.steps[0].if_unanswered ||
-                 play.steps[0].if_connected);
+                 play.steps[0].if_connected || play.steps[0].if_prompt);
     EXPECT_EQ(play.steps[3].offset, 3u);
     EXPECT_EQ(play.steps[7].op, StepOp::kReset);
     for (std::size_t size = 0; size < input.size() - 4; ++size) {

@@ -23,7 +23,7 @@ TEST(FrameLayout, is_told_as_it_is_on_the_wire) {
         "\"ends\": {\"open\": 0, \"closed\": 1, \"reset\": 2}, "
         "\"events\": {\"sent\": 1, \"received\": 2, \"fin\": 3, \"rst\": 4, \"own_fin\": 5, "
         "\"close_notify\": 6}, "
-        "\"flags\": {\"step\": {\"if_connected\": 32, \"if_unanswered\": 64, "
+        "\"flags\": {\"step\": {\"if_prompt\": 16, \"if_connected\": 32, \"if_unanswered\": 64, "
         "\"if_open\": 128}, "
         "\"case\": {\"head_only\": 1, \"timeline\": 2}, "
         "\"exchange\": {\"unsent\": 1, \"deadline\": 2, \"await_ran_out\": 4, "

@@ -8,12 +8,13 @@ from pathlib import Path
 import msgspec
 
 from httpmark.harness.catalogue import catalogue, loading
+from httpmark.harness.gate import conclusion, findings
 from httpmark.harness.judging import suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.load import ranking
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadResult
-from httpmark.harness.model.run import Run, ServerResult
+from httpmark.harness.model.run import Conclusion, Run, ServerResult
 from httpmark.harness.model.run_folder import EVIDENCE, REPORT, read
 from httpmark.harness.model.verdicts import Compliance, SuiteResult
 from httpmark.harness.report import html_page
@@ -50,11 +51,23 @@ def rejudge(path: Path) -> Run:
                 suite: _rejudged(known, suite, entry, evidence) for suite in entry.compliance.suites
             }
             judged.append(msgspec.structs.replace(entry, compliance=Compliance(suites)))
-    return ranked(
+    made = ranked(
         msgspec.structs.replace(
             run, servers=tuple(judged), catalogue_version=known.version, conclusion=None
         )
     )
+    return msgspec.structs.replace(made, conclusion=_concluded(made, run.conclusion, known))
+
+
+def _concluded(
+    run: Run, before: Conclusion | None, known: catalogue.Catalogue
+) -> Conclusion | None:
+    """What the gate makes of a check that is judged again; a baseline excuses what it excused."""
+    if before is None:
+        return None
+    found = findings.findings(run, families=known.families)
+    found = conclusion.as_concluded(found, before)
+    return conclusion.conclusion(run, found, conclusion.exit_code(run, found))
 
 
 def _rejudged(

@@ -62,12 +62,21 @@ def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> s
     return _with_reproducers(text, found, SUMMARY_BYTES_MAX)
 
 
+# What becomes of requirements, in the words of every report, by those of the result.
+_WORDS = {
+    "met": ("passed", "warned"),
+    "broken": ("failed",),
+    "undecided": ("unstable", "void"),
+    "not applicable": ("not_applicable",),
+}
+
+
 def _counted(suite: SuiteResult) -> str:
     """What a score is of: requirements, else requests."""
     if suite.must is not None:
-        shown = {word: number for word, number in suite.must.items() if number}
-        told = ", ".join(f"{number:,} {word.replace('_', ' ')}" for word, number in shown.items())
-        return f"MUST and controls: {markdown(told)}" if told else ""
+        told = {name: sum(suite.must.get(key, 0) for key in keys) for name, keys in _WORDS.items()}
+        shown = ", ".join(f"{number:,} {name}" for name, number in told.items() if number)
+        return f"requirements: {shown}" if shown else ""
     words = ("rejected", "closed", "accepted", "mute") if suite.families else ()
     return ", ".join(
         f"{sum(int(getattr(family, word)) for family in suite.families.values()):,} {word}"

@@ -27,9 +27,8 @@ def command(folder: Path, second_opinion: bool, as_json: bool) -> None:
     if second_opinion:
         _compare_with_h11(folder, as_json=as_json)
         return
-    from httpmark.harness.command import stored_runs
+    from httpmark.harness.command import outputs, stored_runs
     from httpmark.harness.model import run_folder
-    from httpmark.harness.report import scoreboard
 
     result = stored_runs.rejudge(folder)
     run_folder.write(result, folder)
@@ -37,7 +36,7 @@ def command(folder: Path, second_opinion: bool, as_json: bool) -> None:
     if as_json:
         print_json(result)
     else:
-        click.echo(scoreboard.scoreboard(result))
+        click.echo(outputs.scoreboard_text(folder, result))
 
 
 def _compare_with_h11(folder: Path, *, as_json: bool) -> None:

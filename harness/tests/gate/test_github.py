@@ -123,6 +123,6 @@ def test_a_summary_with_long_reproducers_keeps_the_budget() -> None:
 
 def test_a_score_says_what_it_is_of() -> None:
     text = github.summary(run_of("reference", MUST_FAILS), ())
-    assert "| seed | 98.0 % | MUST and controls: 98 passed, 2 failed |" in text
+    assert "| seed | 98.0 % | requirements: 98 met, 2 broken |" in text
     text = github.summary(run_of("reference"), ())
     assert "| seed | 100.0 % | 558 rejected, 0 closed, 0 accepted, 0 mute |" in text

@@ -28,6 +28,10 @@ def scoreboard(run: Run, *, width: int = 80) -> str:
         *(("INTERRUPTED, partial",) if run.interrupted else ()),
     )
     lines = [fit(terminal_line(" | ".join(marks)), width)]
+    if crashed := [row for row in measured if row.server.crashes]:
+        lines += ["", "DIED OR HUNG OF A REQUEST"]
+        for row in crashed:
+            lines += wrapped(f"{row.server.name} {row.sentence}", width)
     lines += _conformance_lines([row for row in measured if row.suite is not None], width)
     lines += _requirement_lines(measured, width)
     for column in columns(run):

@@ -16,7 +16,7 @@ import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.servers import binaries, certificates
-from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared import crashing_server, peers
 from httpmark.harness.tests.shared.native_server import listening
 from httpmark.harness.tests.shared.repository import ROOT
 
@@ -325,4 +325,16 @@ def test_an_installed_plugin_is_found_by_itself(project: Path) -> None:
         words = (f"--httpmark={url}", "--httpmark-suite=rfc", "-k", "get-plain")
         code, out = pytest_run(project, *words, installed=True)
     assert code == 0, out
+    assert "PASSED httpmark::rfc::get-plain" in out
+
+
+@pytest.mark.process
+def test_a_case_that_kills_the_server_fails_and_the_others_are_judged(project: Path) -> None:
+    code, out = pytest_run(
+        project, f"--httpmark-serve={crashing_server.command('gzip')}", "--httpmark-suite=rfc",
+        "-k", "transfer-encoding-gzip-chunked-lines or get-plain",
+    )  # fmt: skip
+    assert code == 1
+    assert "FAILED httpmark::rfc::transfer-encoding-gzip-chunked-lines" in out
+    assert "killed by SIGABRT" in out
     assert "PASSED httpmark::rfc::get-plain" in out

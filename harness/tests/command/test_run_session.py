@@ -19,12 +19,19 @@ from httpmark.harness.command import (
     stored_runs,
 )
 from httpmark.harness.model import run_folder
+from httpmark.harness.model.crashes import Blame
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.load import Bottleneck
 from httpmark.harness.model.memory import Memory
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import Compliance, Controls, Deliveries
-from httpmark.harness.tests.shared import finished_run, made_run, peers
+from httpmark.harness.tests.shared import (
+    command_process,
+    crashing_server,
+    finished_run,
+    made_run,
+    peers,
+)
 from httpmark.harness.tests.shared.command_process import run as command
 from httpmark.harness.tests.shared.silent_events import SilentEvents
 
@@ -247,3 +254,29 @@ def test_cuts_are_a_task_of_their_own_where_any_go_out() -> None:
         (name, 1),
         (name, "0 of 2 messages were answered differently in some of 7 deliveries"),
     ]
+
+
+@pytest.mark.process
+def test_a_server_that_dies_of_a_case_is_started_again_and_the_others_go_on(
+    tmp_path: Path,
+) -> None:
+    images = tmp_path / "images"
+    for name, manner in (("mortal", "gzip"), ("plain", "none")):
+        (images / name).mkdir(parents=True)
+        (images / name / "server.toml").write_text(crashing_server.manifest(name, manner))
+    code, out, _ = command_process.run(
+        "run", "--runtime", "process", "--quick", "--suite", "smuggling", "--out", "r",
+        "--server", "mortal", "--server", "plain", cwd=tmp_path, images=images,
+    )  # fmt: skip
+    assert code == 0, "a run gates nothing"
+    assert "DIED OR HUNG OF A REQUEST" in out
+    assert "mortal dies of " in out
+    mortal, plain = sorted(run_folder.read(tmp_path / "r").servers, key=lambda one: one.name)
+    assert mortal.died is None
+    assert [crash.blame for crash in mortal.crashes] == [Blame.ALONE] * len(mortal.crashes)
+    assert "content-length-with-transfer-encoding-chunked-not-last" in {
+        name for crash in mortal.crashes for name in crash.cases
+    }
+    asked = [set(one.compliance.suites["smuggling"].cases) for one in (mortal, plain)]
+    assert asked[0] == asked[1], "nothing was left out but the attempt that kills"
+    assert not plain.crashes

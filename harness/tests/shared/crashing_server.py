@@ -64,9 +64,14 @@ def _two(head: bytes, state: _State) -> None:
     state.is_armed = state.is_armed or b"X-Arm" in head
 
 
+def _none(head: bytes, state: _State) -> None:
+    """It lives."""
+
+
 MANNERS: dict[str, Callable[[bytes, _State], None]] = {
     "abort": _abort,
     "gzip": _gzip,
+    "none": _none,
     "exit": _exit,
     "spin": _spin,
     "tenth": _tenth,
@@ -99,6 +104,21 @@ def _serve(port: int, manner: str) -> None:
 def command(manner: str) -> str:
     """What ``--serve`` is given."""
     return f"{sys.executable} -S {os.path.abspath(__file__)} {{port}} {manner}"
+
+
+def manifest(name: str, manner: str) -> str:
+    """The same as a server of a run: its server.toml."""
+    return f"""
+name = "{name}"
+title = "{name}"
+language = "Python"
+version = "1"
+homepage = "https://example.org/"
+capabilities = ["hello"]
+
+[process]
+start = ["{{python}}", "-S", "{os.path.abspath(__file__)}", "{{port}}", "{manner}"]
+"""
 
 
 @contextlib.contextmanager

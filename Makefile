@@ -19,7 +19,7 @@ MODULES := $(shell find harness -type d -not -path '*/native*' -not -name __pyca
 unexport PYTHONDONTWRITEBYTECODE
 COMPILED = $(BIN)/python -m compileall -q -x /tests/ harness
 
-.PHONY: help setup bench check test nightly lint configure test-native test-python sanitizers \
+.PHONY: help setup bench check test nightly lint check-native test-native test-python sanitizers \
   nightly-tests nightly-clang nightly-fuzz mutants perf aa clean needs needs-check needs-test needs-nightly
 
 help:
@@ -80,8 +80,13 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml $(NATIVE) $(MODULES)
 	@$(COMPILED)
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.installed pyproject.toml
-	$(BIN)/pip install -q --no-build-isolation --config-settings=build-dir=build/wheel -e '.[dev]'
+# With the compiler, the CMake and the warnings of the tests' build: so ccache, where it is there, compiles once
+# what both have.
+$(VENV)/.dev: $(BIN)/python pyproject.toml $(NATIVE) $(MODULES)
+	@$(MAKE) --no-print-directory needs
+	$(BIN)/pip install -q --no-build-isolation --config-settings=build-dir=build/wheel \
+	  $(foreach one,CMAKE_CXX_COMPILER=$(CXX) HTTPMARK_SERVER_WERROR=ON HTTPMARK_NATIVE_WERROR=ON,--config-settings=cmake.define.$(one)) \
+	  -e '.[dev]'
 	@$(COMPILED)
 	@touch $@ $(VENV)/.installed
 
@@ -94,21 +99,27 @@ bench: setup
 CHECK_NATIVE := server\.(chunked|error|flags|framing|limits|parser|response|router|syntax|uri)_test|native_(load_(histogram|response|source|url)|probe_(frames|layout|response_framing)|shared_http_date)_test
 
 check: needs-check $(VENV)/.dev
-	@$(MAKE) --no-print-directory lint configure
-	cmake --build --preset release
-	ctest --preset release -j2 -R '^($(CHECK_NATIVE))$$' --output-on-failure --progress
+	@$(MAKE) --no-print-directory -j2 --output-sync=line lint check-native
 	$(BIN)/pytest -n 2 --dist worksteal -m "not process and not timed and not nightly" $(ARGS)
 
 test: needs-test $(VENV)/.dev
-	@$(MAKE) --no-print-directory lint test-native test-python
+	@$(MAKE) --no-print-directory -j2 --output-sync=line lint test-native
+	@$(MAKE) --no-print-directory test-python
 
 nightly: needs-nightly $(VENV)/.dev
 	@$(MAKE) --no-print-directory nightly-tests nightly-clang nightly-fuzz sanitizers
 
-configure: needs-check
-	@cmake --preset release >/dev/null
+# Once: where a CMakeLists.txt changes, the build asks CMake again by itself.
+CONFIGURED := build/release/build.ninja
+$(CONFIGURED): CMakePresets.json | needs-check $(VENV)/.dev
+	@$(BIN)/cmake --preset release -DCMAKE_CXX_COMPILER=$(CXX) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja >/dev/null
+	@touch $@
 
-test-native: needs-test configure
+check-native: $(CONFIGURED)
+	cmake --build --preset release
+	ctest --preset release -j2 -R '^($(CHECK_NATIVE))$$' --output-on-failure --progress
+
+test-native: needs-test $(CONFIGURED)
 	cmake --build --preset release
 	ctest --preset release -j2
 	@$(COUNT) build/release/Testing/Temporary/LastTest.log

@@ -37,7 +37,7 @@ _FEWER = (128, 48)  # connections; whoever shows no sign of load with so many is
 _LOOK_MS = 250
 # A few at a time are no load, and share the 80 ms in which an answer too many is waited for.
 _ALONE_IN_FLIGHT = 8
-_SILENT_LAST = 32  # of those that stay silent in a quick look
+_SILENT_LOT = 32
 _CLOSE_SLACK_MS = 500
 _LOOKS = (Await.LOOK_FINAL, Await.LOOK_ANY)
 
@@ -181,10 +181,15 @@ def _ask_once_more(stream: CaseStream, doubts: Doubts, deciding: set[Which]) -> 
     stream.ask_again(len(wanted))
     again = map(_unhurried, stream.only(wanted))
     exhaust(stream.play(again, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED, keep=noted))
-    # What binds and is silent once more is asked alone before it counts.
-    stream.ask_again(len(silent[:_SILENT_LAST]))
-    last = (patient(_unhurried(case)) for case in stream.only(silent[:_SILENT_LAST]))
-    exhaust(stream.play(last, in_flight=_ALONE_IN_FLIGHT, attempt=Attempt.ALONE))
+    # What binds and is silent once more is asked alone before it counts, in lots, until most of a
+    # lot is silent again.
+    for begin in range(0, len(silent), _SILENT_LOT):
+        lot = silent[begin : begin + _SILENT_LOT]
+        stream.ask_again(len(lot))
+        last = (patient(_unhurried(case)) for case in stream.only(lot))
+        asked = stream.play(last, in_flight=_ALONE_IN_FLIGHT, attempt=Attempt.ALONE)
+        if 2 * sum(exchange.ran_out for exchange in asked) > len(lot):
+            break
 
 
 def _doubts(

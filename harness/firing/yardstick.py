@@ -35,10 +35,10 @@ def applied(target: Target, known: Facts | None = None) -> Target:
     for path in _may_take_post(target):
         where = path or target.path
         post, empty = _status(target, f"POST {where}", _CONTENT), _status(target, f"POST {where}")
-        if post in _TAKEN and empty in _TAKEN:
-            own = msgspec.structs.replace(own, post=post, post_empty=empty)
-            return msgspec.structs.replace(target, own=own, post_path=path)
-    return msgspec.structs.replace(target, own=own, post_path=None)
+        asked = msgspec.structs.replace(own, post=post, post_empty=empty)
+        if _is_for_cases(post) and _is_for_cases(empty):
+            return msgspec.structs.replace(target, own=asked, post_path=path)
+    return msgspec.structs.replace(target, own=asked, post_path=None)
 
 
 def _may_take_post(target: Target) -> tuple[str, ...]:
@@ -46,6 +46,14 @@ def _may_take_post(target: Target) -> tuple[str, ...]:
     if target.post_path:
         return (target.post_path,)
     return ("", *(("/body",) if "body" in target.capabilities else ()))
+
+
+def _is_for_cases(status: int | None) -> bool:
+    """Whether cases with content can be sent where good POSTs get this status.
+
+    Silence and a 5xx are no answers of an application, and cases have to tell them.
+    """
+    return status is None or status in _TAKEN or (status >= 500 and status != 501)
 
 
 def _status(target: Target, line: str, content: str = "") -> int | None:

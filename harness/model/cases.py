@@ -122,6 +122,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return self.path if self.post_path == "" else self.post_path
 
     @property
+    def takes_query(self) -> bool:
+        """Whether the path is the same with a query, as far as is known."""
+        return self.own.query is None or self.own.query // 100 == 2
+
+    @property
     def host_lines(self) -> str:
         """The Host line, the field lines that go with it, and their CRLFs."""
         return "".join(f"{line}\r\n" for line in (f"Host: {self.host}", *self.header))

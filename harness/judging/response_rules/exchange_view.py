@@ -20,7 +20,8 @@ class ExchangeView(msgspec.Struct, frozen=True, kw_only=True):
     :param began_s: Unix time of the beginning of the connect; None: not known, or the server has
         another clock.
     :param head_only: the exchange ended with the answer's header section.
-    :param machine_dropped: the kernel lost packets meanwhile, so silence proves nothing.
+    :param machine_dropped: the kernel lost packets meanwhile, or many others were in flight, so
+        silence proves nothing.
     :param cut: more came than was kept.
     :param own_close: the client closed its sending side, or reset; with a timeline that is seen.
     """
@@ -70,7 +71,8 @@ def view(case: Case, exchange: Exchange, *, same_clock: bool = True) -> Exchange
         timeline=exchange.timeline,
         began_s=(exchange.ended_s or 0) - exchange.end_us / 1e6 if known else None,
         head_only=exchange.head_only,
-        machine_dropped=exchange.machine_dropped,
+        # Among many in flight, load may be why an answer did not come in time.
+        machine_dropped=exchange.machine_dropped or (exchange.among_many and exchange.ran_out),
         cut=exchange.is_cut,
         own_close=not _OWN_CLOSES.isdisjoint(map(_op_of, case.steps)),
     )

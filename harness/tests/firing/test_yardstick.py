@@ -18,7 +18,7 @@ _LENGTH = re.compile(rb"(?i)\ncontent-length: *([0-9]+)")
 class Application(Target, frozen=True, kw_only=True):
     """A target that answers by method and path, and 404 elsewhere; it counts what it is asked."""
 
-    routes: dict[str, int | None]
+    routes: dict[str, int | None]  # 0 is silence
     asked: list[str]
 
     def ask(self, octets: bytes, *, deadline_s: float) -> bytes | None:
@@ -29,7 +29,8 @@ class Application(Target, frozen=True, kw_only=True):
         self.asked.append(f"{method} {target}")
         path = target.partition("?")[0]
         status = self.routes.get(f"{method} {path} {len(content)}")
-        status = status or self.routes.get(f"{method} {path}", 404)
+        if status is None:
+            status = self.routes.get(f"{method} {path}", 404)
         return answer(status) if status else b""
 
 
@@ -43,7 +44,7 @@ def application(routes: dict[str, int | None], path: str = "/", post_path: str =
 
 def test_an_exact_router_is_known_by_its_404() -> None:
     found = yardstick.applied(application({"GET /": 200, "HEAD /": 200, "POST /": 405}))
-    assert found.own == OwnAnswers(unknown_path=404, query=200, head=200)
+    assert found.own == OwnAnswers(unknown_path=404, query=200, head=200, post=405, post_empty=405)
     assert found.post_path is None
     assert found.facts().posted_to is None
 
@@ -67,7 +68,7 @@ def test_the_path_that_the_user_names_takes_post() -> None:
 
 
 def test_a_path_that_refuses_content_does_not_take_post() -> None:
-    for status in (400, 401, 403, 404, 405, 413, 500, 501, None):
+    for status in (400, 401, 403, 404, 405, 413, 501):
         routes: dict[str, int | None] = {"GET /": 200, "POST /form": status}
         found = yardstick.applied(application(routes, post_path="/form"))
         assert found.facts().posted_to is None, status
@@ -91,3 +92,10 @@ def test_what_is_known_is_not_asked_again() -> None:
     asked.clear()
     assert yardstick.applied(target, known).facts() == known
     assert asked == []
+
+
+def test_silence_and_5xx_to_post_are_left_to_the_cases() -> None:
+    for status in (500, 503, 0):
+        routes: dict[str, int | None] = {"GET /": 200, "POST /": status}
+        found = yardstick.applied(application(routes))
+        assert found.facts().posted_to == "/", status

@@ -55,7 +55,10 @@ def test_refusing_all_content_is_no_merit_where_content_is_refused_wrongly(
 
     wanted = ("post-content-length", "content-length-plus-sign", "field-name-space-before-colon")
     with peers.peer(without_content) as peer:
-        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        target = targets.Target(
+            name="peer", address="127.0.0.1", port=peer.port, host="a",
+            capabilities=("hello", "body"),
+        )  # fmt: skip
         with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
             fired = suite_results.Fired()
             conformance.fire(

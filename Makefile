@@ -112,7 +112,8 @@ nightly: needs-nightly $(VENV)/.dev
 # Once: where a CMakeLists.txt changes, the build asks CMake again by itself.
 CONFIGURED := build/release/build.ninja
 $(CONFIGURED): CMakePresets.json | needs-check $(VENV)/.dev
-	@$(BIN)/cmake --preset release -DCMAKE_CXX_COMPILER=$(CXX) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja >/dev/null
+	@$(BIN)/cmake --preset release -DCMAKE_CXX_COMPILER=$(CXX) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+	  -DPython3_EXECUTABLE=$(abspath $(BIN))/python >/dev/null
 	@touch $@
 
 check-native: $(CONFIGURED)

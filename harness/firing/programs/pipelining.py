@@ -9,13 +9,15 @@ from httpmark.harness.judging.observation import Sight
 from httpmark.harness.model.verdicts import Word
 
 _IN_FLIGHT = 64
+# Of a target of which it is not known: the shortest listen queue is five, and takes one more.
+_IN_FLIGHT_UNKNOWN = 6
 
 
 def every_cut(stage: Stage) -> Found:
     """Two requests in one go, cut at every byte: two answers in order for every cut."""
     cuts = list(delivery_modes.deliveries(stage.case, "two", delivery_modes.Known()))
     early = 0
-    exchanges = stage.fire(cuts, _IN_FLIGHT)
+    exchanges = stage.fire(cuts, min(_IN_FLIGHT, stage.facts.at_once or _IN_FLIGHT_UNKNOWN))
     for cut, exchange in zip(cuts, exchanges, strict=True):
         sight = observation.sight(cut, exchange)
         told = _out_of_order(sight)

@@ -81,6 +81,7 @@ class Made:
         self.stall_s = 0.0
         self.negatives: list[Negative] = []
         self.answer = answer
+        self.in_flight: list[int] = []
         self.stage = Stage(
             case=case,
             facts=Facts(host="h", path="/"),
@@ -94,6 +95,7 @@ class Made:
 
     def _fire(self, cases: list[Case], in_flight: int) -> list[Exchange]:
         assert in_flight > 0
+        self.in_flight.append(in_flight)
         assert len({case.delivery for case in cases}) == len(cases), "evidence would keep only one"
         assert not {case.delivery for case in cases} & {case.delivery for case in self.played}
         self.played += cases
@@ -117,6 +119,17 @@ def test_a_pair_is_cut_at_every_byte() -> None:
     made = Made(PAIR, lambda _: (OK + OK, End.OPEN))
     assert pipelining.every_cut(made.stage).word is Word.PASS
     assert len(made.played) == len(PAIR.sent) - 1
+
+
+@pytest.mark.parametrize(("at_once", "most"), [(None, 6), (16, 16), (512, 64)])
+def test_cuts_are_played_as_many_at_once_as_the_target_bears(
+    at_once: int | None, most: int
+) -> None:
+    """Where nobody asked, a listen queue of five must not drop one of them."""
+    made = Made(PAIR, lambda _: (OK + OK, End.OPEN))
+    facts = msgspec.structs.replace(made.stage.facts, at_once=at_once)
+    pipelining.every_cut(msgspec.structs.replace(made.stage, facts=facts))
+    assert made.in_flight == [most]
 
 
 @pytest.mark.parametrize(

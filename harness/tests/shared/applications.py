@@ -33,6 +33,7 @@ from httpmark.harness.tests.shared.pytest_rules import required
 from httpmark.harness.tests.shared.repository import ROOT
 
 FOLDER = ROOT / "harness" / "tests" / "applications"
+GOLDEN = ROOT / "harness" / "tests" / "golden" / "applications"
 BUILDS = ROOT / "build" / "applications"
 _BUILD_S = 600
 _START_S = 30  # a Java source is compiled at each start
@@ -50,6 +51,24 @@ class Application(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str = "/"  # GET is answered there
     post_path: str = "/notes"  # POST is answered there; GET of it is another matter
     is_nightly: bool = False  # its build takes minutes
+    reads_content: bool = True  # the server does; else each application does it by itself
+
+
+class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A requirement that a server is known to fail, and why nothing of it is the application's."""
+
+    requirement: str
+    clause: str  # what the requirement rests on, or the part of it that is broken
+    case: str  # one that shows it
+    why: str  # one sentence
+    only_post: bool = False  # it shows only where a path that takes POST is named
+
+
+def faults(name: str, *, post: bool) -> list[Fault]:
+    """What the server of an application is known to fail, with and without a path for POST."""
+    text = (GOLDEN / f"{name}.toml").read_text("utf-8")
+    listed = msgspec.toml.decode(text, type=dict[str, list[Fault]]).get("fault", [])
+    return [one for one in listed if post or not one.only_post]
 
 
 def names() -> list[str]:
@@ -57,12 +76,25 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in FOLDER.glob("*/application.toml"))
 
 
-def each(*marks: pytest.MarkDecorator) -> list[ParameterSet]:
+def each() -> list[ParameterSet]:
     """Every application as a parameter of a test; those that take minutes to build are nightly."""
     return [
-        pytest.param(name, marks=[*marks, *([pytest.mark.nightly] * read(name).is_nightly)])
-        for name in names()
+        pytest.param(name, marks=[pytest.mark.nightly] * read(name).is_nightly) for name in names()
     ]
+
+
+def forms() -> list[ParameterSet]:
+    """Every application, with GET alone and with its path that takes POST. Where the application
+    itself has to find the end of the content, its server is not judged by that."""
+    return [
+        pytest.param(
+            name, post, marks=[pytest.mark.nightly] * read(name).is_nightly,
+            id=f"{name}-{'with-post' if post else 'get-only'}",
+        )
+        for name in names()
+        for post in (False, True)
+        if read(name).reads_content or not post
+    ]  # fmt: skip
 
 
 @functools.cache

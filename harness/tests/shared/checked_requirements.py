@@ -1,0 +1,68 @@
+"""A check as a user calls it, as the requirements that bind and fail."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+
+from httpmark.harness.catalogue import loading
+from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.judging.requirement_verdicts import showing
+from httpmark.harness.model.cases import Level, Requirement
+from httpmark.harness.tests.shared import command_process
+
+# A check that is this long under way hangs.
+_CHECK_S = 280
+# What a check says of a target that was judged: the gate passed, or failed.
+_JUDGED = (0, 1)
+
+
+@functools.cache
+def catalogue() -> Catalogue:
+    """The catalogue that the command uses."""
+    return loading.load()
+
+
+def failing(folder: Path, serve: str, *options: str, seconds: float = _CHECK_S) -> set[str]:
+    """The requirements of level MUST and the controls that a server fails; ``folder`` is empty."""
+    found = folder / "found.json"
+    code, out, errors = command_process.run(
+        "check", "--serve", serve, *options, "--json", str(found), "--out", str(folder / "run"),
+        cwd=folder, timeout=seconds,
+    )  # fmt: skip
+    assert code in _JUDGED, f"exit code {code}\n{out}{errors}"
+    return failed(found)
+
+
+def failed(result: Path) -> set[str]:
+    """The requirements of level MUST and the controls that failed in a run."""
+    server = json.loads(result.read_text("utf-8"))["servers"][0]
+    return {
+        id
+        for suite in server["compliance"]["suites"].values()
+        for id, word in suite["requirements"].items()
+        if word == "fail" and _binds(id)
+    }
+
+
+def _binds(id: str) -> bool:
+    row = _row(id)
+    # What no requirement names is told by group and level, as tgt/must.
+    level = row.level if row is not None else Level(id.rpartition("/")[2].upper())
+    return level.is_binding
+
+
+def _row(id: str) -> Requirement | None:
+    return next((row for row in catalogue().requirements if row.id == id), None)
+
+
+def may_show(case: str, id: str) -> bool:
+    """Whether a case can show that a requirement is broken: it is one of its cases, or its answer
+    is looked at as every answer is."""
+    family = catalogue().families[case]
+    row = _row(id)
+    if row is None:
+        return id.partition("/")[0] == family.group.lower()
+    on_every_answer = any(selector.startswith("RESP-") for selector in row.cases)
+    return on_every_answer or showing(row)(family.refs or (family.ref,), family.group)

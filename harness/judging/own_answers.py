@@ -13,7 +13,8 @@ from httpmark.harness.judging.answer_words import PARSED
 from httpmark.harness.model.cases import Facts, OwnAnswers
 
 _REQUEST = re.compile(rb"(?:\A|\n)(?:\r\n)*([!-~]+)[ \t]+([^\n]*?)[ \t]*(?:HTTP/[0-9]|[\r\n])")
-_AUTHORITY = re.compile(rb"(?i)\Ahttps?://[^/?#]*")
+_AUTHORITY = re.compile(rb"(?i)\Ahttps?://[^/?#]+")
+_SCHEME = re.compile(rb"(?i)\Ahttps?:")
 
 Own = tuple[frozenset[int], ...]
 """For each answer of a case the statuses, other than 2xx, that are the application's own."""
@@ -61,6 +62,8 @@ def _known(method: bytes, target: bytes, facts: Facts) -> tuple[int | None, ...]
         return (own.head,) if is_at_path else (own.head, own.unknown_path)
     if method != b"GET" or target == facts.path.encode("latin-1"):
         return ()
+    if _SCHEME.match(target):
+        return ()  # there is no authority: it is not known what an application makes of it
     return (own.query if is_at_path else own.unknown_path,)
 
 

@@ -20,7 +20,6 @@ _ROUTED = (
 
 # What a whole check still holds against a server by mistake. Whoever mends it takes it from here.
 _MISTAKEN = {
-    "actix": "method_octet_good takes the 404 of a router to an unknown method for a refusal",
     "flask_gunicorn": "requests that never end hold the four workers, and others wait behind them",
 }
 

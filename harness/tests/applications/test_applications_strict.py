@@ -12,16 +12,7 @@ from httpmark.harness.tests.shared import checked_requirements, exact_router
 from httpmark.harness.tests.shared.tiny_server import with_package
 
 _POST = ("--post-path", "/notes")
-_MANNERS = pytest.mark.parametrize(
-    "manner",
-    [
-        pytest.param(one, marks=pytest.mark.xfail(
-            strict=True, raises=AssertionError,
-            reason="method_octet_good takes the 404 of a router to an unknown method for a refusal",
-        )) if one == "hides" else one
-        for one in exact_router.MANNERS
-    ],
-)  # fmt: skip
+_MANNERS = pytest.mark.parametrize("manner", exact_router.MANNERS)
 
 
 def held_against(manner: str, folder: Path, *options: str, seconds: float = 280) -> set[str]:

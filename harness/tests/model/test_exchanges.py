@@ -15,7 +15,7 @@ PLAIN = Exchange("a", "a", b"x", b"y", Outcome.ANSWERED, End.OPEN, 1, 2, 1)
 def test_stored_numbers_are_those_of_earlier_runs() -> None:
     assert {one.name: one.value for one in Attempt} == {
         "FIRST": 1, "REPEAT": 2, "LATE": 3, "DOUBTED": 4, "DOUBTED_AGAIN": 5, "ALONE": 6,
-        "TO_THE_END": 7,
+        "TO_THE_END": 7, "CRASHED": 8,
     }  # fmt: skip
     assert {one.name: one.value for one in ExchangeFlag} == {
         "UNSENT": 1, "DEADLINE": 2, "AWAIT_RAN_OUT": 4, "ANNOUNCED_CLOSE": 8, "CUT": 16,

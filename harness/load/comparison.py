@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from httpmark.harness.load import paired_verdicts, refusals
+from httpmark.harness.load import paired_verdicts
 from httpmark.harness.load.paired_verdicts import Gate, Judged
 from httpmark.harness.load.statistics import Drift
 from httpmark.harness.model import progress
@@ -175,6 +175,9 @@ def broken_answers(server: str | None, base: LoadResult, head: LoadResult) -> Li
 
     Not where base had them in every sample, too: then nothing was measured.
     """
+    # It asks servers, and a command that is asked for help does not.
+    from httpmark.harness.load import refusals
+
     if nothing := refusals.without_a_sound_sample(base):
         line = line_of(base.profile, COST, server, None, Gate.INCONCLUSIVE, f"base: {nothing}")
         return msgspec.structs.replace(line, unmeasured=True)

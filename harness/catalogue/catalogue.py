@@ -58,10 +58,10 @@ class Catalogue(msgspec.Struct, frozen=True):
             for is fired, and the published families only where they are named.
         """
         if quick:
-            chosen: tuple[str, ...] = ("rfc", "smuggling") if only_one else ("seed",)
+            chosen = {"rfc", "smuggling"} if only_one else {"seed"}
         else:
-            chosen = SUITES if full else ("seed", "rfc", "smuggling", "found")
-            chosen = tuple(suite for suite in chosen if not only_one or suite != "seed")
+            chosen = set(SUITES) if full else {"seed", "rfc", "smuggling", "found"}
+            chosen -= {"seed"} if only_one else set()
         filled = {family.suite for family in self.families.values()}
         return tuple(suite for suite in self.suites if suite in chosen and suite in filled)
 

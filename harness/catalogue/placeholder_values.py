@@ -67,7 +67,7 @@ def _milliseconds(seconds: float | None) -> int | None:
 
 POST_PATH = "post_path"
 """What ``{p}`` stands for after POST: an application takes it at few paths."""
-# A request may follow an escape, as in \\r\\nPOST.
+# A request may follow an escape, as in \r\nPOST, where no edge of a word is.
 _POST_TO_PLACE = re.compile(r"(?<![A-Z])POST \{p\}")
 _TELLS_APART = re.compile(r"\?id=(?:[0-9]+|\{i\})")
 _NO_QUERY = "no query"
@@ -100,11 +100,18 @@ def canary_request(facts: Facts, case: str) -> bytes:
 
     The right answer to it shows that client and server agree where the last message ended.
     """
+    return marked_request(facts, f"canary-{case}")
+
+
+def marked_request(facts: Facts, mark: str) -> bytes:
+    """A GET that the answer can be told by: the mirror shows a target that ends in ``mark``.
+
+    Where the path is another one with a query, it goes without the mark.
+    """
     where = "/mirror" if "mirror" in facts.capabilities else facts.path
-    if where == facts.path and not facts.takes_query:
-        return f"GET {where} HTTP/1.1\r\n{facts.host_lines}\r\n".encode("latin-1")
-    mark = "&" if "?" in where else "?"
-    return f"GET {where}{mark}canary-{case} HTTP/1.1\r\n{facts.host_lines}\r\n".encode("latin-1")
+    if where != facts.path or facts.takes_query:
+        where += f"{'&' if '?' in where else '?'}{mark}"
+    return f"GET {where} HTTP/1.1\r\n{facts.host_lines}\r\n".encode("latin-1")
 
 
 def case_values(

@@ -31,7 +31,7 @@ def carry_out(options: run_options.Options, *, as_json: bool) -> None:
     named = [server for server in result.servers if server.name in wanted]
     why = [f"{server.name}: {told}" for server in named if (told := _unusable(server))]
     if why:
-        raise Unusable(why[0] + (f" (so it is with {len(why) - 1} more)" if why[1:] else ""))
+        raise Unusable(why[0] + (f" (and {len(why) - 1} more)" if why[1:] else ""))
 
 
 def _unusable(server: ServerResult) -> str | None:

@@ -69,8 +69,7 @@ class Checker:
             port = sockets.free_port()
             self.address = address.loopback(port)
         named_target.path_of(options, self.address)  # before anything is started
-        seconds = crash_recovery.QUICK_S if options.quick else crash_recovery.FULL_S
-        self.recovery = crash_recovery.Recovery(self.catalogue, seconds=seconds)
+        self.recovery = crash_recovery.Recovery(self.catalogue, quick=options.quick)
         self.last: Run | None = None
         self.folder = run_folder.folder(options.out)
 

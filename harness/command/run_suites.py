@@ -41,7 +41,7 @@ class Suites:
         cpu_ns: int | None = None
         result: SuiteResult | None = None
         died: str | None = None
-        recovery = self._recovery()
+        recovery = crash_recovery.Recovery(self._known, quick=self._options.quick)
         try:
             with self._servers.up_for_suites(entry) as one:
                 target = self._target(entry, one)
@@ -97,11 +97,6 @@ class Suites:
             recovery=recovery,
         )
         again.done()
-
-    def _recovery(self) -> crash_recovery.Recovery:
-        quick = self._options.quick
-        seconds = crash_recovery.QUICK_S if quick else crash_recovery.FULL_S
-        return crash_recovery.Recovery(self._known, seconds=seconds)
 
     @staticmethod
     def _target(entry: Entry, one: Restartable) -> targets.Target:

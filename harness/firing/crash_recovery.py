@@ -25,8 +25,8 @@ from httpmark.harness.model.crashes import Blame, Crash, crash_id
 from httpmark.harness.model.errors import ServerDied, Unusable
 from httpmark.harness.model.exchanges import Attempt
 
-QUICK_S = 120.0  # for all searches of a quick check together
-FULL_S = 300.0  # of any other
+_QUICK_S = 120.0  # for all searches of a quick check together
+_FULL_S = 300.0  # of any other
 _ONE_S = 30.0  # for one search
 _SMALLER_S = 8.0
 _SMALLER_MAX = 3  # requests are made smaller, in a quick look one; mostly it is the same fault
@@ -40,14 +40,17 @@ Answer = TypeVar("Answer")
 
 
 class Recovery:
-    """The crashes of one target in a check, and what is not asked again because of them."""
+    """The crashes of one target in a check, and what is not asked again because of them.
 
-    def __init__(self, catalogue: Catalogue, *, seconds: float = FULL_S) -> None:
+    :param quick: a quick look searches for a shorter time, and makes one request smaller.
+    """
+
+    def __init__(self, catalogue: Catalogue, *, quick: bool = False) -> None:
         self._catalogue = catalogue
-        self._left_s = seconds
+        self._left_s = _QUICK_S if quick else _FULL_S
         self._deadly: set[tuple[str, str]] = set()
         self._has_answered = False
-        self._smaller = _SMALLER_MAX if seconds > QUICK_S else 1
+        self._smaller = 1 if quick else _SMALLER_MAX
         self._unexplained = 0
         self.crashes: list[Crash] = []
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from httpmark.harness.catalogue.case_builder import patience_ms
 from httpmark.harness.firing.case_stream import AGAIN_IN_FLIGHT, CASES_IN_FLIGHT
-from httpmark.harness.firing.first_questions import FEW_IN_FLIGHT, PLAIN_S
-from httpmark.harness.firing.targets import Target, hello
+from httpmark.harness.firing.first_questions import PLAIN_S
+from httpmark.harness.firing.targets import FEW_IN_FLIGHT, Target, hello
 from httpmark.harness.model.cases import Case, Op, Step
 from httpmark.harness.model.exchanges import Outcome
 

@@ -37,7 +37,7 @@ _FEWER = (128, 48)  # connections; whoever shows no sign of load with so many is
 _LOOK_MS = 250
 # A few at a time are no load, and share the 80 ms in which an answer too many is waited for.
 _ALONE_IN_FLIGHT = 8
-_SILENT_LOT = 32
+_ALONE_FEW = 4  # each may take its whole deadline
 _CLOSE_SLACK_MS = 500
 _LOOKS = (Await.LOOK_FINAL, Await.LOOK_ANY)
 
@@ -145,8 +145,49 @@ def _ask_three_times(stream: CaseStream, doubts: Doubts) -> None:
         for case in stream.only(both)
     )
     stream.ask_again(3 * len(both) + min(len(doubts.lingering), LINGERING_MAX))
-    exhaust(stream.play_all(twice, in_flight=AGAIN_IN_FLIGHT))
-    exhaust(stream.play_all(_last_plays(stream, doubts), in_flight=_ALONE_IN_FLIGHT))
+    silent: dict[Which, None] = {}
+    exhaust(stream.play_all(twice, in_flight=AGAIN_IN_FLIGHT, keep=_noting(stream, silent)))
+    alone = _ask_alone(stream, list(silent))
+    left = Doubts(doubts.answered - alone, doubts.silent - alone, doubts.lingering)
+    exhaust(stream.play_all(_last_plays(stream, left), in_flight=_ALONE_IN_FLIGHT))
+
+
+def _noting(stream: CaseStream, silent: dict[Which, None]) -> Callable[[Exchange], bool]:
+    """Keeps every exchange, and notes which of the cases that bind ran out of time."""
+
+    def noted(exchange: Exchange) -> bool:
+        if exchange.ran_out and stream.catalogue.families[exchange.family].level.is_binding:
+            silent[exchange.family, exchange.case] = None
+        return True
+
+    return noted
+
+
+def _ask_alone(stream: CaseStream, silent: list[Which]) -> set[Which]:
+    """Ask one after the other what binds and ran out of time: cases that never end may hold all
+    workers of a server, and others wait behind them.
+
+    A few from all over the list are asked, and the others if one of the few is in time now.
+
+    :returns: those that were asked.
+    """
+    few = silent[:: max(1, len(silent) // _ALONE_FEW)]
+    if _late_alone(stream, few) == len(few):
+        return set(few)
+    _late_alone(stream, [which for which in silent if which not in few])
+    return set(silent)
+
+
+def _late_alone(stream: CaseStream, cases: list[Which]) -> int:
+    """Ask cases with nothing else in flight; returns how many run out of time again."""
+    if not cases:
+        return 0
+    stream.ask_again(len(cases))
+    again = map(_unhurried, stream.only(cases))
+    if not stream.quick:
+        again = map(patient, again)
+    asked = stream.play(again, in_flight=1, connections_max=1, attempt=Attempt.ALONE)
+    return sum(exchange.ran_out for exchange in asked)
 
 
 def _last_plays(stream: CaseStream, doubts: Doubts) -> Iterator[Play]:
@@ -168,28 +209,17 @@ def _ask_once_more(stream: CaseStream, doubts: Doubts, deciding: set[Which]) -> 
     """
     for family, _ in deciding:  # these were counted already
         stream.fired.folded.pop(family, None)
-    silent: list[Which] = []
-
-    def noted(exchange: Exchange) -> bool:
-        which = (exchange.family, exchange.case)
-        level = stream.catalogue.families[exchange.family].level
-        if exchange.ran_out and level.is_binding and which in doubts.silent | doubts.answered:
-            silent.append(which)
-        return True
-
     wanted = doubts.answered | doubts.silent | deciding
     stream.ask_again(len(wanted))
-    again = map(_unhurried, stream.only(wanted))
-    exhaust(stream.play(again, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED, keep=noted))
-    # What binds and is silent once more is asked alone before it counts, in lots, until most of a
-    # lot is silent again.
-    for begin in range(0, len(silent), _SILENT_LOT):
-        lot = silent[begin : begin + _SILENT_LOT]
-        stream.ask_again(len(lot))
-        last = (patient(_unhurried(case)) for case in stream.only(lot))
-        asked = stream.play(last, in_flight=_ALONE_IN_FLIGHT, attempt=Attempt.ALONE)
-        if 2 * sum(exchange.ran_out for exchange in asked) > len(lot):
-            break
+    silent: dict[Which, None] = {}
+    asked = stream.play(
+        map(_unhurried, stream.only(wanted)),
+        in_flight=AGAIN_IN_FLIGHT,
+        attempt=Attempt.DOUBTED,
+        keep=_noting(stream, silent),
+    )
+    exhaust(asked)
+    _ask_alone(stream, list(silent))
 
 
 def _doubts(

@@ -12,7 +12,7 @@ import msgspec
 from httpmark.harness.catalogue import case_builder
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.firing import limit_search, timeout_search, yardstick
-from httpmark.harness.firing.targets import Target, hello
+from httpmark.harness.firing.targets import FEW_IN_FLIGHT, Target, hello
 from httpmark.harness.http import response_reader
 from httpmark.harness.judging.answer_words import PARSED
 from httpmark.harness.model.cases import Case, Facts, Op, Step
@@ -168,6 +168,3 @@ def _in_pieces(target: Target, octets: bytes) -> bytes | None:
         for batch in probe.fire([case]):
             return batch[0].received if batch[0].outcome is not Outcome.REFUSED else None
     return None
-
-
-FEW_IN_FLIGHT = 6  # the shortest listen queue is five, and takes one more

@@ -14,6 +14,7 @@ from httpmark.harness.model.cases import Case, Facts, Op, OwnAnswers, Step
 from httpmark.harness.servers import open_connections, proc_files, sockets
 from httpmark.harness.servers.restartable import Restartable
 
+FEW_IN_FLIGHT = 6  # the shortest listen queue is five, and takes one more
 _RECENT_MAX = 64
 QUESTION = "question"
 """What a request is called that is no case: it was asked to find out what a target can do."""

@@ -159,9 +159,10 @@ def _open(
 ) -> tuple[Open, ...]:
     """Rows without a verdict, each with the most frequent reason of its cases."""
     made = []
+    by_ref = {ref: family.id for family in known.families.values() for ref in family.refs}
     for row in rows:
         reasons = collections.Counter(
-            _reason(one.actual or one.message, known) for one in _shown_by(row, found, known)
+            _reason(one.actual or one.message, by_ref) for one in _shown_by(row, found, known)
         )
         made.append(Open(row, next((why for why, _ in reasons.most_common(1)), "")))
     return tuple(made)
@@ -171,13 +172,15 @@ _NEEDS = re.compile(r"\bneeds (?:the )?(.+?)(?:, which is not accepted| to be pr
 _LIMIT = re.compile(r"declares no limit (\w+)")
 
 
-def _reason(actual: str, known: Catalogue) -> str:
-    """Why a case has no verdict: the word that it needs, or what came."""
+def _reason(actual: str, by_ref: Mapping[str, str]) -> str:
+    """Why a case has no verdict: the word that it needs, or what came.
+
+    :param by_ref: the cases by their numbers.
+    """
     if limit := _LIMIT.search(actual):
         return f"limits.{limit[1]}"
     if (needs := _NEEDS.search(actual)) is None:
         return expectation_words.came(actual)
-    by_ref = {ref: family.id for family in known.families.values() for ref in family.refs}
     return by_ref.get(needs[1], needs[1])
 
 

@@ -14,6 +14,7 @@ HUNG = "hung"
 """How a hang is listed in a baseline; a death is listed by its signal or exit code."""
 
 _NAMED_MAX = 8
+_FIRST_MAX = 3  # in the sentence about a server
 _DOES = {CrashKind.DIED: "dies", CrashKind.HUNG: "hangs"}
 _DID = {CrashKind.DIED: "died", CrashKind.HUNG: "hung"}
 
@@ -46,7 +47,7 @@ def told(crash: Crash) -> str:
     elif crash.blame is Blame.NOT_AGAIN:
         text = (
             f"{did} after these {requests}; asked again one by one, none of them does it again. "
-            "It may take chance, or several at once"
+            "The cause may be chance, or several requests at once"
             if crash.is_proven
             else f"{did} after these {requests}; there was no time to ask each of them again"
         )
@@ -120,6 +121,3 @@ def of_server(server: ServerResult) -> str:
         times = f" {len(others)} times" if len(others) > 1 else ""
         parts.append(f"{_DID[crash.kind]}{times} ({crash.how}), and no single request is proven")
     return "; it ".join(parts)
-
-
-_FIRST_MAX = 3

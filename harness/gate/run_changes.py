@@ -75,10 +75,10 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counted(self) -> str:
-        """How many MUSTs and controls failed, before and now."""
+        """How many requirements were broken, before and now."""
         (before, asked_before), (now, asked) = self.requirements
         return (
-            f"MUSTs and controls that failed: {before:,} of {asked_before:,} in base, "
+            f"requirements broken: {before:,} of {asked_before:,} in base, "
             f"{now:,} of {asked:,} in head"
         )
 

@@ -9,12 +9,12 @@ import msgspec
 
 from httpmark.harness.catalogue import delivery_modes
 from httpmark.harness.catalogue.case_builder import SURPLUS_MS
+from httpmark.harness.catalogue.placeholder_values import marked_request
 from httpmark.harness.firing.programs.stage import (
     Found,
     Stage,
     bad_cases,
     is_success,
-    marked_request,
     mirrored_targets,
     numbered,
     request_and_answer,
@@ -42,7 +42,7 @@ def clean_neighbours(stage: Stage) -> Found:
     case = stage.case
 
     def clean(number: int) -> Case:
-        request = marked_request(stage, f"clean-{number}")
+        request = marked_request(stage.facts, f"clean-{number}")
         steps = request_and_answer(stage, request)
         steps += [Step(Op.PAUSE, wait_ms=5), Step(Op.SEND, request, if_open=True)]
         steps += [Step(Op.AWAIT, wait_ms=stage.answer_ms, if_open=True)]
@@ -123,7 +123,7 @@ def valid_load_among_bad_requests(stage: Stage) -> Found:
     """Valid requests among the bad ones are answered in time, each as itself."""
 
     def valid(number: int) -> Case:
-        steps = request_and_answer(stage, marked_request(stage, f"valid-{number}"))
+        steps = request_and_answer(stage, marked_request(stage.facts, f"valid-{number}"))
         return msgspec.structs.replace(with_steps(stage.case, steps), methods=(b"GET",))
 
     def slowest_ms(exchanges: Iterable[Exchange]) -> float:

@@ -90,16 +90,6 @@ def with_steps(case: Case, steps: list[Step]) -> Case:
     )
 
 
-def marked_request(stage: Stage, mark: str) -> bytes:
-    """A GET that the answer can be told by: the mirror shows a target that ends in ``mark``."""
-    facts = stage.facts
-    place = "/mirror" if "mirror" in facts.capabilities else facts.path
-    if place == facts.path and not facts.takes_query:
-        return f"GET {place} HTTP/1.1\r\n{facts.host_lines}\r\n".encode("latin-1")
-    joint = "&" if "?" in place else "?"
-    return f"GET {place}{joint}{mark} HTTP/1.1\r\n{facts.host_lines}\r\n".encode("latin-1")
-
-
 def request_and_answer(stage: Stage, request: bytes) -> list[Step]:
     """The steps that send a request and wait for its answer."""
     return [Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=stage.answer_ms)]

@@ -18,12 +18,6 @@ _ROUTED = (
 )  # fmt: skip
 
 
-# What a whole check still holds against a server by mistake. Whoever mends it takes it from here.
-_MISTAKEN = {
-    "flask_gunicorn": "requests that never end hold the four workers, and others wait behind them",
-}
-
-
 def asked(port: int, method: str, path: str, content: bytes = b"") -> int:
     """The status that one good request gets."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
@@ -74,10 +68,8 @@ def test_a_server_is_blamed_for_its_known_faults_and_for_nothing_else(
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("name", "post"), applications.forms())
 def test_a_quick_check_of_an_application_tells_its_known_faults(
-    name: str, post: bool, tmp_path: Path, request: pytest.FixtureRequest
+    name: str, post: bool, tmp_path: Path
 ) -> None:
-    if name in _MISTAKEN:
-        request.applymarker(pytest.mark.xfail(raises=AssertionError, reason=_MISTAKEN[name]))
     compare(name, tmp_path, post)
 
 
@@ -95,8 +87,9 @@ def compare(name: str, folder: Path, post: bool, *options: str) -> None:
         f"{application.title}: new: {sorted(found - known)}. Look at the bytes, and read the "
         f"clause as the maintainers of {application.server} would. If they would agree, add it to "
         f"{kept.name} with one sentence; if it is the application's routing, the judge is wrong."
+        f"\n{checked_requirements.told(folder)}"
     )
     assert not known - found, (
         f"{application.title}: gone: {sorted(known - found)}. If the server mended it, remove it "
-        f"from {kept.name}; else the judge has lost it."
+        f"from {kept.name}; else the judge has lost it.\n{checked_requirements.told(folder)}"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.firing import case_stream, liveness
+from httpmark.harness.firing import case_stream, crash_recovery, liveness
 from httpmark.harness.firing.crash_recovery import Recovery
 from httpmark.harness.firing.targets import Target
 from httpmark.harness.judging import suite_results
@@ -38,7 +38,7 @@ KILLING = asking("killing", "Accept: */*\r\n", "X-Kill: now\r\n")
 
 def played(target: Target, cases: list[Case], path: Path, *, in_flight: int = 8) -> list[Crash]:
     """What a stream of cases met; each good case was answered once, as if nothing had happened."""
-    recovery = Recovery(KNOWN, seconds=60)
+    recovery = Recovery(KNOWN, quick=True)
     recovery.meet(target)
     with Evidence(path / "e.sqlite", create=True) as evidence:
         stream = case_stream.CaseStream(
@@ -100,7 +100,7 @@ def test_a_server_that_spins_is_told_from_one_that_is_busy(
 
 def test_two_requests_that_do_it_in_their_order_are_both_named(tmp_path: Path) -> None:
     arming = asking("arming", "X-Arm: now\r\n")
-    recovery = Recovery(KNOWN, seconds=60)
+    recovery = Recovery(KNOWN, quick=True)
     cases = [*good("a", 3), arming, *good("b", 3), KILLING, *good("c", 3)]
     with (
         crashing_server.started("two") as target,
@@ -119,9 +119,10 @@ def test_two_requests_that_do_it_in_their_order_are_both_named(tmp_path: Path) -
 
 
 def test_a_server_that_dies_of_the_number_of_requests_is_stopped_in_the_end(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recovery = Recovery(KNOWN, seconds=10)
+    monkeypatch.setattr(crash_recovery, "_QUICK_S", 10.0)
+    recovery = Recovery(KNOWN, quick=True)
     with (
         crashing_server.started("tenth") as target,
         Evidence(tmp_path / "e.sqlite", create=True) as evidence,
@@ -169,7 +170,7 @@ def test_nobody_is_accused_where_nothing_can_be_asked_again(tmp_path: Path) -> N
 
 
 def test_a_question_that_kills_is_not_asked_again(tmp_path: Path) -> None:
-    recovery = Recovery(KNOWN, seconds=30)
+    recovery = Recovery(KNOWN, quick=True)
     deadly = KILLING.sent
     with crashing_server.started("exit") as target:
         answers = recovery.survived(
@@ -185,7 +186,7 @@ def test_a_question_that_kills_is_not_asked_again(tmp_path: Path) -> None:
 
 
 def test_what_killed_a_server_is_not_asked_again(tmp_path: Path) -> None:
-    recovery = Recovery(KNOWN, seconds=30)
+    recovery = Recovery(KNOWN, quick=True)
     with (
         crashing_server.started("exit") as target,
         Evidence(tmp_path / "e.sqlite", create=True) as evidence,

@@ -13,7 +13,6 @@ import pytest
 from httpmark.harness.firing import (
     case_stream,
     crowd_size,
-    first_questions,
     targets,
 )
 from httpmark.harness.tests.shared import peers
@@ -61,5 +60,5 @@ def test_a_server_with_a_short_queue_is_asked_no_more_than_fit_into_it() -> None
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         thread.join(5)
-    assert at_once == first_questions.FEW_IN_FLIGHT
+    assert at_once == targets.FEW_IN_FLIGHT
     assert probe.command[-1] == str(at_once), "whatever is asked of it"

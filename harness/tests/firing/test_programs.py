@@ -24,7 +24,7 @@ from httpmark.harness.firing.programs import (
     slow_clients,
     table,
 )
-from httpmark.harness.firing.programs.stage import Negative, Program, Stage
+from httpmark.harness.firing.programs.stage import Found, Negative, Program, Stage
 from httpmark.harness.model.cases import SECRET_TEXT, Case, Facts, Op, Step
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EVENT_RECORD
@@ -147,11 +147,27 @@ def test_cuts_are_played_as_many_at_once_as_the_target_bears(
 )
 def test_one_bad_cut_is_enough(received: bytes, end: End, word: Word) -> None:
     made = Made(
-        PAIR, lambda case: (received, end) if case.delivery == "two@40" else (OK + OK, End.OPEN)
+        PAIR,
+        lambda case: (
+            (received, end) if case.delivery in ("two@40", "alone@0") else (OK + OK, End.OPEN)
+        ),
     )
     found = pipelining.every_cut(made.stage)
     assert found.word is word
     assert word is Word.WARN or found.actual.startswith("two@40: ")
+
+
+def test_a_cut_that_fails_only_in_the_crowd_is_no_fault() -> None:
+    made = Made(
+        PAIR,
+        lambda case: (
+            (b"", End.OPEN) if case.delivery in ("two@3", "two@40") else (OK + OK, End.OPEN)
+        ),
+    )
+    found = pipelining.every_cut(made.stage)
+    assert found == Found(Word.PASS, f"two answers in order in all {len(PAIR.sent) - 1} cuts")
+    assert made.in_flight[1:] == [1, 1]
+    assert [case.delivery for case in made.played[-2:]] == ["alone@0", "alone@1"]
 
 
 def test_clean_connections_are_ten_beside_ten() -> None:

@@ -41,7 +41,7 @@ def test_what_is_newly_broken_stands_first_with_its_line() -> None:
     told = text(*(change(kind, f"id-{kind.name}") for kind in Kind), differs=("the catalogues",))
     lines = told.splitlines()
     assert lines[0].startswith("## httpmark: 1 newly broken, 1 newly mended, 1 still failing, ")
-    assert "MUSTs and controls that failed: 3 of 61 in base, 4 of 61 in head" in lines[2]
+    assert "requirements broken: 3 of 61 in base, 4 of 61 in head" in lines[2]
     assert "These runs differ:" in lines[4]
     assert "the catalogues" in lines[4]
     (broken,) = (line for line in lines if line.startswith("**Newly broken:**"))

@@ -16,6 +16,7 @@ from httpmark.harness.tests.shared import command_process
 _CHECK_S = 280
 # What a check says of a target that was judged: the gate passed, or failed.
 _JUDGED = (0, 1)
+_TOLD = "told.txt"
 
 
 @functools.cache
@@ -25,14 +26,23 @@ def catalogue() -> Catalogue:
 
 
 def failing(folder: Path, serve: str, *options: str, seconds: float = _CHECK_S) -> set[str]:
-    """The requirements of level MUST and the controls that a server fails; ``folder`` is empty."""
+    """The requirements of level MUST and the controls that a server fails.
+
+    :param folder: empty; what the command prints is left in it, for :func:`told`.
+    """
     found = folder / "found.json"
     code, out, errors = command_process.run(
         "check", "--serve", serve, *options, "--json", str(found), "--out", str(folder / "run"),
         cwd=folder, timeout=seconds,
     )  # fmt: skip
+    (folder / _TOLD).write_text(out + errors, "utf-8")
     assert code in _JUDGED, f"exit code {code}\n{out}{errors}"
     return failed(found)
+
+
+def told(folder: Path) -> str:
+    """What the check in a folder printed: the bytes behind each failure."""
+    return (folder / _TOLD).read_text("utf-8")
 
 
 def failed(result: Path) -> set[str]:

@@ -156,6 +156,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 good = sys.argv[2]
 class App(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and content in one write
     def do_GET(self):
         self.send_response(200 if self.path == good else 404)
         self.send_header("Content-Length", "2")
@@ -163,6 +164,7 @@ class App(BaseHTTPRequestHandler):
         self.wfile.write(b"ok")
     def log_message(self, *words):
         pass
+ThreadingHTTPServer.request_queue_size = 128  # of a short queue, connections wait for seconds
 ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), App).serve_forever()
 """
 

@@ -59,8 +59,7 @@ def ask_again(
     """Ask again what is doubtful in families that were asked."""
     doubted = _doubted_by_load(stream, set(families))
     if stream.quick:
-        doubts = _doubts(stream, families, second)
-        _ask_once_more(stream, doubts, {which for which in doubted if _decides(stream, which)})
+        _ask_once_more(stream, _doubts(stream, families, second), doubted)
         return
     late = Doubt.TIME_RAN_OUT
     _ask_late(stream, [which for which, why in doubted.items() if why is late])
@@ -200,26 +199,41 @@ def _last_plays(stream: CaseStream, doubts: Doubts) -> Iterator[Play]:
             yield patient(_unhurried(case)), Attempt.ALONE
 
 
-def _ask_once_more(stream: CaseStream, doubts: Doubts, deciding: set[Which]) -> None:
+def _ask_once_more(stream: CaseStream, doubts: Doubts, doubted: dict[Which, Doubt]) -> None:
     """Ask once more what fails and decides, and what ran out of time.
 
-    Everything else is judged by its first answer.
+    Of a generated family the first few are asked. Where one of them ends in another way now, load
+    was the cause, and what else of the family may have ended by load is asked, too. Everything else
+    is judged by its first answer.
 
-    :param deciding: what decides and ended as load makes it end, whatever its verdict.
+    :param doubted: what ended as load makes it end, whatever its verdict.
     """
+    deciding = {which for which in doubted if _decides(stream, which)}
     for family, _ in deciding:  # these were counted already
         stream.fired.folded.pop(family, None)
     wanted = doubts.answered | doubts.silent | deciding
-    stream.ask_again(len(wanted))
     silent: dict[Which, None] = {}
-    asked = stream.play(
-        map(_unhurried, stream.only(wanted)),
-        in_flight=AGAIN_IN_FLIGHT,
-        attempt=Attempt.DOUBTED,
-        keep=_noting(stream, silent),
-    )
-    exhaust(asked)
+    otherwise: set[str] = set()
+
+    def noted(exchange: Exchange) -> bool:
+        why = doubted.get((exchange.family, exchange.case))
+        if why is not None and exchange.doubt is not why:
+            otherwise.add(exchange.family)
+        return _noting(stream, silent)(exchange)
+
+    _again(stream, wanted, noted)
+    rest = {which for which in doubted.keys() - wanted if which[0] in otherwise}
+    for family in {family for family, _ in rest}:
+        stream.fired.folded.pop(family, None)
+    _again(stream, rest, _noting(stream, silent))
     _ask_alone(stream, list(silent))
+
+
+def _again(stream: CaseStream, wanted: set[Which], keep: Callable[[Exchange], bool]) -> None:
+    if wanted:
+        stream.ask_again(len(wanted))
+        again = map(_unhurried, stream.only(wanted))
+        exhaust(stream.play(again, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED, keep=keep))
 
 
 def _doubts(

@@ -27,7 +27,10 @@ KNOWN = loading.load()
 
 
 @pytest.mark.process
-def test_a_server_that_was_late_under_load_is_asked_again_and_believed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_server_that_was_late_under_load_is_asked_again_and_believed(
+    tmp_path: Path, quick: bool
+) -> None:
     """The first time around nothing is answered in time; afterwards everything is, and at once."""
     family = "field_value_octet_good"
     late = set()
@@ -54,6 +57,7 @@ def test_a_server_that_was_late_under_load_is_asked_again_and_believed(tmp_path:
             conformance.fire(
                 KNOWN, "rfc", target, evidence, suite_results.Fired(),
                 progress=lambda _: None, again=begin, selected=lambda one: one.id == family,
+                quick=quick,
             )  # fmt: skip
             words = {
                 one.verdict.word

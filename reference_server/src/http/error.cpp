@@ -130,12 +130,18 @@ std::string_view status_phrase(unsigned status) {
             return "No Content";
         case 205:
             return "Reset Content";
+        case 206:
+            return "Partial Content";
+        case 301:
+            return "Moved Permanently";
         case 302:
             return "Found";
         case 304:
             return "Not Modified";
         case 400:
             return "Bad Request";
+        case 403:
+            return "Forbidden";
         case 404:
             return "Not Found";
         case 405:
@@ -144,12 +150,16 @@ std::string_view status_phrase(unsigned status) {
             return "Request Timeout";
         case 411:
             return "Length Required";
+        case 412:
+            return "Precondition Failed";
         case 413:
             return "Content Too Large";
         case 414:
             return "URI Too Long";
         case 415:
             return "Unsupported Media Type";
+        case 416:
+            return "Range Not Satisfiable";
         case 417:
             return "Expectation Failed";
         case 421:

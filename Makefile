@@ -155,7 +155,7 @@ nightly-fuzz: needs-nightly
 	    || { tail -20 build/fuzz/$$one.log; exit 1; }; \
 	  echo "$$one: $$(sed -n 's/^stat::number_of_executed_units: //p' build/fuzz/$$one.log) inputs, no finding"; \
 	done
-FUZZERS := parser chunked connection response ranges target_path
+FUZZERS := parser chunked connection response preconditions ranges target_path
 
 sanitizers: needs-test
 	for preset in asan tsan; do \

@@ -2,7 +2,10 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <map>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -10,6 +13,23 @@
 #include "files/tree.hpp"
 #include "http/error.hpp"
 #include "laws.hpp"
+
+namespace {
+std::atomic<std::uint64_t> allocations{0};
+}  // namespace
+
+// Not inlined: where only one of a pair is, GCC takes them for a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+    allocations.fetch_add(1, std::memory_order_relaxed);
+    if (void* block = std::malloc(size)) return block;
+    throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* block) noexcept {
+    std::free(block);
+}
+[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept {
+    std::free(block);
+}
 
 namespace httpmark {
 namespace {
@@ -229,11 +249,7 @@ class Site : public Tree {
     }
     Answered ask(std::string_view target, std::string_view fields = "\r\n",
                  Method method = Method::kGet) const {
-        FileRequest request = get(fields);
-        request.method = method;
-        request.path = target.substr(0, target.find('?'));
-        request.query = target.substr(request.path.size());
-        request.now = static_cast<std::int64_t>(time(nullptr)) + 60;
+        const FileRequest request = request_for(target, fields, method);
         const TargetPath path(request.path.substr(request.mount_size));
         const OpenedFile file = path.fault() == PathFault::kNone ? root_->open_file(path.name())
                                                                  : OpenedFile(FileFault::kMissing);
@@ -247,9 +263,51 @@ class Site : public Tree {
         return out;
     }
 
+    // The status, with nothing looked at that a server would not look at.
+    unsigned status_of(const FileRequest& request) const {
+        const TargetPath path(request.path.substr(request.mount_size));
+        const OpenedFile file = path.fault() == PathFault::kNone ? root_->open_file(path.name())
+                                                                 : OpenedFile(FileFault::kMissing);
+        return FileAnswer(request, path.fault(), file.fault(), file.facts()).status();
+    }
+    static FileRequest request_for(std::string_view target, std::string_view fields,
+                                   Method method) {
+        FileRequest request = get(fields);
+        request.method = method;
+        request.path = target.substr(0, target.find('?'));
+        request.query = target.substr(request.path.size());
+        request.now = static_cast<std::int64_t>(time(nullptr)) + 60;
+        return request;
+    }
+
   private:
     std::optional<FileRoot> root_;
 };
+
+TEST(FileAnswer, nothing_is_allocated_but_for_a_redirect) {
+    struct Row {
+        const char* target;
+        const char* fields;
+        unsigned status;
+    };
+    const Site site;
+    for (const Row& row : {Row{"/static/ok.html", "Accept: */*\r\n\r\n", 200},
+                           {"/static/ok.html", "Range: bytes=1-2, 3-5\r\n\r\n", 206},
+                           {"/static/ok.html", "Range: bytes=99-\r\n\r\n", 416},
+                           {"/static/ok.html", "If-None-Match: \"x\", *\r\n\r\n", 200},
+                           {"/static/ok.html", "If-None-Match: *\r\n\r\n", 304},
+                           {"/static/ok.html", "If-Match: \"x\"\r\n\r\n", 412},
+                           {"/static/sub/", "\r\n", 200},
+                           {"/static/nothing", "\r\n", 404},
+                           {"/static/sub?with=more+than+a+short+string+holds", "\r\n", 301}}) {
+        const FileRequest request = Site::request_for(row.target, row.fields, Method::kGet);
+        const std::uint64_t before = allocations.load();
+        const unsigned status = site.status_of(request);
+        const std::uint64_t after = allocations.load();
+        LAW(status == row.status, << row.target << " " << row.fields << status);
+        LAW((after == before) == (row.status != 301), << row.target << " " << row.fields);
+    }
+}
 
 TEST(FileAnswer, no_path_of_the_catalogue_leaves_the_folder) {
     const Site site;

@@ -96,7 +96,7 @@ bench: setup
 	$(BIN)/httpmark run $(BENCH)
 
 # The tests of C++ that need no process: what parses, frames and scans.
-CHECK_NATIVE := server\.(chunked|error|flags|framing|limits|parser|response|router|syntax|uri)_test|native_(load_(histogram|response|source|url)|probe_(frames|layout|response_framing)|shared_http_date)_test
+CHECK_NATIVE := server\.(chunked|error|flags|framing|limits|mask|message_buffer|parser|response|router|syntax|uri|utf8|violation)_test|native_(load_(histogram|response|source|url)|probe_(frames|layout|response_framing)|shared_http_date)_test
 
 check: needs-check $(VENV)/.dev
 	@$(MAKE) --no-print-directory -j2 --output-sync=line lint check-native

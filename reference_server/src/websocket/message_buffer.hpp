@@ -1,0 +1,73 @@
+// Bytes of a message that comes in parts. It grows as they come, never by what a length announces,
+// and short memory is a value, not an exception.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "check.hpp"
+
+namespace httpmark::websocket {
+
+class MessageBuffer {
+  public:
+    MessageBuffer() = default;
+    ~MessageBuffer() { std::free(data_); }
+    MessageBuffer(const MessageBuffer&) = delete;
+    MessageBuffer& operator=(const MessageBuffer&) = delete;
+
+    // Room for `size` more bytes behind those that are there; nullptr when memory is short. What
+    // was written there counts after commit().
+    char* prepare(std::size_t size) {
+        if (capacity_ - size_ < size && !grow(size_ + size)) return nullptr;
+        return data_ + size_;
+    }
+    void commit(std::size_t size) {
+        CHECK(size <= capacity_ - size_);
+        size_ += size;
+    }
+    bool append(std::string_view octets) {
+        if (octets.empty()) return true;
+        char* const room = prepare(octets.size());
+        if (room == nullptr) return false;
+        std::memcpy(room, octets.data(), octets.size());
+        commit(octets.size());
+        return true;
+    }
+    // Large memory is given back: few messages need it.
+    void clear() {
+        size_ = 0;
+        if (capacity_ <= kKept) return;
+        std::free(data_);
+        data_ = nullptr;
+        capacity_ = 0;
+    }
+    void remove_suffix(std::size_t size) {
+        CHECK(size <= size_);
+        size_ -= size;
+    }
+    std::size_t size() const { return size_; }
+    std::size_t capacity() const { return capacity_; }
+    std::string_view view() const { return {data_, size_}; }
+
+  private:
+    static constexpr std::size_t kKept = 65536;
+
+    bool grow(std::size_t needed) {
+        const std::size_t capacity = std::max({needed, capacity_ * 2, std::size_t{256}});
+        char* const data = static_cast<char*>(std::realloc(data_, capacity));
+        if (data == nullptr) return false;
+        data_ = data;
+        capacity_ = capacity;
+        return true;
+    }
+
+    char* data_ = nullptr;
+    std::size_t size_ = 0;
+    std::size_t capacity_ = 0;
+};
+
+}  // namespace httpmark::websocket

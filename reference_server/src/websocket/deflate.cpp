@@ -1,0 +1,135 @@
+#include "websocket/deflate.hpp"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+namespace httpmark::websocket {
+
+namespace {
+
+constexpr std::size_t kChunk = 16384;
+// The end of what a flush writes: an empty block without compression, less its first bits.
+constexpr std::string_view kFlushTail("\x00\x00\xFF\xFF", 4);
+constexpr int kBlockEnd = 128;   // of z_stream::data_type: no block is under way
+constexpr int kUnusedBits = 63;  // of z_stream::data_type: bits of the last byte
+constexpr int kMemoryLevel = 8;
+
+Bytef* writable(std::string_view octets) {
+    return const_cast<Bytef*>(reinterpret_cast<const Bytef*>(octets.data()));
+}
+
+}  // namespace
+
+MessageInflater::MessageInflater(const DeflateParameters& parameters) : parameters_(parameters) {}
+
+MessageInflater::~MessageInflater() {
+    if (stream_) inflateEnd(stream_.get());
+}
+
+bool MessageInflater::open() {
+    stream_.reset(new (std::nothrow) z_stream());
+    if (!stream_) return false;
+    if (inflateInit2(stream_.get(), -static_cast<int>(parameters_.client_max_window_bits)) == Z_OK)
+        return true;
+    stream_.reset();
+    return false;
+}
+
+Violation MessageInflater::take(std::string_view piece, MessageBuffer& message,
+                                std::uint64_t size_max) {
+    if (!stream_ && !open()) return Violation::kNoMemory;
+    z_stream& stream = *stream_;
+    while (true) {
+        // Lengths of zlib are of 32 bits; pieces are not longer than a receive, but may be.
+        const std::string_view part = piece.substr(0, std::numeric_limits<uInt>::max());
+        const std::size_t room =
+            static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, size_max - message.size()));
+        // A byte above the limit has its own place: it only shows that there is one.
+        Bytef above = 0;
+        char* const out = room == 0 ? reinterpret_cast<char*>(&above) : message.prepare(room);
+        if (out == nullptr) return Violation::kNoMemory;
+        const uInt given = room == 0 ? 1 : static_cast<uInt>(room);
+        stream.next_in = writable(part);
+        stream.avail_in = static_cast<uInt>(part.size());
+        stream.next_out = reinterpret_cast<Bytef*>(out);
+        stream.avail_out = given;
+        const int result = inflate(&stream, Z_SYNC_FLUSH);
+        const uInt made = given - stream.avail_out;
+        piece.remove_prefix(part.size() - stream.avail_in);
+        if (room == 0 && made != 0) return Violation::kMessageTooLarge;
+        message.commit(made);
+        if (result == Z_MEM_ERROR) return Violation::kNoMemory;
+        if (part.size() != stream.avail_in) at_stream_start_ = false;
+        if (result == Z_STREAM_END) {
+            // A last block may stand within a message (7.2.3.4); what follows begins anew.
+            inflateReset(&stream);
+            at_stream_start_ = true;
+        } else if (result != Z_OK && result != Z_BUF_ERROR) {
+            return Violation::kDeflateSyntax;
+        }
+        if (piece.empty() && stream.avail_out != 0) return Violation::kNone;
+    }
+}
+
+Violation MessageInflater::finish(MessageBuffer& message, std::uint64_t size_max) {
+    const Violation violation = take(kFlushTail, message, size_max);
+    if (violation != Violation::kNone) return violation;
+    const int where = stream_->data_type;
+    const bool at_block_end = (where & kBlockEnd) != 0 && (where & kUnusedBits) == 0;
+    if (!at_stream_start_ && !at_block_end) return Violation::kDeflateNotFinished;
+    if (parameters_.client_no_context_takeover) {
+        inflateReset(stream_.get());
+        at_stream_start_ = true;
+    }
+    return Violation::kNone;
+}
+
+MessageDeflater::MessageDeflater(const DeflateParameters& parameters, std::uint8_t level)
+    : parameters_(parameters), level_(level) {}
+
+MessageDeflater::~MessageDeflater() {
+    if (stream_) deflateEnd(stream_.get());
+}
+
+bool MessageDeflater::open() {
+    stream_.reset(new (std::nothrow) z_stream());
+    if (!stream_) return false;
+    // zlib writes no window of 256 bytes. Without references to earlier bytes any window will do.
+    const bool refers = parameters_.server_max_window_bits > 8;
+    const int bits = refers ? parameters_.server_max_window_bits : 9;
+    if (deflateInit2(stream_.get(), level_, Z_DEFLATED, -bits, kMemoryLevel,
+                     refers ? Z_DEFAULT_STRATEGY : Z_HUFFMAN_ONLY) == Z_OK)
+        return true;
+    stream_.reset();
+    return false;
+}
+
+bool MessageDeflater::deflate(std::string_view message, MessageBuffer& payload) {
+    if (message.empty()) return payload.append(std::string_view("\0", 1));  // 7.2.3.6
+    if (!stream_ && !open()) return false;
+    z_stream& stream = *stream_;
+    while (true) {
+        const std::string_view part = message.substr(0, std::numeric_limits<uInt>::max());
+        char* const out = payload.prepare(kChunk);
+        if (out == nullptr) return false;
+        stream.next_in = writable(part);
+        stream.avail_in = static_cast<uInt>(part.size());
+        stream.next_out = reinterpret_cast<Bytef*>(out);
+        stream.avail_out = kChunk;
+        const bool is_last = part.size() == message.size();
+        const int result = ::deflate(&stream, is_last ? Z_SYNC_FLUSH : Z_NO_FLUSH);
+        CHECK(result == Z_OK || result == Z_BUF_ERROR);
+        payload.commit(kChunk - stream.avail_out);
+        message.remove_prefix(part.size() - stream.avail_in);
+        if (message.empty() && stream.avail_out != 0) break;
+    }
+    CHECK(payload.view().ends_with(kFlushTail));
+    payload.remove_suffix(kFlushTail.size());
+    if (parameters_.server_no_context_takeover) deflateReset(&stream);
+    return true;
+}
+
+}  // namespace httpmark::websocket

@@ -123,6 +123,18 @@ inline constexpr std::array<LimitRow, 30> kLimitTable = {{
      "for requests in progress after SIGTERM; 0: they are cut off at once"},
 }};
 
+// What is taken of a form. A handler may give its own; the size of the whole is body_max.
+struct FormLimits {
+    std::uint64_t fields_max = 1000;  // pairs of name and value
+};
+struct MultipartLimits {
+    std::uint64_t parts_max = 1000;
+    std::uint64_t part_head_max = 4096;  // header section of a part, at most kPartHeadMax
+    std::uint64_t part_max = 33554432;   // content of one part
+    std::uint64_t preamble_max = 1024;   // before the first delimiter
+    std::uint64_t epilogue_max = 1024;   // after the last one
+};
+
 // Sizes that no flag changes.
 inline constexpr std::size_t kReceiveBufferSize = 64 * 1024;
 inline constexpr std::size_t kOutputScratchSize = 128 * 1024;
@@ -135,6 +147,15 @@ inline constexpr std::size_t kHeadStep = 256;  // of what follows an incomplete 
 inline constexpr std::size_t kParkedMax = 1024 * 1024;  // kept of one connection unread
 inline constexpr std::size_t kSmallReplyMax = 2048;  // room kept free before a request is answered
 inline constexpr std::size_t kWorkerStackSize = 256 * 1024;
+inline constexpr std::size_t kBoundaryMax = 70;  // RFC 2046 5.1.1
+inline constexpr std::size_t kPartHeadMax = 4096;
+inline constexpr std::size_t kTransportPaddingMax = 64;  // blanks after a delimiter of multipart
+inline constexpr std::size_t kParametersMax = 16;        // of a media type
+inline constexpr std::size_t kJsonDepthMax = 64;
+inline constexpr std::size_t kCookieNameAndValueMax = 4096;  // RFC 6265bis 5.6
+inline constexpr std::size_t kCookieAttributeMax = 1024;
+inline constexpr std::uint64_t kCodedContentMin = 1024;  // smaller content is not worth a coding
+inline constexpr int kCodingLevel = 6;                   // of zlib
 inline constexpr std::uint32_t kTickMs = 64;
 inline constexpr unsigned kWorkersMax = 256;
 

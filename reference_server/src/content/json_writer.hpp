@@ -1,0 +1,122 @@
+// A writer of JSON, RFC 8259, that cannot write anything else: commas and colons are its own, what
+// is no UTF-8 becomes U+FFFD, and a call that would break the text spoils the whole, which
+// finish() tells. Nothing is allocated.
+//
+//     JsonWriter json(room);
+//     json.begin_object().key("name").string(name).key("age").number(age).end_object();
+//     if (const auto text = json.finish()) ...
+//
+// Without a room it only counts: the same calls twice give a text of exactly the room it needs.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "limits.hpp"
+
+namespace httpmark {
+
+// What a writer can be misused by. The first one stays.
+enum class JsonFault : std::uint8_t {
+    kNone,
+    kKeyExpected,    // a value in an object without a key before it
+    kValueExpected,  // a key, or an end, where the value of a key must stand
+    kNotInObject,    // a key, or end_object(), in no object
+    kNotInArray,     // end_array() in no array
+    kSecondRoot,     // anything behind the only value of a text
+    kTooDeep,        // more than kJsonDepthMax levels
+    kUnfinished,     // the end of the text before its value is complete
+    kNoRoom,         // the text is longer than the room: size() tells what it needs
+};
+
+class JsonWriter {
+  public:
+    JsonWriter() = default;  // only counts
+    explicit JsonWriter(std::span<char> room) : room_(room), writes_(true) {}
+
+    JsonWriter& begin_object() { return begin('{'); }
+    JsonWriter& end_object() { return end('}'); }
+    JsonWriter& begin_array() { return begin('['); }
+    JsonWriter& end_array() { return end(']'); }
+    // The name of the next member. That names differ is the caller's matter (RFC 8259 4).
+    JsonWriter& key(std::string_view name);
+
+    JsonWriter& string(std::string_view octets);
+    // Bytes as a string of base64 (RFC 4648 4).
+    JsonWriter& base64(std::string_view octets);
+    // Integers exactly, whatever their size.
+    template <std::integral Integer>
+    requires(!std::same_as<Integer, bool> &&
+             !std::same_as<Integer, char>) JsonWriter& number(Integer value) {
+        return number_text(value);
+    }
+    // The shortest text that reads back as the same double; null for what is not finite, as in
+    // ECMAScript.
+    JsonWriter& number(double value);
+    template <std::same_as<bool> Boolean>  // so that no pointer becomes one
+    JsonWriter& boolean(Boolean value) {
+        return literal(value ? "true" : "false");
+    }
+    JsonWriter& null() { return literal("null"); }
+
+    // Bytes of the text so far, also of those that had no room.
+    std::size_t size() const { return size_; }
+    JsonFault fault() const { return fault_; }
+    // The whole text, or nothing where it would be broken: fault() tells why. A writer that only
+    // counts gives an empty text where it is well.
+    std::optional<std::string_view> finish();
+
+  private:
+    enum class Expects : std::uint8_t { kRoot, kNothing, kElement, kKey, kValue };
+
+    template <class Number>
+    JsonWriter& number_text(Number value) {
+        std::array<char, 32> digits;
+        const auto done = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+        return literal({digits.data(), static_cast<std::size_t>(done.ptr - digits.data())});
+    }
+    JsonWriter& literal(std::string_view text);
+    JsonWriter& begin(char opening);
+    JsonWriter& end(char closing);
+    bool fail(JsonFault fault);
+    bool before_value();
+    void after_value();
+    // What has no room is counted, and nothing is written behind the gap.
+    void put(char c) {
+        if (size_ < room_.size()) room_[size_] = c;
+        ++size_;
+    }
+    void put(std::string_view text) {
+        if (size_ <= room_.size() && text.size() <= room_.size() - size_) {
+            std::copy(text.begin(), text.end(), room_.data() + size_);
+        } else {
+            room_ = room_.first(std::min(room_.size(), size_));
+        }
+        size_ += text.size();
+    }
+    void quote(std::string_view octets);
+    void escape(unsigned char c);
+
+    std::span<char> room_;
+    bool writes_ = false;
+    std::size_t size_ = 0;
+    JsonFault fault_ = JsonFault::kNone;
+    Expects expects_ = Expects::kRoot;
+    bool needs_comma_ = false;
+    std::uint64_t objects_ = 0;  // the lowest bit tells whether the innermost level is an object
+    unsigned depth_ = 0;
+    static_assert(kJsonDepthMax <= 64);
+};
+
+// Bytes of the well-formed UTF-8 sequence at the front of a text (RFC 3629 4), 0 where there is
+// none.
+std::size_t utf8_sequence_size(std::string_view text);
+
+}  // namespace httpmark

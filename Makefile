@@ -96,7 +96,7 @@ bench: setup
 	$(BIN)/httpmark run $(BENCH)
 
 # The tests of C++ that need no process: what parses, frames and scans.
-CHECK_NATIVE := server\.(chunked|deflate|error|event_stream|extensions|fault|flags|frames|framing|handshake|json_writer|limits|mask|media_type|message_buffer|parser|response|router|session|syntax|uri|utf8|violation)_test|native_(load_(histogram|response|source|url)|probe_(frames|layout|response_framing)|shared_http_date)_test
+CHECK_NATIVE := server\.(chunked|cookies|deflate|error|event_stream|extensions|fault|flags|frames|framing|handshake|json_writer|limits|mask|media_type|message_buffer|parser|response|router|session|syntax|uri|utf8|violation)_test|native_(load_(histogram|response|source|url)|probe_(frames|layout|response_framing)|shared_http_date)_test
 
 check: needs-check $(VENV)/.dev
 	@$(MAKE) --no-print-directory -j2 --output-sync=line lint check-native

@@ -96,7 +96,7 @@ bench: setup
 	$(BIN)/httpmark run $(BENCH)
 
 # The tests of C++ that need no process: what parses, frames and scans.
-CHECK_NATIVE := server\.(chunked|cookies|deflate|error|event_stream|extensions|fault|flags|form|frames|framing|handshake|json_writer|limits|mask|media_type|message_buffer|multipart|parser|response|router|session|syntax|uri|utf8|violation)_test|native_(load_(histogram|response|source|url)|probe_(frames|layout|response_framing)|shared_http_date)_test
+CHECK_NATIVE := server\.(chunked|content_coding|cookies|deflate|error|event_stream|extensions|fault|flags|form|frames|framing|handshake|json_writer|limits|mask|media_type|message_buffer|multipart|parser|response|router|session|syntax|uri|utf8|violation)_test|native_(load_(histogram|response|source|url)|probe_(frames|layout|response_framing)|shared_http_date)_test
 
 check: needs-check $(VENV)/.dev
 	@$(MAKE) --no-print-directory -j2 --output-sync=line lint check-native
@@ -155,7 +155,7 @@ nightly-fuzz: needs-nightly
 	    || { tail -20 build/fuzz/$$one.log; exit 1; }; \
 	  echo "$$one: $$(sed -n 's/^stat::number_of_executed_units: //p' build/fuzz/$$one.log) inputs, no finding"; \
 	done
-FUZZERS := parser chunked connection response form multipart preconditions ranges target_path handshake session
+FUZZERS := parser chunked connection response content_coding form multipart preconditions ranges target_path handshake session
 
 sanitizers: needs-test
 	for preset in asan tsan; do \

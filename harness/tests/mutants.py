@@ -29,10 +29,11 @@ from httpmark.harness.tests.shared.repository import ROOT
 
 KNOWN = ROOT / "harness" / "tests" / "golden" / "mutants.toml"
 CLASSES = {"equivalent", "invisible", "allowed", "missed"}
-SOURCES = ROOT / "reference_server" / "src"
+SOURCES = ROOT / "reference_server"
 # What decides answers. Of the kernels, only what all share: this machine runs one of them.
 SEEN = (
-    "http/*.[ch]pp", "scan/head.hpp", "app/*.cpp", "net/connection*.cpp", "net/exchange.hpp",
+    "src/http/*.[ch]pp", "src/scan/head.hpp", "src/app/*.cpp", "src/net/connection*.cpp",
+    "src/net/exchange.hpp", "example/*.cpp",
 )  # fmt: skip
 
 
@@ -61,7 +62,7 @@ class Mutant:
 def sources() -> dict[str, str]:
     """What is changed, by the path in reference_server/."""
     found = (path for pattern in SEEN for path in SOURCES.glob(pattern))
-    return {str(path.relative_to(SOURCES.parent)): path.read_text("utf-8") for path in found}
+    return {str(path.relative_to(SOURCES)): path.read_text("utf-8") for path in found}
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,20 @@
 // Nanoseconds from bytes to answer, without a kernel underneath: parser, routing, answer and what
 // a connection keeps, over pipelined requests as a receive brings them, for every scan kernel that
-// runs here. Also what a request allocates after a warm-up.
+// runs here. Routes take turns, so that what else the machine does falls on all of them; each is
+// also told as a ratio to the first. Also what a request allocates after a warm-up.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "app/router.hpp"
+#include "application.hpp"
 #include "check.hpp"
 #include "net/connection.hpp"
 #include "scan/scan.hpp"
@@ -58,15 +62,114 @@ class Drain final : public Transport {
 constexpr std::size_t kDepth = 256;
 constexpr unsigned kBatches = 400;
 constexpr unsigned kRounds = 15;
+constexpr unsigned kManyRoutes = 500;  // literals, and as many patterns
 
 struct Sample {
     const char* name;
-    const char* request;
+    std::string request;
+    bool many_routes = false;  // 1,000 more
 };
-constexpr Sample kSamples[] = {
-    {"GET /hello", "GET /hello HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"},
-    {"GET /echo", "GET /echo?a=1&b=two HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"},
-    {"POST /body", "POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello"},
+
+std::string get(const std::string& target, const std::string& fields = "") {
+    return "GET " + target + " HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n" + fields + "\r\n";
+}
+
+std::vector<Sample> samples() {
+    std::string nine_fields;
+    for (char c = 'a'; c < 'j'; ++c) {
+        nine_fields += std::string("X-Field-") + c + ": some value of it\r\n";
+    }
+    return {
+        {"hello", get("/hello")},
+        {"query", get("/hello?a=b")},
+        {"ten-fields", get("/hello", nine_fields)},
+        {"404", get("/404")},
+        {"template", get("/users/12345/posts/6")},
+        {"json", get("/echo?hello=world")},
+        {"head", "HEAD" + get("/hello").substr(3)},
+        {"post", "POST" + get("/body", "Content-Length: 12\r\n").substr(3) + "Hello World!"},
+        {"many", get("/many/number/250"), true},
+        {"204", get("/204")},
+        {"anything", get("/anything")},
+        {"hello-many", get("/hello"), true},
+        {"template-many", get("/users/12345/posts/6"), true},
+    };
+}
+
+// The routes of the example, one with a pattern, and as many more.
+std::shared_ptr<const Router> make_router(unsigned more) {
+    Router::Builder routes;
+    example::add_routes(routes);
+    routes.add(method_bit(Method::kGet), "/users/{user}/posts/{post}",
+               [](const Request& request, ResponseWriter& writer) {
+                   static constexpr auto kPlain = fixed_field("Content-Type", "text/plain");
+                   return writer.write(200, kPlain, request.value("user")) ? Reason::kNone
+                                                                           : writer.fault();
+               });
+    const Answer hello(200, {{"Content-Type", "text/plain"}}, "Hello World!");
+    for (unsigned i = 0; i < more; ++i) {
+        routes.add(kAnyMethod, "/many/number/" + std::to_string(i), hello);
+        routes.add(kAnyMethod, "/many/{name}/of/" + std::to_string(i), hello);
+    }
+    std::string error;
+    auto router = routes.build(error);
+    CHECK(router != nullptr);
+    return router;
+}
+
+// One connection that is asked one thing again and again.
+class Run {
+  public:
+    Run(const Sample& sample, const ScanKernel& kernel, const Router& router) : sample_(sample) {
+        for (std::size_t i = 0; i < kDepth; ++i) batch_ += sample.request;
+        settings_.kernel = &kernel;
+        settings_.router = &router;
+        connections_ = std::make_unique<Connections>(settings_, drain_, now_ms_);
+        id_ = connections_->open(3, false);
+        times_.reserve(kRounds);
+    }
+    // The first is the warm-up.
+    void round() {
+        const std::uint64_t before = allocations.load();
+        const double begin = cpu_ns();
+        for (unsigned i = 0; i < kBatches; ++i) {
+            connections_->set_time(now_ms_++, 784111777);
+            connections_->on_data(id_, batch_.data(), batch_.size());
+            connections_->run_timers();
+        }
+        const double took = cpu_ns() - begin;
+        ++rounds_;
+        CHECK(connections_->counters().requests == std::uint64_t{rounds_} * kBatches * kDepth);
+        if (rounds_ == 1) return;
+        times_.push_back(took / (kBatches * kDepth));
+        allocated_ += allocations.load() - before;
+    }
+    double median() const {
+        std::vector<double> sorted = times_;
+        std::sort(sorted.begin(), sorted.end());
+        return sorted[sorted.size() / 2];
+    }
+    void print(const char* kernel, double first) const {
+        const auto [low, high] = std::minmax_element(times_.begin(), times_.end());
+        std::printf(
+            "%-14s %-7s %7.1f ns a request (%.1f-%.1f), %.2f of the first, %llu bytes, "
+            "%llu allocations in %zu\n",
+            sample_.name, kernel, median(), *low, *high, median() / first,
+            static_cast<unsigned long long>(drain_.octets / (rounds_ * kBatches * kDepth)),
+            static_cast<unsigned long long>(allocated_), times_.size() * kBatches * kDepth);
+    }
+
+  private:
+    const Sample& sample_;
+    std::string batch_;
+    ServerSettings settings_;
+    Drain drain_;
+    std::uint64_t now_ms_ = 1000;
+    std::unique_ptr<Connections> connections_;
+    std::uint32_t id_ = 0;
+    unsigned rounds_ = 0;
+    std::uint64_t allocated_ = 0;
+    std::vector<double> times_;
 };
 
 }  // namespace
@@ -75,42 +178,23 @@ int main(int argc, char** argv) {
     // With arguments: only the kernel and the sample named, for a profiler.
     const std::string_view only_kernel = argc > 1 ? argv[1] : "";
     const std::string_view only_sample = argc > 2 ? argv[2] : "";
-    for (const Sample& sample : kSamples) {
-        if (!std::string_view(sample.name).ends_with(only_sample)) continue;
-        std::string batch;
-        for (std::size_t i = 0; i < kDepth; ++i) batch += sample.request;
-        for (const ScanKernel* kernel : scan_kernels()) {
-            if (!kernel->supported() || !std::string_view(kernel->name).starts_with(only_kernel)) {
-                continue;
-            }
-            ServerSettings settings;
-            settings.kernel = kernel;
-            Drain drain;
-            Connections connections(settings, drain, 1000);
-            std::uint64_t now_ms = 1000;
-            const std::uint32_t id = connections.open(3, false);
-            std::vector<double> times;
-            times.reserve(kRounds);
-            std::uint64_t before = 0;
-            for (unsigned round = 0; round <= kRounds; ++round) {
-                if (round == 1) before = allocations.load();  // the first is the warm-up
-                const double begin = cpu_ns();
-                for (unsigned i = 0; i < kBatches; ++i) {
-                    connections.set_time(now_ms++, 784111777);
-                    connections.on_data(id, batch.data(), batch.size());
-                    connections.run_timers();
-                }
-                const double took = cpu_ns() - begin;
-                if (round != 0) times.push_back(took / (kBatches * kDepth));
-            }
-            const std::uint64_t allocated = allocations.load() - before;
-            CHECK(connections.counters().requests == (kRounds + 1) * kBatches * kDepth);
-            std::sort(times.begin(), times.end());
-            std::printf("%-12s %-7s %7.1f ns a request (%.1f-%.1f), %llu allocations in %u\n",
-                        sample.name, kernel->name, times[times.size() / 2], times.front(),
-                        times.back(), static_cast<unsigned long long>(allocated),
-                        kRounds * kBatches * static_cast<unsigned>(kDepth));
+    const std::vector<Sample> all = samples();
+    const std::shared_ptr<const Router> few = make_router(0);
+    const std::shared_ptr<const Router> many = make_router(kManyRoutes);
+    for (const ScanKernel* kernel : scan_kernels()) {
+        if (!kernel->supported() || !std::string_view(kernel->name).starts_with(only_kernel)) {
+            continue;
         }
+        std::vector<std::unique_ptr<Run>> runs;
+        for (const Sample& sample : all) {
+            if (!only_sample.empty() && sample.name != only_sample) continue;
+            runs.push_back(
+                std::make_unique<Run>(sample, *kernel, sample.many_routes ? *many : *few));
+        }
+        for (unsigned round = 0; round <= kRounds; ++round) {
+            for (const auto& run : runs) run->round();
+        }
+        for (const auto& run : runs) run->print(kernel->name, runs.front()->median());
     }
     return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "laws.hpp"
 #include "net/connection.hpp"
+#include "routes.hpp"
 
 namespace {
 std::atomic<std::uint64_t> allocations{0};
@@ -53,7 +54,7 @@ TEST(Allocation, none_per_request_after_warm_up) {
         "GET /big HTTP/1.1\r\nHost: h\r\n\r\n",
     };
     for (const bool halves : {false, true}) {
-        const ServerSettings settings;
+        const ServerSettings settings = with_routes({});
         Drain drain;
         drain.halves = halves;
         Connections connections(settings, drain, 1000);

@@ -10,6 +10,7 @@
 #include "check.hpp"
 #include "laws.hpp"
 #include "net/connection.hpp"
+#include "routes.hpp"
 
 namespace httpmark {
 
@@ -19,7 +20,7 @@ inline constexpr std::int64_t kWireDate = 784111777;  // Sun, 06 Nov 1994 08:49:
 class Wire final : public Transport {
   public:
     explicit Wire(const ServerSettings& settings = {})
-        : settings_(settings), connections_(settings_, *this, kWireStartMs) {
+        : settings_(with_routes(settings)), connections_(settings_, *this, kWireStartMs) {
         connections_.set_time(kWireStartMs, kWireDate);
     }
 

@@ -212,7 +212,12 @@ def test_every_module_says_what_it_is(module: str) -> None:
 
 def sources() -> list[Path]:
     """Python and C++ that is no test."""
-    found = tracked("harness/*.py", "harness/native/*.cpp", "reference_server/src/*.cpp")
+    found = tracked(
+        "harness/*.py",
+        "harness/native/*.cpp",
+        "reference_server/src/*.cpp",
+        "reference_server/example/*.cpp",
+    )
     return [path for path in found if "tests" not in path.relative_to(ROOT).parts]
 
 
@@ -265,6 +270,24 @@ def test_the_judge_and_the_judged_share_no_code() -> None:
             other = server - native if half == "harness" else native - server
             assert Path(name).name not in other, f"{path}: {name}"
             assert ("reference_server" if half == "harness" else "harness/") not in name
+
+
+def test_the_core_of_the_reference_server_names_no_route() -> None:
+    """What it serves is an application's. Files of the system are no routes."""
+    source = ROOT / "reference_server" / "src"
+    files = [
+        path
+        for path in tracked("reference_server/src/*.cpp", "reference_server/src/*.hpp")
+        if path.relative_to(source).parts[0] != "command"
+    ]
+    assert len(files) > 40
+    for path in files:
+        code = re.sub(r"^ *#include.*$|//.*$", "", path.read_text("utf-8"), flags=re.MULTILINE)
+        literals = re.findall(r'"((?:[^"\\\n]|\\.)*)"', code)
+        routes = [text for text in literals if re.match(r"/\w", text) and text != "/dev/null"]
+        assert not routes, f"{path}: {routes}"
+        # What load profiles ask for: the answer of their common page, and the size of a large one.
+        assert not re.search(r"(?i)hello|mirror|1048576", code), path
 
 
 def test_no_name_says_nothing() -> None:

@@ -35,50 +35,42 @@ bool take_server_name(Options& options, std::string_view value) {
     return true;
 }
 
-// One word of a route's options; false where it is none of them.
-bool take_route_option(std::string_view word, Route& route) {
+// One word of what a path requires; false where it is none of them.
+bool take_content_rule(std::string_view word, ContentRule& rule) {
     std::uint64_t number = 0;
     if (word == "length") {
-        route.wants_length = true;
+        rule.wants_length = true;
     } else if (word.starts_with("type=") && word.find('/') != std::string_view::npos) {
-        route.media_type = word.substr(5);
+        rule.media_type = word.substr(5);
     } else if (word.starts_with("body-max=") && parse_number(word.substr(9), number)) {
-        route.body_max = number;
+        rule.body_max = number;
     } else {
         return false;
     }
     return true;
 }
 
-// PATH,OPTION...: the example's route of that path, with more to ask of content.
+// PATH,OPTION...: more to ask of content than the application's route does.
 bool take_route(Options& options, std::string_view value) {
     const std::string shown(value);
-    std::string_view rest = options.route_texts.emplace_back(value);
+    std::string_view rest = value;
     const auto next = [&] {
         const std::size_t comma = std::min(rest.find(','), rest.size());
         const std::string_view word = rest.substr(0, comma);
         rest.remove_prefix(std::min(comma + 1, rest.size()));
         return word;
     };
-    const std::string_view path = next();
-    if (!path.starts_with('/') || rest.empty()) {
+    ContentRule rule{std::string(next())};
+    if (!rule.path.starts_with('/') || rest.empty()) {
         return complain("--route takes PATH,OPTION..., not '%s'", shown.c_str());
     }
-    Route route = find_route(path);
-    route.path = path;
     while (!rest.empty()) {
         const std::string_view word = next();
-        if (take_route_option(word, route)) continue;
+        if (take_content_rule(word, rule)) continue;
         return complain("--route %s: '%s' is not body-max=N, length or type=T", shown.c_str(),
                         std::string(word).c_str());
     }
-    // Compared without regard to case, against lower case.
-    if (!route.media_type.empty()) {
-        std::string lower(route.media_type);
-        for (char& c : lower) c = to_lower(c);
-        route.media_type = options.route_texts.emplace_back(std::move(lower));
-    }
-    options.settings.routes.push_back(route);
+    options.content_rules.push_back(std::move(rule));
     return true;
 }
 

@@ -1,7 +1,7 @@
 // What the command line asks for.
 #pragma once
 
-#include <deque>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +11,14 @@
 #include "net/worker.hpp"
 
 namespace httpmark {
+
+// What the content of a path must be like.
+struct ContentRule {
+    std::string path;
+    std::uint64_t body_max = ~std::uint64_t{0};
+    bool wants_length = false;
+    std::string media_type = {};
+};
 
 struct Options {
     std::vector<std::string> addresses;
@@ -24,7 +32,7 @@ struct Options {
     bool metrics = false;
     std::string access_log;
     std::string server_name;
-    std::deque<std::string> route_texts;  // what the routes' views refer to
+    std::vector<ContentRule> content_rules;
     TlsSettings tls;
     unsigned workers = 0;
     Engine engine = Engine::kEpoll;

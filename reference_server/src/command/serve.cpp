@@ -21,6 +21,7 @@
 #include "command/listeners.hpp"
 #include "limits.hpp"
 #include "net/log.hpp"
+#include "net/metrics.hpp"
 #include "net/worker.hpp"
 
 namespace httpmark {
@@ -46,20 +47,19 @@ void* run_worker(void* worker) {
 // The members stand in the order in which they are made: what is made later is gone first.
 class Service {
   public:
-    explicit Service(Options& options) : options_(options) {}
+    Service(Options& options, AddRoutes add_routes) : options_(options), add_routes_(add_routes) {}
 
     int run() {
         block_signals();
         raise_descriptor_limit();
         share_out();
-        if (!load_certificates()) return kExitUsage;
+        if (!load_certificates() || !build_router()) return kExitUsage;
         if (const int fault = find_places(options_, places_); fault != 0) return fault;
         for (const std::string& path : options_.unix_paths) {
             if (!unix_sockets_.listen_on(path, options_.settings.limits.backlog)) {
                 return kExitEnvironment;
             }
         }
-        add_metrics();
         for (unsigned i = 0; i < options_.workers; ++i) {
             if (!start_worker(i)) return kExitEnvironment;
         }
@@ -98,13 +98,19 @@ class Service {
         return context_ != nullptr || complain("%s", error_.c_str());
     }
 
-    void add_metrics() {
-        if (!options_.metrics) return;
-        options_.settings.metrics = &counters_;
-        options_.settings.routes.push_back(
-            {"/metrics", Handler::kMetrics, false, false, false,
-             static_cast<std::uint16_t>(method_bit(Method::kGet) | method_bit(Method::kHead)),
-             "GET, HEAD"});
+    bool build_router() {
+        Router::Builder routes;
+        add_routes_(routes);
+        if (options_.metrics) {
+            routes.add(method_bit(Method::kGet), "/metrics", metrics_handler(counters_));
+        }
+        for (const ContentRule& rule : options_.content_rules) {
+            routes.limit_content(rule.path, rule.body_max, rule.wants_length, rule.media_type);
+        }
+        router_ = routes.build(error_);
+        if (router_ == nullptr) return complain("%s", error_.c_str());
+        options_.settings.router = router_.get();
+        return true;
     }
 
     bool start_worker(unsigned number) {
@@ -242,12 +248,14 @@ class Service {
     }
 
     Options& options_;
+    AddRoutes add_routes_;
     sigset_t signals_{};
     std::string error_;
     std::shared_ptr<const TlsContext> context_;
     std::vector<Place> places_;
     UnixSockets unix_sockets_;
     std::vector<const Counters*> counters_;
+    std::shared_ptr<const Router> router_;
     SharedState shared_;
     std::vector<std::unique_ptr<AccessLog>> logs_;
     std::vector<std::unique_ptr<Worker>> workers_;
@@ -257,8 +265,8 @@ class Service {
 
 }  // namespace
 
-int serve(Options& options) {
-    return Service(options).run();
+int serve(Options& options, AddRoutes add_routes) {
+    return Service(options, add_routes).run();
 }
 
 }  // namespace httpmark

@@ -1,5 +1,6 @@
 #include "http/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -111,6 +112,109 @@ constexpr bool rows_stand_in_order() {
 }
 static_assert(rows_stand_in_order());
 
+struct StatusRow {
+    std::uint16_t status;
+    std::string_view phrase;
+};
+// The registry of RFC 9110 16.2, without what it calls unused.
+constexpr std::array<StatusRow, 60> kStatuses = {{
+    {100, "Continue"},
+    {101, "Switching Protocols"},
+    {102, "Processing"},
+    {103, "Early Hints"},
+    {200, "OK"},
+    {201, "Created"},
+    {202, "Accepted"},
+    {203, "Non-Authoritative Information"},
+    {204, "No Content"},
+    {205, "Reset Content"},
+    {206, "Partial Content"},
+    {207, "Multi-Status"},
+    {208, "Already Reported"},
+    {226, "IM Used"},
+    {300, "Multiple Choices"},
+    {301, "Moved Permanently"},
+    {302, "Found"},
+    {303, "See Other"},
+    {304, "Not Modified"},
+    {305, "Use Proxy"},
+    {307, "Temporary Redirect"},
+    {308, "Permanent Redirect"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {402, "Payment Required"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {406, "Not Acceptable"},
+    {407, "Proxy Authentication Required"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {410, "Gone"},
+    {411, "Length Required"},
+    {412, "Precondition Failed"},
+    {413, "Content Too Large"},
+    {414, "URI Too Long"},
+    {415, "Unsupported Media Type"},
+    {416, "Range Not Satisfiable"},
+    {417, "Expectation Failed"},
+    {421, "Misdirected Request"},
+    {422, "Unprocessable Content"},
+    {423, "Locked"},
+    {424, "Failed Dependency"},
+    {425, "Too Early"},
+    {426, "Upgrade Required"},
+    {428, "Precondition Required"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {451, "Unavailable For Legal Reasons"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {502, "Bad Gateway"},
+    {503, "Service Unavailable"},
+    {504, "Gateway Timeout"},
+    {505, "HTTP Version Not Supported"},
+    {506, "Variant Also Negotiates"},
+    {507, "Insufficient Storage"},
+    {508, "Loop Detected"},
+    {511, "Network Authentication Required"},
+}};
+constexpr std::string_view kUnknownPhrase = "Unknown";
+constexpr unsigned kStatusMin = 100;
+constexpr unsigned kStatusMax = 999;
+constexpr std::uint8_t kNoPlace = 0xFF;
+
+constexpr StatusLine make_status_line(unsigned status, std::string_view phrase) {
+    StatusLine line;
+    const auto put = [&](std::string_view text) {
+        for (const char c : text) line.text[line.size++] = c;
+    };
+    const char digits[] = {static_cast<char>('0' + status / 100),
+                           static_cast<char>('0' + status / 10 % 10),
+                           static_cast<char>('0' + status % 10)};
+    put("HTTP/1.1 ");
+    put({digits, sizeof digits});
+    put(" ");
+    put(phrase);
+    put("\r\n");
+    return line;
+}
+constexpr auto kStatusLines = [] {
+    std::array<StatusLine, kStatuses.size()> lines{};
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        lines[i] = make_status_line(kStatuses[i].status, kStatuses[i].phrase);
+    }
+    return lines;
+}();
+constexpr auto kPlaceOfStatus = [] {
+    std::array<std::uint8_t, 500> places{};
+    for (std::uint8_t& place : places) place = kNoPlace;
+    for (std::size_t i = 0; i < kStatuses.size(); ++i) {
+        places[kStatuses[i].status - kStatusMin] = static_cast<std::uint8_t>(i);
+    }
+    return places;
+}();
+
 }  // namespace
 
 const ErrorRow& error_row(Reason reason) {
@@ -118,67 +222,22 @@ const ErrorRow& error_row(Reason reason) {
     return kErrors[static_cast<std::size_t>(reason)];
 }
 
-std::string_view status_phrase(unsigned status) {
-    switch (status) {
-        case 100:
-            return "Continue";
-        case 101:
-            return "Switching Protocols";
-        case 200:
-            return "OK";
-        case 204:
-            return "No Content";
-        case 205:
-            return "Reset Content";
-        case 206:
-            return "Partial Content";
-        case 301:
-            return "Moved Permanently";
-        case 302:
-            return "Found";
-        case 304:
-            return "Not Modified";
-        case 400:
-            return "Bad Request";
-        case 403:
-            return "Forbidden";
-        case 404:
-            return "Not Found";
-        case 405:
-            return "Method Not Allowed";
-        case 408:
-            return "Request Timeout";
-        case 411:
-            return "Length Required";
-        case 412:
-            return "Precondition Failed";
-        case 413:
-            return "Content Too Large";
-        case 414:
-            return "URI Too Long";
-        case 415:
-            return "Unsupported Media Type";
-        case 416:
-            return "Range Not Satisfiable";
-        case 417:
-            return "Expectation Failed";
-        case 421:
-            return "Misdirected Request";
-        case 426:
-            return "Upgrade Required";
-        case 431:
-            return "Request Header Fields Too Large";
-        case 500:
-            return "Internal Server Error";
-        case 501:
-            return "Not Implemented";
-        case 503:
-            return "Service Unavailable";
-        case 505:
-            return "HTTP Version Not Supported";
-        default:
-            return "Unknown";
+const StatusLine& status_line(unsigned status) {
+    if (status - kStatusMin < kPlaceOfStatus.size()) [[likely]] {
+        const std::uint8_t place = kPlaceOfStatus[status - kStatusMin];
+        if (place != kNoPlace) [[likely]]
+            return kStatusLines[place];
     }
+    CHECK(status >= kStatusMin && status <= kStatusMax);
+    static thread_local StatusLine other;
+    other = make_status_line(status, kUnknownPhrase);
+    return other;
+}
+
+std::string_view status_phrase(unsigned status) {
+    const auto row = std::find_if(kStatuses.begin(), kStatuses.end(),
+                                  [&](const StatusRow& one) { return one.status == status; });
+    return row == kStatuses.end() ? kUnknownPhrase : row->phrase;
 }
 
 }  // namespace httpmark

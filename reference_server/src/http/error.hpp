@@ -2,6 +2,8 @@
 // and whether the connection may live on after the answer.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -109,6 +111,16 @@ struct ErrorRow {
 };
 
 const ErrorRow& error_row(Reason reason);
+
+// "HTTP/1.1 200 OK\r\n". The text is followed by zeros, so that it can be copied in whole steps.
+struct StatusLine {
+    static constexpr std::size_t kRoom = 64;
+    std::array<char, kRoom> text{};
+    std::uint8_t size = 0;
+};
+// Of the registered statuses (RFC 9110 16.2) with their phrases. Of any other from 100 to 999, with
+// the phrase "Unknown", it stands until the next such call in this thread.
+const StatusLine& status_line(unsigned status);
 std::string_view status_phrase(unsigned status);
 
 }  // namespace httpmark

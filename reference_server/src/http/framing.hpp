@@ -30,11 +30,17 @@ constexpr bool comes_behind_repeated_fields(Reason reason) {
     return reason == Reason::kNone || reason > Reason::kFieldRepeated;
 }
 
-// A head as most are, which judge_head() lets pass, whatever the limits: one valid Host, nothing
-// said of content, and a method that is known. It has no content and the connection persists.
-inline bool is_plain(const RequestHead& head) {
-    return (head.flags & ~std::uint32_t{kConnectionKeepAlive}) == kHostSeen && head.is_http_1_1() &&
-           head.method >= Method::kGet && head.method <= Method::kOptions;
+// A head as most are, in which judge_head() finds nothing wrong, whatever the limits: one valid
+// Host, a target in origin-form, nothing said of content, and a method that is known. The
+// connection persists.
+inline bool is_plain(const RequestHead& head, std::uint32_t also = 0) {
+    return (head.flags & ~(kConnectionKeepAlive | also)) == kHostSeen && head.is_http_1_1() &&
+           head.form == TargetForm::kOrigin && head.method >= Method::kGet &&
+           head.method <= Method::kPatch;
+}
+// As above, with a Content-Length: wrong is only a length above the limit.
+inline bool is_plain_with_length(const RequestHead& head) {
+    return is_plain(head, kLengthSeen);
 }
 
 // For a head that judge_head() has let pass, or refused with a reason that leaves the framing

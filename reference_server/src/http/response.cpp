@@ -1,10 +1,7 @@
 #include "http/response.hpp"
 
-#include <cstring>
 #include <ctime>
-
-#include "check.hpp"
-#include "http/syntax.hpp"
+#include <type_traits>
 
 namespace httpmark {
 
@@ -13,10 +10,35 @@ namespace {
 constexpr std::string_view kDayNames = "SunMonTueWedThuFriSat";
 constexpr std::string_view kMonthNames = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
-char* put(char* out, std::string_view text) {
-    if (text.empty()) return out;  // memcpy() wants no null pointer, not even for nothing
-    std::memcpy(out, text.data(), text.size());
-    return out + text.size();
+// One after the other into room that was measured before; texts that have no room behind them.
+[[gnu::always_inline]] inline char* put(char* out, std::string_view text) {
+    const char* const from = text.data();
+    const std::size_t size = text.size();
+    const auto both_ends = [&]<std::size_t kHalf>(std::integral_constant<std::size_t, kHalf>) {
+        std::memcpy(out, from, kHalf);
+        std::memcpy(out + size - kHalf, from + size - kHalf, kHalf);
+    };
+    if (size > 32) {
+        std::memcpy(out, from, size);
+    } else if (size >= 16) {
+        both_ends(std::integral_constant<std::size_t, 16>());
+    } else if (size >= 8) {
+        both_ends(std::integral_constant<std::size_t, 8>());
+    } else if (size >= 4) {
+        both_ends(std::integral_constant<std::size_t, 4>());
+    } else if (size != 0) {
+        out[0] = from[0];
+        out[size / 2] = from[size / 2];
+        out[size - 1] = from[size - 1];
+    }
+    return out + size;
+}
+
+// A number of bytes that the compiler knows: no call, no loop.
+template <std::size_t kSize>
+[[gnu::always_inline]] inline char* put_literal(char* out, const char (&text)[kSize]) {
+    std::memcpy(out, text, kSize - 1);
+    return out + kSize - 1;
 }
 
 char* put_two(char* out, int number) {
@@ -25,19 +47,46 @@ char* put_two(char* out, int number) {
     return out;
 }
 
-struct Decimal {
-    std::array<char, 20> digits;
-    std::size_t size;
-    std::string_view text() const { return {digits.data() + digits.size() - size, size}; }
-};
-Decimal decimal(std::uint64_t number) {
-    Decimal out{};
+constexpr std::size_t kDigitsMax = 20;
+
+std::size_t digit_count(std::uint64_t number) {
+    std::size_t count = 1;
+    for (; number >= 10; number /= 10) ++count;
+    return count;
+}
+char* put_decimal(char* out, std::uint64_t number, std::size_t digits) {
+    char* at = out + digits;
     do {
-        out.digits[out.digits.size() - ++out.size] = static_cast<char>('0' + number % 10);
+        *--at = static_cast<char>('0' + number % 10);
         number /= 10;
     } while (number != 0);
-    return out;
+    return out + digits;
 }
+
+// field_is_safe(), but eight bytes of the value at a time.
+bool is_safe(const Field& field) {
+    constexpr std::uint64_t kEach = 0x0101010101010101;
+    std::string_view rest = field.value;
+    for (; rest.size() >= 8; rest.remove_prefix(8)) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, rest.data(), sizeof word);
+        const std::uint64_t no_del = word ^ (kEach * 0x7F);
+        // The high bit of a byte that is below 0x20, or DEL; carries may add others behind it.
+        const std::uint64_t suspects =
+            (((word - kEach * 0x20) & ~word) | ((no_del - kEach) & ~no_del)) & (kEach * 0x80);
+        if (suspects != 0) break;
+    }
+    return field_is_safe({field.name, rest});
+}
+
+constexpr char kLength[] = "Content-Length: ";
+constexpr char kAllow[] = "Allow: ";
+constexpr char kSeparator[] = ": ";
+constexpr std::string_view kClose = "Connection: close\r\n";
+constexpr std::string_view kKeepAlive = "Connection: keep-alive\r\n";
+constexpr char kLineEnd[] = "\r\n";
+// Content that is longer is sent from where it stands, if it stays there.
+constexpr std::size_t kCopiedContentMax = 16384;
 
 }  // namespace
 
@@ -76,100 +125,111 @@ bool DateLine::update(std::int64_t unix_seconds) {
     return true;
 }
 
-bool field_is_safe(const Field& field) {
-    if (field.name.empty()) return false;
-    for (const char c : field.name) {
-        if (!is_tchar(octet(c))) return false;
+std::shared_ptr<const PreparedAnswer> PreparedAnswer::make(unsigned status,
+                                                           std::span<const Field> fields,
+                                                           std::string_view content) {
+    std::shared_ptr<PreparedAnswer> answer(new PreparedAnswer());
+    answer->line_ = status_line(status);
+    answer->status_ = status;
+    std::string& text = answer->text_;
+    for (const Field& field : fields) {
+        if (!field_is_safe(field)) return nullptr;
+        text.append(field.name).append(": ").append(field.value).append(kLineEnd);
     }
-    for (const char c : field.value) {
-        if (is_ctl(octet(c)) && c != '\t') return false;
+    answer->fields_size_ = text.size();
+    if (status_forbids_content(status)) content = {};
+    if (!status_forbids_length(status)) {
+        text.append(kLength).append(std::to_string(content.size())).append(kLineEnd);
     }
-    // These belong to the writer: a handler that set them could break the framing.
-    return !equals_ignoring_case(field.name, "content-length") &&
-           !equals_ignoring_case(field.name, "transfer-encoding") &&
-           !equals_ignoring_case(field.name, "connection") &&
-           !equals_ignoring_case(field.name, "date");
+    text.append(kLineEnd);
+    answer->head_size_ = text.size();
+    text.append(content);
+    answer->size_ = text.size();
+    text.append(kCopySlack, '\0');
+    return answer;
 }
 
-bool ResponseWriter::head(unsigned status, std::span<const Field> fields,
-                          std::uint64_t content_length, std::size_t content_here, char*& content) {
+bool ResponseWriter::head(unsigned status, const Fields& fields, std::uint64_t content_length,
+                          std::size_t content_here, char*& content) {
+    fault_ = Reason::kHandlerFailed;
+    if (status_ != 0) return false;
     const bool no_length = status_forbids_length(status);
     if (status_forbids_content(status)) content_length = content_here = 0;
-    const std::string_view phrase = status_phrase(status);
-    const Decimal length = decimal(content_length);
-    std::size_t size = 9 + 4 + phrase.size() + 2 + date_.text().size() + 2;
-    for (const Field& field : fields) {
-        if (!field_is_safe(field)) {
-            fault_ = Reason::kHandlerFailed;
-            return false;
-        }
+    const StatusLine& line = status_line(status);
+    const std::string_view date = date_.text();
+    const std::string_view fixed = fields.fixed.text();
+    const std::size_t digits = digit_count(content_length);
+    const std::string_view connection =
+        options_.close ? kClose : (options_.say_keep_alive ? kKeepAlive : std::string_view());
+    std::size_t size = line.size + date.size() + fixed.size() + connection.size() + 2;
+    for (const Field& field : fields.others) {
+        if (!is_safe(field)) return false;
         size += field.name.size() + 2 + field.value.size() + 2;
     }
     // RFC 9110 8.6: no Content-Length in 1xx and 204; a 304 may leave it out.
-    if (!no_length) size += 16 + length.size + 2;
-    if (!options_.allow.empty()) size += 7 + options_.allow.size() + 2;
-    constexpr std::string_view kClose = "Connection: close\r\n";
-    constexpr std::string_view kKeepAlive = "Connection: keep-alive\r\n";
-    const std::string_view connection =
-        options_.close ? kClose : (options_.say_keep_alive ? kKeepAlive : std::string_view());
-    size += connection.size();
-    const std::size_t head_size = size;
-    if (!options_.head_request) size += content_here;
-    char* const begin = sink_.prepare(size);
+    if (!no_length) size += sizeof kLength - 1 + digits + 2;
+    if (!options_.allow.empty()) size += sizeof kAllow - 1 + options_.allow.size() + 2;
+    if (options_.head_request) content_here = 0;
+    char* const begin = sink_.prepare(size + content_here);
     if (begin == nullptr) {
         fault_ = Reason::kNoMemory;
         return false;
     }
+    fault_ = Reason::kNone;
     status_ = status;
     content_size_ = options_.head_request ? 0 : content_length;
-    char* out = put(begin, "HTTP/1.1 ");
-    out = put(out, decimal(status).text());
-    *out++ = ' ';
-    out = put(out, phrase);
-    out = put(out, "\r\n");
-    out = put(out, date_.text());
-    for (const Field& field : fields) {
-        out = put(out, field.name);
-        out = put(out, ": ");
-        out = put(out, field.value);
-        out = put(out, "\r\n");
+    char* out = put_steps<32>(begin, line.text.data(), line.size);
+    out = put_steps<64>(out, date.data(), date.size());
+    if (!fixed.empty()) out = put_steps<32>(out, fixed.data(), fixed.size());
+    for (const Field& field : fields.others) {
+        out = put_literal(put(out, field.name), kSeparator);
+        out = put_literal(put(out, field.value), kLineEnd);
     }
     if (!options_.allow.empty()) {
-        out = put(out, "Allow: ");
-        out = put(out, options_.allow);
-        out = put(out, "\r\n");
+        out = put_literal(put(put_literal(out, kAllow), options_.allow), kLineEnd);
     }
     if (!no_length) {
-        out = put(out, "Content-Length: ");
-        out = put(out, length.text());
-        out = put(out, "\r\n");
+        out = put_decimal(put_literal(out, kLength), content_length, digits);
+        out = put_literal(out, kLineEnd);
     }
-    out = put(out, connection);
-    out = put(out, "\r\n");
-    CHECK(out == begin + head_size);
-    content = size == head_size ? nullptr : out;
+    if (!connection.empty()) out = put(out, connection);
+    out = put_literal(out, kLineEnd);
+    CHECK(out == begin + size);
+    content = content_here == 0 ? nullptr : out;
     return true;
 }
 
-bool ResponseWriter::write(unsigned status, std::span<const Field> fields,
-                           std::string_view content) {
+bool ResponseWriter::write(unsigned status, const Fields& fields, std::string_view content) {
     char* room = nullptr;
     if (!head(status, fields, content.size(), content.size(), room)) return false;
     if (room != nullptr) put(room, content);
     return true;
 }
 
-bool ResponseWriter::start(unsigned status, std::span<const Field> fields, std::size_t size,
+bool ResponseWriter::start(unsigned status, const Fields& fields, std::size_t size,
                            char*& content) {
     return head(status, fields, size, size, content);
 }
 
-bool ResponseWriter::write_fill(unsigned status, std::span<const Field> fields,
-                                std::uint64_t size) {
+bool ResponseWriter::write_reference(unsigned status, const Fields& fields,
+                                     std::string_view content) {
+    if (content.size() <= kCopiedContentMax) return write(status, fields, content);
+    char* room = nullptr;
+    if (!head(status, fields, content.size(), 0, room)) return false;
+    if (content_size_ != 0) sink_.append({nullptr, content.data(), 0, content.size()});
+    return true;
+}
+
+bool ResponseWriter::write_source(unsigned status, const Fields& fields, std::uint64_t size,
+                                  ContentSource& source) {
     char* room = nullptr;
     if (!head(status, fields, size, 0, room)) return false;
-    if (options_.head_request || status_forbids_content(status)) return true;
-    return sink_.append_fill(size);
+    if (content_size_ == 0) {
+        source.release();
+    } else {
+        sink_.append({&source, nullptr, 0, size});
+    }
+    return true;
 }
 
 }  // namespace httpmark

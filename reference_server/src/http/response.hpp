@@ -1,21 +1,128 @@
 // Responses whose framing a handler cannot break: Content-Length, Connection and Date are the
 // writer's; 1xx, 204 and 304 carry no content; HEAD gets the fields and no content.
+//
+// What does not change from answer to answer is checked once: fixed_field() by the compiler,
+// PreparedAnswer when it is made. It is then copied in whole steps, which read and write up to
+// kCopySlack bytes beyond it; hence the room behind all that is prepared here.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "check.hpp"
 #include "http/error.hpp"
+#include "http/syntax.hpp"
 
 namespace httpmark {
 
 struct Field {
     std::string_view name;
     std::string_view value;
+};
+
+// The name is a token and the value holds neither CR, LF, NUL nor another CTL: no field can be
+// smuggled into a response.
+constexpr bool field_is_safe(const Field& field) {
+    if (field.name.empty()) return false;
+    for (const char c : field.name) {
+        if ((kClassTable[octet(c)] & kClassToken) == 0) return false;
+    }
+    for (const char c : field.value) {
+        if (is_ctl(octet(c)) && c != '\t') return false;
+    }
+    // These belong to the writer: a handler that set them could break the framing.
+    switch (field.name.size()) {
+        case 4:
+            return !equals_ignoring_case(field.name, "date");
+        case 10:
+            return !equals_ignoring_case(field.name, "connection");
+        case 14:
+            return !equals_ignoring_case(field.name, "content-length");
+        case 17:
+            return !equals_ignoring_case(field.name, "transfer-encoding");
+        default:
+            return true;
+    }
+}
+
+inline constexpr std::size_t kCopySlack = 64;
+
+// Of a number of bytes that GCC would leave to a string instruction, which takes far longer.
+template <std::size_t kSize>
+[[gnu::always_inline]] inline void copy_step(char* out, const char* text) {
+    static_assert(kSize % 16 == 0 && kSize <= kCopySlack);
+    std::memcpy(out, text, 16);
+    if constexpr (kSize > 16) copy_step<kSize - 16>(out + 16, text + 16);
+}
+
+// Copies whole steps, one at least: up to kStep - 1 bytes more than asked for are read and written.
+template <std::size_t kStep>
+[[gnu::always_inline]] inline char* put_steps(char* out, const char* text, std::size_t size) {
+    copy_step<kStep>(out, text);
+    for (std::size_t at = kStep; at < size; at += kStep) copy_step<kStep>(out + at, text + at);
+    return out + size;
+}
+
+// Field lines, each with its CRLF, that are known to be safe and have kCopySlack bytes behind them.
+class FieldLines {
+  public:
+    constexpr FieldLines() = default;
+    constexpr std::string_view text() const { return {text_, size_}; }
+
+  private:
+    template <std::size_t kSize>
+    friend class FixedField;
+    friend class PreparedAnswer;
+    static constexpr std::array<char, kCopySlack> kNone{};
+    constexpr FieldLines(const char* text, std::size_t size) : text_(text), size_(size) {}
+
+    const char* text_ = kNone.data();
+    std::size_t size_ = 0;
+};
+
+// A field line that the compiler has checked. Made by fixed_field(), and kept for as long as
+// answers are written with it.
+template <std::size_t kSize>
+class FixedField {
+  public:
+    consteval FixedField(std::string_view name, std::string_view value) {
+        if (!field_is_safe({name, value})) throw "this field would break the framing";
+        std::size_t at = 0;
+        for (const std::string_view part :
+             {name, std::string_view(": "), value, std::string_view("\r\n")}) {
+            for (const char c : part) text_[at++] = c;
+        }
+    }
+    constexpr FieldLines lines() const { return {text_.data(), kSize}; }
+
+  private:
+    std::array<char, kSize + kCopySlack> text_{};
+};
+template <std::size_t kName, std::size_t kValue>
+consteval auto fixed_field(const char (&name)[kName], const char (&value)[kValue]) {
+    return FixedField<kName + kValue + 2>({name, kName - 1}, {value, kValue - 1});
+}
+
+// The fields of an answer: those that are known to be safe, then others.
+struct Fields {
+    FieldLines fixed;
+    std::span<const Field> others;
+
+    Fields() = default;
+    Fields(FieldLines lines, std::span<const Field> more = {}) : fixed(lines), others(more) {}
+    template <std::size_t kSize>
+    Fields(const FixedField<kSize>& field, std::span<const Field> more = {})
+        : fixed(field.lines()), others(more) {}
+    Fields(std::span<const Field> all) : others(all) {}
+    Fields(std::initializer_list<Field> all) : others(all.begin(), all.size()) {}
 };
 
 // "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n", RFC 9110 5.6.7, made once a second.
@@ -30,9 +137,35 @@ class DateLine {
     std::string_view text() const { return {text_.data(), size_}; }
 
   private:
-    std::array<char, kSize + 8 + kServerNameMax + 2> text_{};
+    std::array<char, kSize + 8 + kServerNameMax + 2 + kCopySlack> text_{};
     std::size_t size_ = kSize;
     std::int64_t seconds_ = -1;
+};
+
+// An answer that is the same each time but for its Date: checked and put together once.
+class PreparedAnswer {
+  public:
+    // nullptr where a field would break the framing.
+    static std::shared_ptr<const PreparedAnswer> make(unsigned status,
+                                                      std::span<const Field> fields,
+                                                      std::string_view content);
+
+    unsigned status() const { return status_; }
+    FieldLines fields() const { return {text_.data(), fields_size_}; }
+    std::string_view content() const {
+        return std::string_view(text_).substr(head_size_, size_ - head_size_);
+    }
+
+  private:
+    friend class ResponseWriter;
+    PreparedAnswer() = default;
+
+    StatusLine line_;
+    unsigned status_ = 0;
+    std::size_t fields_size_ = 0;
+    std::size_t head_size_ = 0;  // with Content-Length and the empty line
+    std::size_t size_ = 0;
+    std::string text_;  // all but status line and date, and kCopySlack bytes
 };
 
 struct ResponseOptions {
@@ -40,57 +173,55 @@ struct ResponseOptions {
     bool close = false;
     bool say_keep_alive = false;  // to a 1.0 client that asked (RFC 9112 9.3)
     std::string_view allow = {};  // to OPTIONS (RFC 9110 9.3.7)
+
+    // Nothing of it adds a field.
+    bool adds_nothing() const { return !close && !say_keep_alive && allow.empty(); }
 };
 
-// Where bytes of responses go. prepare() gives room for exactly that many or nullptr when memory
-// is short; what was prepared is committed by the caller having written it.
+// Content that is asked for when there is room for it on the wire. One source may serve many
+// answers at a time, in one thread for each worker.
+class ContentSource {
+  public:
+    // Bytes of the content from `offset` on, at least 1 and at most `most` of them, which stay as
+    // they are until the next call for this answer. None: it cannot be read, and the connection is
+    // closed, because only that can tell the client.
+    virtual std::string_view read(std::uint64_t offset, std::size_t most) = 0;
+    // Of this answer no more will be asked: all of it was sent, or the connection is gone.
+    virtual void release() {}
+
+  protected:
+    ~ContentSource() = default;
+};
+
+// Content that is not in the room of a Sink. Of `bytes`, when there is no source.
+struct LaterContent {
+    ContentSource* source = nullptr;
+    const char* bytes = nullptr;
+    std::uint64_t offset = 0;
+    std::uint64_t left = 0;
+};
+
+// Where bytes of responses go. What was prepared is committed by the caller having written it.
 class Sink {
   public:
-    virtual char* prepare(std::size_t size) = 0;
-    // Content made while sending: `size` bytes of kFillOctet.
-    virtual bool append_fill(std::uint64_t size) = 0;
+    // Room for exactly that many bytes, and kCopySlack behind it that may be written to; nullptr
+    // when memory is short.
+    [[gnu::always_inline]] char* prepare(std::size_t size) {
+        if (static_cast<std::size_t>(end_ - at_) < size) [[unlikely]]
+            return prepare_more(size);
+        char* const room = at_;
+        at_ += size;
+        return room;
+    }
+    // After what was prepared.
+    virtual void append(const LaterContent& content) = 0;
 
   protected:
     ~Sink() = default;
-};
+    virtual char* prepare_more(std::size_t size) = 0;
 
-inline constexpr char kFillOctet = 'x';
-
-class ResponseWriter {
-  public:
-    ResponseWriter(Sink& sink, const DateLine& date, ResponseOptions options)
-        : sink_(sink), date_(date), options_(options) {}
-
-    // Writes head and content. False when memory is short or a field would break the framing:
-    // then nothing has been written.
-    bool write(unsigned status, std::span<const Field> fields, std::string_view content);
-    bool write(unsigned status, std::initializer_list<Field> fields, std::string_view content) {
-        return write(status, std::span(fields.begin(), fields.size()), content);
-    }
-
-    // Writes the head and gives room for exactly `size` bytes of content in `content`, nullptr
-    // there when none is to be sent.
-    bool start(unsigned status, std::span<const Field> fields, std::size_t size, char*& content);
-
-    // Head, then `size` bytes of filling.
-    bool write_fill(unsigned status, std::span<const Field> fields, std::uint64_t size);
-
-    // Why a write gave false: kHandlerFailed for a field that may not be, else kNoMemory.
-    Reason fault() const { return fault_; }
-    // What was written; 0 before.
-    unsigned status() const { return status_; }
-    std::uint64_t content_size() const { return content_size_; }
-
-  private:
-    bool head(unsigned status, std::span<const Field> fields, std::uint64_t content_length,
-              std::size_t content_here, char*& content);
-
-    Sink& sink_;
-    const DateLine& date_;
-    ResponseOptions options_;
-    Reason fault_ = Reason::kNone;
-    unsigned status_ = 0;
-    std::uint64_t content_size_ = 0;
+    char* at_ = nullptr;
+    char* end_ = nullptr;  // kCopySlack bytes before the true end
 };
 
 // RFC 9110 15.2-15.4, 6.4.1: no content whatever the handler says. Of these a 205 says
@@ -102,8 +233,73 @@ constexpr bool status_forbids_content(unsigned status) {
     return status_forbids_length(status) || status == 205;
 }
 
-// The name is a token and the value holds neither CR, LF, NUL nor another CTL: no field can be
-// smuggled into a response.
-bool field_is_safe(const Field& field);
+// Writes one response. Each function gives false when memory is short, a field would break the
+// framing or a response has been written before: then it has written nothing.
+class ResponseWriter {
+  public:
+    ResponseWriter(Sink& sink, const DateLine& date, const ResponseOptions& options)
+        : sink_(sink), date_(date), options_(options) {}
+    // All three outlive the writer.
+    ResponseWriter(Sink&, const DateLine&, ResponseOptions&&) = delete;
+
+    bool write(unsigned status, const Fields& fields, std::string_view content);
+    [[gnu::always_inline]] bool write(const PreparedAnswer& answer) {
+        if (!options_.adds_nothing() || status_ != 0) [[unlikely]] {
+            return write(answer.status_, answer.fields(), answer.content());
+        }
+        return write_prepared(answer);
+    }
+
+    // Writes the head and gives room for exactly `size` bytes of content in `content`, nullptr
+    // there when none is to be sent.
+    bool start(unsigned status, const Fields& fields, std::size_t size, char*& content);
+
+    // The content is not copied where it is long: it must stay as it is until it has been sent.
+    bool write_reference(unsigned status, const Fields& fields, std::string_view content);
+    // The content is asked of `source`, which outlives the answer. It is released where nothing is
+    // sent of it, too, but not where this gives false.
+    bool write_source(unsigned status, const Fields& fields, std::uint64_t size,
+                      ContentSource& source);
+
+    // Instead of writing: the handler is asked again after that time, by Request::asked_again. A
+    // route that answers early cannot do so.
+    void defer(std::uint32_t ms) { deferred_ms_ = ms; }
+    const std::optional<std::uint32_t>& deferred_ms() const { return deferred_ms_; }
+
+    // Why a function gave false: kNoMemory, else kHandlerFailed.
+    Reason fault() const { return fault_; }
+    // What was written; 0 before.
+    unsigned status() const { return status_; }
+    std::uint64_t content_size() const { return content_size_; }
+
+  private:
+    [[gnu::always_inline]] bool write_prepared(const PreparedAnswer& answer);
+    bool head(unsigned status, const Fields& fields, std::uint64_t content_length,
+              std::size_t content_here, char*& content);
+
+    Sink& sink_;
+    const DateLine& date_;
+    const ResponseOptions& options_;
+    Reason fault_ = Reason::kNone;
+    unsigned status_ = 0;
+    std::uint64_t content_size_ = 0;
+    std::optional<std::uint32_t> deferred_ms_;
+};
+
+inline bool ResponseWriter::write_prepared(const PreparedAnswer& answer) {
+    const std::string_view date = date_.text();
+    const std::size_t rest = options_.head_request ? answer.head_size_ : answer.size_;
+    char* out = sink_.prepare(answer.line_.size + date.size() + rest);
+    if (out == nullptr) [[unlikely]] {
+        fault_ = Reason::kNoMemory;
+        return false;
+    }
+    out = put_steps<32>(out, answer.line_.text.data(), answer.line_.size);
+    out = put_steps<64>(out, date.data(), date.size());
+    put_steps<64>(out, answer.text_.data(), rest);
+    status_ = answer.status_;
+    content_size_ = rest - answer.head_size_;
+    return true;
+}
 
 }  // namespace httpmark

@@ -24,18 +24,29 @@ char* map_scratch(std::size_t size) {
     return static_cast<char*>(block);
 }
 
+const Router& empty_router() {
+    static const std::shared_ptr<const Router> router = [] {
+        std::string error;
+        return Router::Builder().build(error);
+    }();
+    return *router;
+}
+
 }  // namespace
 
 Connections::Connections(const ServerSettings& settings, Transport& transport, std::uint64_t now_ms)
     : settings_(settings),
+      router_(settings.router == nullptr ? empty_router() : *settings.router),
       transport_(transport),
       arena_(settings.limits.memory_max),
       wheel_(*this, static_cast<std::uint32_t>(now_ms / kTickMs)),
       date_(settings.server_name),
       now_ms_(now_ms),
-      scratch_(map_scratch(kOutputScratchSize)),
-      scratch_at_(scratch_),
-      scratch_end_(scratch_ + kOutputScratchSize) {}
+      scratch_(map_scratch(kOutputScratchSize)) {
+    at_ = scratch_;
+    end_ = scratch_ + kOutputScratchSize - kCopySlack;
+    judge_common_way();
+}
 
 Connections::~Connections() {
     close_all();
@@ -161,7 +172,7 @@ void Connections::on_sendable(std::uint32_t id) {
 
 void Connections::drain() {
     draining_ = true;
-    judge_hello();
+    judge_common_way();
     for (std::uint32_t id = 0; id < capacity_; ++id) {
         Connection& c = slot(id);
         if (c.state != Connection::State::kOpen || c.output != nullptr) continue;

@@ -14,7 +14,6 @@
 #include <string_view>
 #include <vector>
 
-#include "app/app.hpp"
 #include "app/router.hpp"
 #include "http/chunked.hpp"
 #include "http/framing.hpp"
@@ -66,12 +65,10 @@ struct ServerSettings {
     Strictness strictness = Strictness::kStrict;
     const ScanKernel* kernel = &kScalarKernel;
     Choices choices;
-    std::string_view server_name;  // of the Server field, which is left out when empty
-    std::vector<Route> routes;     // looked at before the example's
+    std::string_view server_name;    // of the Server field, which is left out when empty
+    const Router* router = nullptr;  // without one, nothing is found
     // Over connections_max no more are accepted, instead of a 503 to each.
     bool wait_over_connections = false;
-    // Where it is given, /metrics tells of all these.
-    const std::vector<const Counters*>* metrics = nullptr;
 };
 
 // Something was refused, or not answered in time. Views live for the call only.
@@ -100,8 +97,7 @@ class Observer {
   public:
     // Once for each fault, and before its answer.
     virtual void on_error(const ErrorEvent&) {}
-    // May write the answer to a fault in the server's place; false leaves it to the server. This is
-    // also the handler of what is not found.
+    // May write the answer to a fault in the server's place; false leaves it to the server.
     virtual bool answer_error(const ErrorEvent&, ResponseWriter&) { return false; }
     virtual void on_answer(const AnswerEvent&) {}
 
@@ -207,11 +203,22 @@ class Connections final : private TimerNodes, private Sink {
     const char* more_head(Connection& c, const char* p, const char* end);
     const char* head_done(Connection& c, const RequestHead& head, const char* data,
                           std::uint32_t head_size, const char* p, const char* end);
+    const char* plain_head(Connection& c, const RequestHead& head, const char* data,
+                           std::uint32_t head_size, const char* p, std::size_t length,
+                           const Route& route);
+    const char* other_head(Connection& c, const RequestHead& head, const char* data,
+                           std::uint32_t head_size, const char* p, const char* end);
+    void plain_answer(Connection& c, const RequestHead& head, const char* data,
+                      std::uint32_t head_size, const char* p, std::size_t length,
+                      const Route& route);
     const char* route_head(Connection& c, const RequestHead& head, const char* data,
                            std::uint32_t head_size, const char* p, const char* end);
+    const Route& find_route(const RequestHead& head, std::string_view path) const;
     Reason judge(const Connection& c, const RequestHead& head, const char* data,
                  std::uint32_t head_size) const;
     void answer_early(Connection& c, const Arrival& arrival);
+    bool keep_head(Exchange& x, const Request& request);
+    static Request kept_request(const Connection& c);
     bool await_rest(Connection& c, const Arrival& arrival);
     const char* more_body(Connection& c, const char* p, const char* end);
     bool gather(Connection& c, std::string_view piece);
@@ -221,27 +228,29 @@ class Connections final : private TimerNodes, private Sink {
     void release_exchange(Connection& c);
 
     // connection_answers.cpp
-    void judge_hello();
-    bool answer_hello(const RequestHead& head, std::string_view target);
-    void respond(Connection& c, const Route& route, const Request& request);
-    void respond_later(Connection& c);
-    void answer_metrics(ResponseWriter& writer);
+    void judge_common_way();
+    void respond(Connection& c, const Request& request, const ResponseOptions& options);
+    void respond(Connection& c, const Request& request);
+    Reason respond_later(Connection& c, const Request& request, std::uint32_t ms);
+    void end_exchange(Connection& c);
     void refuse(Connection& c, Reason reason, Method method,
                 std::uint64_t offset = ErrorEvent::kNoOffset);
-    void write_error(Connection& c, Reason reason, const Request& request, std::string_view allow,
-                     std::uint64_t offset);
+    void write_error(Connection& c, Reason reason, const Request& request, std::uint64_t offset);
     void tell_answer(const Request& request, const ResponseWriter& writer, const ErrorEvent* error);
-    Reason judge_route(const Route& route, const Request& request, const Framing& framing) const;
-    ResponseOptions options_for(Connection& c, const RequestHead& head);
+    Reason judge_route(const Request& request, const Framing& framing) const;
+    ResponseOptions options_for(const Connection& c, const RequestHead& head) const;
 
     // connection_output.cpp
-    char* prepare(std::size_t size) override;
-    bool append_fill(std::uint64_t size) override;
+    char* prepare_more(std::size_t size) override;
+    void append(const LaterContent& content) override;
     // No more may be answered before some of the output has gone.
     bool blocked(const Connection& c) const { return c.output != nullptr && is_full(*c.output); }
     bool is_full(const Output& output) const;
     void flush();
     void push_output(Connection& c);
+    bool next_octets(Connection& c, std::size_t most, std::string_view& octets);
+    static void sent_octets(Output& out, std::size_t size);
+    static void release_later(Output& out);
     void push_plain(Connection& c);
     void push_tls(Connection& c);
     void send_ciphertext(Connection& c);
@@ -261,6 +270,7 @@ class Connections final : private TimerNodes, private Sink {
     bool prolong_wait(std::uint32_t id, std::uint64_t until_ms);
     std::uint64_t content_due_ms(const Exchange& x) const;
     void on_timer(std::uint32_t id);
+    std::uint64_t handler_due_ms(const Exchange& x) const;
     bool answer_waiting(std::uint32_t id);
     void set_interest(std::uint32_t id, bool octets, bool room);
 
@@ -268,6 +278,7 @@ class Connections final : private TimerNodes, private Sink {
     void free_slot(std::uint32_t id);
 
     const ServerSettings& settings_;
+    const Router& router_;
     Transport& transport_;
     Arena arena_;
     TimerWheel wheel_;
@@ -284,16 +295,12 @@ class Connections final : private TimerNodes, private Sink {
     std::int64_t unix_seconds_ = 0;
     Observer* observer_ = nullptr;
     bool draining_ = false;
-    // A plain GET of /hello may be answered from hello_: nobody wants to see it otherwise.
-    bool hello_is_fixed_ = false;
+    // Neither a setting nor the state of this worker has a say in common requests.
+    bool common_way_ = false;
 
     Connection* current_ = nullptr;
     std::uint32_t current_id_ = kNoSlot;
-    char* scratch_;
-    char* scratch_at_;
-    char* scratch_end_;
-    alignas(64) std::array<char, 128> hello_{};
-    std::size_t hello_size_ = 0;
+    char* scratch_;  // from here to at_ stands what gathers for one send
 };
 
 }  // namespace httpmark

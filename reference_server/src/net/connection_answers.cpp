@@ -1,6 +1,5 @@
 // From requests to answers, refusals among them.
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "check.hpp"
@@ -12,61 +11,43 @@ namespace httpmark {
 
 namespace {
 
-constexpr std::string_view kHelloPath = "/hello";
+// What is answered where nobody else answers: the name of the reason. Made once for all.
+const PreparedAnswer& error_answer(Reason reason) {
+    constexpr auto kReasons = static_cast<std::size_t>(Reason::kCount);
+    static const auto answers = [] {
+        std::array<std::shared_ptr<const PreparedAnswer>, kReasons> all;
+        for (std::size_t i = 0; i < kReasons; ++i) {
+            const ErrorRow& row = error_row(static_cast<Reason>(i));
+            const Field plain{"Content-Type", "text/plain"};
+            all[i] = PreparedAnswer::make(row.status, {&plain, 1}, std::string(row.name) + '\n');
+            CHECK(all[i] != nullptr);
+        }
+        return all;
+    }();
+    return *answers[static_cast<std::size_t>(reason)];
+}
 
 }  // namespace
 
 void Connections::set_time(std::uint64_t now_ms, std::int64_t unix_seconds) {
     now_ms_ = std::max(now_ms, now_ms_);
     unix_seconds_ = unix_seconds;
-    if (!date_.update(unix_seconds)) return;
-    // The whole answer of /hello, made once a second; with its own kind of Sink, so that it comes
-    // from the same writer as every other answer.
-    struct Fixed final : Sink {
-        explicit Fixed(std::array<char, 128>& room_in) : room(room_in) {}
-        char* prepare(std::size_t wanted) override {
-            size = wanted;
-            return wanted <= room.size() ? room.data() : nullptr;
-        }
-        bool append_fill(std::uint64_t) override { return false; }
-        std::array<char, 128>& room;
-        std::size_t size = 0;
-    } fixed(hello_);
-    ResponseWriter writer(fixed, date_, {});
-    // A long Server field leaves no room for it; then it is made each time.
-    const bool fits = writer.write(200, {{"Content-Type", "text/plain"}}, kHelloContent);
-    hello_size_ = fits ? fixed.size : 0;
-    judge_hello();
+    date_.update(unix_seconds);
 }
 
-void Connections::judge_hello() {
-    const std::vector<Route>& own = settings_.routes;
-    hello_is_fixed_ =
-        hello_size_ != 0 && !draining_ && observer_ == nullptr &&
-        settings_.limits.requests_per_connection == 0 &&
-        settings_.limits.request_max >= settings_.limits.head_max &&
-        !settings_.choices.refuse_repeated_fields &&
-        std::none_of(own.begin(), own.end(), [](const Route& r) { return r.path == kHelloPath; });
-}
-
-// A plain GET of the fixed answer: its bytes are ready, made once a second.
-bool Connections::answer_hello(const RequestHead& head, std::string_view target) {
-    // The size is known when the bytes are compared, so that it takes no call.
-    if (!is_plain(head) || head.method != Method::kGet || target.size() != kHelloPath.size() ||
-        std::memcmp(target.data(), kHelloPath.data(), kHelloPath.size()) != 0 || !hello_is_fixed_) {
-        return false;
-    }
-    std::memcpy(scratch_at_, hello_.data(), hello_.size());
-    scratch_at_ += hello_size_;
-    return true;
+void Connections::judge_common_way() {
+    common_way_ = !draining_ && observer_ == nullptr &&
+                  settings_.limits.requests_per_connection == 0 &&
+                  settings_.limits.request_max >= settings_.limits.head_max &&
+                  !settings_.choices.refuse_repeated_fields;
 }
 
 void Connections::set_observer(Observer* observer) {
     observer_ = observer;
-    judge_hello();
+    judge_common_way();
 }
 
-ResponseOptions Connections::options_for(Connection& c, const RequestHead& head) {
+ResponseOptions Connections::options_for(const Connection& c, const RequestHead& head) const {
     const Limits& limits = settings_.limits;
     const bool last = draining_ || (limits.requests_per_connection != 0 &&
                                     c.requests >= limits.requests_per_connection);
@@ -74,19 +55,28 @@ ResponseOptions Connections::options_for(Connection& c, const RequestHead& head)
     return {head.method == Method::kHead, close, !close && !head.is_http_1_1()};
 }
 
-void Connections::respond(Connection& c, const Route& route, const Request& request) {
+void Connections::respond(Connection& c, const Request& request) {
     ResponseOptions options = options_for(c, request.head);
-    if (request.head.method == Method::kOptions) options.allow = route.allow;
+    if (request.head.method == Method::kOptions) options.allow = request.route.allow;
+    respond(c, request, options);
+}
+
+void Connections::respond(Connection& c, const Request& request, const ResponseOptions& options) {
+    const Route& route = request.route;
     ResponseWriter writer(*this, date_, options);
-    Reason reason = Reason::kNone;
-    if (route.handler == Handler::kMetrics) [[unlikely]] {
-        answer_metrics(writer);
-        reason = writer.fault();
-    } else {
-        reason = answer(route, request, writer);
+    Reason reason = route.refusal;
+    if (route.constant != nullptr) {
+        if (!writer.write(*route.constant)) reason = writer.fault();
+    } else if (reason == Reason::kNone) {
+        reason = route.handler(request, writer);
     }
-    if (reason != Reason::kNone) {
-        write_error(c, reason, request, route.allow, ErrorEvent::kNoOffset);
+    if (writer.status() == 0) [[unlikely]] {
+        if (reason == Reason::kNone) {
+            const auto& ms = writer.deferred_ms();
+            reason = ms ? respond_later(c, request, *ms) : Reason::kHandlerFailed;
+            if (reason == Reason::kNone) return;
+        }
+        write_error(c, reason, request, ErrorEvent::kNoOffset);
         return;
     }
     if (observer_ != nullptr) [[unlikely]]
@@ -95,33 +85,59 @@ void Connections::respond(Connection& c, const Route& route, const Request& requ
 }
 
 // What a route asks of a request beyond the rules of the protocol.
-Reason Connections::judge_route(const Route& route, const Request& request,
-                                const Framing& framing) const {
-    if ((route.methods & method_bit(request.head.method)) == 0) return Reason::kMethodNotAllowed;
+Reason Connections::judge_route(const Request& request, const Framing& framing) const {
+    const RouteOptions& options = request.route.options;
+    if (request.route.refusal != Reason::kNone) return request.route.refusal;
     if (framing.kind == BodyKind::kNone) return Reason::kNone;
-    if (route.wants_length && framing.kind == BodyKind::kChunked) return Reason::kLengthRequired;
-    if (route.media_type.empty()) return Reason::kNone;
-    FieldReader reader(
-        {request.data + request.head.fields_begin, request.head_size - request.head.fields_begin});
+    if (options.wants_length && framing.kind == BodyKind::kChunked) return Reason::kLengthRequired;
+    if (options.media_type.empty()) return Reason::kNone;
+    FieldReader reader(request.fields());
     std::string_view name;
     std::string_view value;
     while (reader.next(name, value)) {
         // RFC 9110 8.3.1: type and subtype without regard to case, parameters after ';'.
         if (equals_ignoring_case(name, "content-type") &&
-            equals_ignoring_case(trim_ows(value.substr(0, value.find(';'))), route.media_type)) {
+            equals_ignoring_case(trim_ows(value.substr(0, value.find(';'))), options.media_type)) {
             return Reason::kNone;
         }
     }
     return Reason::kMediaType;
 }
 
-void Connections::respond_later(Connection& c) {
-    c.exchange->stage = Exchange::Stage::kWaiting;
-    c.exchange->started_ms = now_ms_;
+// Keeps what the handler is to be asked with again; kNone when it is kept.
+Reason Connections::respond_later(Connection& c, const Request& request, std::uint32_t ms) {
+    if (request.route.options.early) return Reason::kHandlerFailed;
+    const bool was_here = c.exchange != nullptr;
+    Exchange* const x = ensure_exchange(c);
+    if (x == nullptr) return Reason::kNoMemory;
+    if (!request.asked_again) {
+        x->started_ms = now_ms_;
+        x->route = &request.route;
+        x->head_size = request.head_size;
+        if (!was_here) {
+            x->parser = parser_;
+            if (!keep_head(*x, request)) return Reason::kNoMemory;
+        }
+        const bool gathered = request.content.data() == x->content.data;
+        if (!gathered && request.route.options.wants_content &&
+            !x->content.append(arena_, request.content)) {
+            return Reason::kNoMemory;
+        }
+    }
+    x->due_ms = now_ms_ + ms;
+    x->stage = Exchange::Stage::kWaiting;
+    return Reason::kNone;
+}
+
+// Of a request that has been answered, or whose answer is deferred.
+void Connections::end_exchange(Connection& c) {
+    if (c.exchange != nullptr && c.exchange->stage != Exchange::Stage::kWaiting) {
+        release_exchange(c);
+    }
 }
 
 void Connections::write_error(Connection& c, Reason reason, const Request& request,
-                              std::string_view allow, std::uint64_t offset) {
+                              std::uint64_t offset) {
     const ErrorRow& row = error_row(reason);
     Counters::add(counters_.errors[static_cast<std::size_t>(reason)]);
     ResponseOptions options = options_for(c, request.head);
@@ -130,24 +146,20 @@ void Connections::write_error(Connection& c, Reason reason, const Request& reque
         c.set(Connection::kClosing);
         options.say_keep_alive = false;
     }
-    if (row.status == 405) options.allow = allow;  // RFC 9110 15.5.6
+    if (row.status == 405) options.allow = request.route.allow;  // RFC 9110 15.5.6
     ResponseWriter writer(*this, date_, options);
-    const std::string peer = observer_ == nullptr ? std::string() : transport_.peer(current_id_);
-    const ErrorEvent event{reason, offset, peer};
-    if (observer_ != nullptr) observer_->on_error(event);
-    if (observer_ == nullptr || !observer_->answer_error(event, writer)) {
-        std::array<char, 64> content{};
-        const std::string_view name(row.name);
-        CHECK(name.size() + 1 <= content.size());
-        std::memcpy(content.data(), name.data(), name.size());
-        content[name.size()] = '\n';
-        const std::string_view text(content.data(), name.size() + 1);
-        if (!writer.write(row.status, {{"Content-Type", "text/plain"}}, text)) {
-            c.set(Connection::kBroken);
-            return;
-        }
+    if (observer_ == nullptr) [[likely]] {
+        if (!writer.write(error_answer(reason))) c.set(Connection::kBroken);
+        return;
     }
-    if (observer_ != nullptr) tell_answer(request, writer, &event);
+    const std::string peer = transport_.peer(current_id_);
+    const ErrorEvent event{reason, offset, peer};
+    observer_->on_error(event);
+    if (!observer_->answer_error(event, writer) && !writer.write(error_answer(reason))) {
+        c.set(Connection::kBroken);
+        return;
+    }
+    tell_answer(request, writer, &event);
 }
 
 void Connections::tell_answer(const Request& request, const ResponseWriter& writer,
@@ -176,49 +188,9 @@ void Connections::refuse(Connection& c, Reason reason, Method method, std::uint6
     RequestHead head;
     head.method = method;
     head.version_minor = 1;
-    write_error(c, reason, {head, nullptr, 0, {}, {}, {}, c.requests}, {}, offset);
+    static const Route kNoRoute{};
+    write_error(c, reason, {head, kNoRoute, nullptr, 0, c.requests, {}, {}, {}}, offset);
     if (c.exchange != nullptr) release_exchange(c);
-}
-
-// All workers' counters in the text format that Prometheus reads.
-void Connections::answer_metrics(ResponseWriter& writer) {
-    constexpr struct {
-        std::atomic<std::uint64_t> Counters::*counter;
-        const char* name;
-        const char* meaning;
-    } kRows[] = {
-        {&Counters::accepted, "connections_accepted", "Connections accepted"},
-        {&Counters::closed, "connections_closed", "Connections closed"},
-        {&Counters::requests, "requests", "Requests whose head was complete"},
-        {&Counters::refused, "refused", "Refusals that end the connection"},
-        {&Counters::timeouts, "timeouts", "Timeouts of any kind"},
-        {&Counters::bytes_in, "received_bytes", "Bytes received"},
-        {&Counters::bytes_out, "sent_bytes", "Bytes sent"},
-    };
-    std::string text;
-    for (const auto& row : kRows) {
-        const std::string name = std::string("httpmark_") + row.name + "_total";
-        text += "# HELP " + name + ' ' + row.meaning + "\n# TYPE " + name + " counter\n";
-        for (std::size_t i = 0; i < settings_.metrics->size(); ++i) {
-            text += name + "{worker=\"" + std::to_string(i) + "\"} " +
-                    std::to_string(
-                        ((*settings_.metrics)[i]->*row.counter).load(std::memory_order_relaxed)) +
-                    '\n';
-        }
-    }
-    text +=
-        "# HELP httpmark_errors_total Error answers by reason\n"
-        "# TYPE httpmark_errors_total counter\n";
-    for (std::size_t reason = 1; reason < static_cast<std::size_t>(Reason::kCount); ++reason) {
-        std::uint64_t sum = 0;
-        for (const Counters* counters : *settings_.metrics) {
-            sum += counters->errors[reason].load(std::memory_order_relaxed);
-        }
-        if (sum == 0) continue;
-        text += std::string("httpmark_errors_total{reason=\"") +
-                error_row(static_cast<Reason>(reason)).name + "\"} " + std::to_string(sum) + '\n';
-    }
-    writer.write(200, {{"Content-Type", "text/plain; version=0.0.4"}}, text);
 }
 
 }  // namespace httpmark

@@ -9,48 +9,38 @@
 
 namespace httpmark {
 
-namespace {
-
-alignas(64) constexpr auto kFill = [] {
-    std::array<char, 16384> fill{};
-    for (char& c : fill) c = kFillOctet;
-    return fill;
-}();
-
-}  // namespace
-
-char* Connections::prepare(std::size_t size) {
-    if (static_cast<std::size_t>(scratch_end_ - scratch_at_) < size || blocked(*current_)) {
-        flush();
-        if (size > kOutputScratchSize || blocked(*current_)) {
-            Output* const out = ensure_output(*current_, size);
-            if (out == nullptr) return nullptr;
-            char* const room = out->data() + out->end;
-            out->end += size;
-            return room;
-        }
+// The scratch is full: what is in it goes first, and what is larger than all of it is kept apart.
+char* Connections::prepare_more(std::size_t size) {
+    flush();
+    if (size <= static_cast<std::size_t>(end_ - at_) && !blocked(*current_)) {
+        char* const room = at_;
+        at_ += size;
+        return room;
     }
-    char* const room = scratch_at_;
-    scratch_at_ += size;
+    Output* const out = ensure_output(*current_, size);
+    if (out == nullptr) return nullptr;
+    char* const room = out->data() + out->end;
+    out->end += size;
     return room;
 }
 
-bool Connections::append_fill(std::uint64_t size) {
+void Connections::append(const LaterContent& content) {
     flush();
     Output* const out = ensure_output(*current_, 0);
     if (out == nullptr) {
         current_->set(Connection::kBroken);  // the head is out: only a close can tell
-        return true;
+        if (content.source != nullptr) content.source->release();
+        return;
     }
-    out->fill += size;
-    return true;
+    CHECK(out->later.left == 0);
+    out->later = content;
 }
 
 // What has gathered in the scratch goes out in one send; what the wire leaves is copied.
 void Connections::flush() {
     Connection& c = *current_;
-    const auto size = static_cast<std::size_t>(scratch_at_ - scratch_);
-    scratch_at_ = scratch_;
+    const auto size = static_cast<std::size_t>(at_ - scratch_);
+    at_ = scratch_;
     if (c.has(Connection::kBroken)) return;
     if (size != 0) {
         if (c.output != nullptr) {
@@ -115,27 +105,53 @@ void Connections::push_output(Connection& c) {
     }
 }
 
+// The next bytes to be sent, at most `most` of those that are asked of a source. False where there
+// are none, or where the connection is broken because the source cannot be read.
+bool Connections::next_octets(Connection& c, std::size_t most, std::string_view& octets) {
+    Output& out = *c.output;
+    if (out.begin != out.end) {
+        octets = {out.data() + out.begin, out.end - out.begin};
+        return true;
+    }
+    LaterContent& later = out.later;
+    if (later.left == 0) return false;
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(later.left, most));
+    octets = later.source == nullptr ? std::string_view(later.bytes + later.offset, wanted)
+                                     : later.source->read(later.offset, wanted);
+    if (!octets.empty()) {
+        CHECK(octets.size() <= wanted);
+        return true;
+    }
+    c.set(Connection::kBroken);
+    return false;
+}
+
+void Connections::sent_octets(Output& out, std::size_t size) {
+    if (out.begin != out.end) {
+        out.begin += size;
+        return;
+    }
+    out.later.offset += size;
+    out.later.left -= size;
+    if (out.later.left == 0) release_later(out);
+}
+
+void Connections::release_later(Output& out) {
+    if (out.later.source != nullptr) out.later.source->release();
+    out.later = LaterContent();
+}
+
 void Connections::push_plain(Connection& c) {
     while (c.output != nullptr && !c.has(Connection::kBroken)) {
-        Output& out = *c.output;
-        const bool filling = out.begin == out.end;
-        if (filling && out.fill == 0) {
-            release_output(c);
+        std::string_view octets;
+        if (!next_octets(c, kReceiveBufferSize, octets)) {
+            if (!c.has(Connection::kBroken)) release_output(c);
             return;
         }
-        const char* const data = filling ? kFill.data() : out.data() + out.begin;
-        const std::size_t size =
-            filling ? static_cast<std::size_t>(std::min<std::uint64_t>(out.fill, kFill.size()))
-                    : out.end - out.begin;
-        const std::ptrdiff_t taken = send_now(c, data, size);
+        const std::ptrdiff_t taken = send_now(c, octets.data(), octets.size());
         if (taken < 0) return;
-        const auto sent = static_cast<std::size_t>(taken);
-        if (filling) {
-            out.fill -= sent;
-        } else {
-            out.begin += sent;
-        }
-        if (sent < size) return;
+        sent_octets(*c.output, static_cast<std::size_t>(taken));
+        if (static_cast<std::size_t>(taken) < octets.size()) return;
     }
 }
 
@@ -152,31 +168,25 @@ void Connections::push_tls(Connection& c) {
             out.cipher.size = 0;
             out.cipher_begin = 0;
         }
-        const bool filling = out.begin == out.end;
-        if (c.tls == nullptr || (filling && out.fill == 0)) {
-            release_output(c);
+        std::string_view octets;
+        if (c.tls == nullptr || !next_octets(c, kTlsRecordMax, octets)) {
+            if (!c.has(Connection::kBroken)) release_output(c);
             return;
         }
-        const char* const data = filling ? kFill.data() : out.data() + out.begin;
-        const std::size_t size = static_cast<std::size_t>(
-            std::min<std::uint64_t>(filling ? out.fill : out.end - out.begin, kTlsRecordMax));
-        if (!c.tls->send(*pipe_, data, size)) {
+        octets = octets.substr(0, kTlsRecordMax);
+        if (!c.tls->send(*pipe_, octets.data(), octets.size())) {
             c.set(Connection::kBroken);
             return;
         }
-        if (filling) {
-            out.fill -= size;
-        } else {
-            out.begin += size;
-        }
+        sent_octets(out, octets.size());
         send_ciphertext(c);
     }
 }
 
 bool Connections::is_full(const Output& output) const {
     const std::size_t unsent = output.end - output.begin + output.cipher.size - output.cipher_begin;
-    // Behind filling nothing can be appended.
-    return output.fill != 0 || unsent > settings_.limits.pending_output_max;
+    // Behind content that comes later nothing can be appended.
+    return output.later.left != 0 || unsent > settings_.limits.pending_output_max;
 }
 
 Output* Connections::ensure_output(Connection& c, std::size_t room) {
@@ -184,15 +194,16 @@ Output* Connections::ensure_output(Connection& c, std::size_t room) {
     if (old != nullptr && old->capacity - old->end >= room) return old;
     const std::size_t kept = old == nullptr ? 0 : old->end - old->begin;
     std::size_t capacity = 0;
-    char* const block = arena_.allocate(sizeof(Output) + kept + room, capacity);
+    char* const block = arena_.allocate(sizeof(Output) + kept + room + kCopySlack, capacity);
     if (block == nullptr) return nullptr;
     Output* const out = new (block) Output();
     out->block_capacity = capacity;
-    out->capacity = capacity - sizeof(Output);
+    out->capacity = capacity - sizeof(Output) - kCopySlack;
     if (old != nullptr) {
         std::memcpy(out->data(), old->data() + old->begin, kept);
         out->end = kept;
-        out->fill = old->fill;
+        out->later = old->later;
+        old->later = LaterContent();
         out->cipher = old->cipher;
         out->cipher_begin = old->cipher_begin;
         old->cipher = Buffer();
@@ -205,7 +216,7 @@ Output* Connections::ensure_output(Connection& c, std::size_t room) {
 bool Connections::append_output(Connection& c, const char* data, std::size_t size) {
     Output* const out = ensure_output(c, size);
     if (out == nullptr) return false;
-    CHECK(out->fill == 0);
+    CHECK(out->later.left == 0);
     std::memcpy(out->data() + out->end, data, size);
     out->end += size;
     return true;
@@ -213,6 +224,7 @@ bool Connections::append_output(Connection& c, const char* data, std::size_t siz
 
 void Connections::release_output(Connection& c) {
     if (c.output == nullptr) return;
+    release_later(*c.output);
     c.output->cipher.release(arena_);
     arena_.release(reinterpret_cast<char*>(c.output), c.output->block_capacity);
     c.output = nullptr;

@@ -12,7 +12,6 @@ namespace httpmark {
 // A request whose head has passed, and what is known of its content.
 struct Connections::Arrival {
     const Request& request;
-    const Route& route;
     Framing framing;
     Reason reason;  // what is to be answered instead, by a connection that lives on
     bool here;      // the content stands there whole
@@ -70,7 +69,7 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
     current_id_ = id;
     while (p != end && !c.has(Connection::kClosing | Connection::kBroken)) {
         // An answer too large for the scratch stands in the output, which may not be stuck at all.
-        if (static_cast<std::size_t>(scratch_end_ - scratch_at_) < kSmallReplyMax || blocked(c)) {
+        if (static_cast<std::size_t>(end_ - at_) < kSmallReplyMax || blocked(c)) {
             flush();
         }
         Exchange* const x = c.exchange;
@@ -88,6 +87,61 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
         }
     }
     flush();
+}
+
+// A request as most are: nothing is wrong with it, and its content stands there whole.
+[[gnu::always_inline]] inline const char* Connections::plain_head(
+    Connection& c, const RequestHead& head, const char* data, std::uint32_t head_size,
+    const char* p, std::size_t length, const Route& route) {
+    const ResponseOptions options{head.method == Method::kHead};
+    ResponseWriter writer(*this, date_, options);
+    if (route.constant == nullptr || !writer.write(*route.constant)) [[unlikely]] {
+        plain_answer(c, head, data, head_size, p, length, route);
+    }
+    end_exchange(c);
+    return p + length;
+}
+
+// Apart for the same reason as what follows.
+[[gnu::noinline]] void Connections::plain_answer(Connection& c, const RequestHead& head,
+                                                 const char* data, std::uint32_t head_size,
+                                                 const char* p, std::size_t length,
+                                                 const Route& route) {
+    const Target target = split_origin(data, head.target);
+    const Request request{head, route, data, head_size, c.requests, target, {p, length}, {}};
+    const ResponseOptions options{head.method == Method::kHead};
+    respond(c, request, options);
+}
+
+[[gnu::always_inline]] inline const char* Connections::head_done(Connection& c,
+                                                                 const RequestHead& head,
+                                                                 const char* data,
+                                                                 std::uint32_t head_size,
+                                                                 const char* p, const char* end) {
+    ++c.requests;
+    Counters::add(counters_.requests);
+    if (is_plain(head) && common_way_) [[likely]] {
+        const Route& route = router_.find(head.method, path_in(data, head.target));
+        return plain_head(c, head, data, head_size, p, 0, route);
+    }
+    return other_head(c, head, data, head_size, p, end);
+}
+
+// Apart, so that the way above saves no registers for what stands here.
+[[gnu::noinline]] const char* Connections::other_head(Connection& c, const RequestHead& head,
+                                                      const char* data, std::uint32_t head_size,
+                                                      const char* p, const char* end) {
+    const Limits& limits = settings_.limits;
+    const auto ahead = static_cast<std::uint64_t>(end - p);
+    const std::uint64_t length = head.content_length;
+    if (is_plain_with_length(head) && common_way_ && length <= std::min(ahead, limits.body_max) &&
+        head_size + length <= limits.request_max) {
+        const Route& route = router_.find(head.method, path_in(data, head.target));
+        if (route.takes_any_content()) {
+            return plain_head(c, head, data, head_size, p, static_cast<std::size_t>(length), route);
+        }
+    }
+    return route_head(c, head, data, head_size, p, end);
 }
 
 const char* Connections::first_octets(Connection& c, const char* p, const char* end) {
@@ -111,7 +165,8 @@ const char* Connections::first_octets(Connection& c, const char* p, const char* 
 }
 
 // Only an incomplete head is copied, and only as much of what follows as it may need.
-const char* Connections::more_head(Connection& c, const char* p, const char* end) {
+[[gnu::noinline]] const char* Connections::more_head(Connection& c, const char* p,
+                                                     const char* end) {
     Exchange& x = *c.exchange;
     const std::size_t known = x.head.size;
     const std::size_t step =
@@ -148,65 +203,51 @@ Reason Connections::judge(const Connection& c, const RequestHead& head, const ch
     return reason;
 }
 
-const char* Connections::head_done(Connection& c, const RequestHead& head, const char* data,
-                                   std::uint32_t head_size, const char* p, const char* end) {
-    ++c.requests;
-    Counters::add(counters_.requests);
-    if (answer_hello(head, head.target.in(data))) [[likely]] {
-        if (c.exchange != nullptr) release_exchange(c);
-        return p;
-    }
-    return route_head(c, head, data, head_size, p, end);
+const Route& Connections::find_route(const RequestHead& head, std::string_view path) const {
+    if (head.form == TargetForm::kAsterisk) return router_.find_asterisk();
+    return router_.find(head.method, path);
 }
 
-// Apart, so that the way above saves no registers for what stands here.
-[[gnu::noinline]] const char* Connections::route_head(Connection& c, const RequestHead& head,
-                                                      const char* data, std::uint32_t head_size,
-                                                      const char* p, const char* end) {
+const char* Connections::route_head(Connection& c, const RequestHead& head, const char* data,
+                                    std::uint32_t head_size, const char* p, const char* end) {
     Reason reason = judge(c, head, data, head_size);
     if (reason != Reason::kNone && !error_row(reason).connection_lives) {
         refuse(c, reason, head.method);
         return end;
     }
     const Framing framing = framing_of(head);
-    const Request request{head, data, head_size, split_target(head.target.in(data), head.form),
-                          {},   {},   c.requests};
-    const Route& route = head.method == Method::kTrace
-                             ? trace_route()
-                             : find_route(request.target.path, settings_.routes);
+    const Target target = split_target(head.target.in(data), head.form);
+    const Route& route = find_route(head, target.path);
+    Request request{head, route, data, head_size, c.requests, target, {}, {}};
     // Of chunked content the length is not known yet; without content it is 0.
     const bool total = head_size + framing.length > settings_.limits.request_max;
-    if (total || framing.length > route.body_max) {
+    if (total || framing.length > route.options.body_max) {
         refuse(c, total ? Reason::kRequestTooLarge : Reason::kContentTooLarge, head.method);
         return end;
     }
-    if (reason == Reason::kNone) reason = judge_route(route, request, framing);
+    if (reason == Reason::kNone) reason = judge_route(request, framing);
     const bool here =
         framing.kind == BodyKind::kNone || (framing.kind == BodyKind::kLength &&
                                             static_cast<std::uint64_t>(end - p) >= framing.length);
     const bool expects = head.has(kExpectContinue) && head.is_http_1_1() &&
                          framing.kind != BodyKind::kNone && p == end;
-    const bool early = reason != Reason::kNone || route.early;
-    // Made only where it is needed, which is not on the common way.
-    const auto arrival = [&] {
-        return Arrival{request, route, framing, reason, here, expects, early};
-    };
+    const bool early = reason != Reason::kNone || route.options.early;
+    const Arrival arrival{request, framing, reason, here, expects, early};
     if (early) {
-        answer_early(c, arrival());
-    } else if (here && route.handler != Handler::kSlow) {
-        Request whole = request;
-        whole.content = {p, static_cast<std::size_t>(framing.length)};
-        respond(c, route, whole);
+        answer_early(c, arrival);
+    } else if (here) {
+        request.content = {p, static_cast<std::size_t>(framing.length)};
+        respond(c, request);
     }
-    if ((early || route.handler != Handler::kSlow) && here) {
-        if (c.exchange != nullptr) release_exchange(c);
+    if (here) {
+        end_exchange(c);
         return p + framing.length;
     }
     if (c.has(Connection::kClosing)) {
         if (c.exchange != nullptr) release_exchange(c);
         return end;
     }
-    return await_rest(c, arrival()) ? p : end;
+    return await_rest(c, arrival) ? p : end;
 }
 
 void Connections::answer_early(Connection& c, const Arrival& arrival) {
@@ -218,14 +259,19 @@ void Connections::answer_early(Connection& c, const Arrival& arrival) {
         c.set(Connection::kClosing);
     }
     if (arrival.reason != Reason::kNone) {
-        write_error(c, arrival.reason, arrival.request, arrival.route.allow, ErrorEvent::kNoOffset);
+        write_error(c, arrival.reason, arrival.request, ErrorEvent::kNoOffset);
     } else {
-        respond(c, arrival.route, arrival.request);
+        respond(c, arrival.request);
     }
 }
 
-// For content that is to come, and for an answer that is due later. False when the request has been
-// refused for want of memory.
+// For what is read of a request when the receive buffer is no longer its place.
+bool Connections::keep_head(Exchange& x, const Request& request) {
+    if (!request.route.options.wants_head && observer_ == nullptr) return true;
+    return x.head.append(arena_, {request.data, request.head_size});
+}
+
+// For content that is to come. False when the request has been refused for want of memory.
 bool Connections::await_rest(Connection& c, const Arrival& arrival) {
     const Limits& limits = settings_.limits;
     const Request& request = arrival.request;
@@ -237,30 +283,27 @@ bool Connections::await_rest(Connection& c, const Arrival& arrival) {
     }
     if (!was_here) {
         x->parser = parser_;
-        const bool keeps_head = arrival.route.wants_head || observer_ != nullptr;
-        if (keeps_head && !x->head.append(arena_, {request.data, request.head_size})) {
+        if (!keep_head(*x, request)) {
             refuse(c, Reason::kNoMemory, request.head.method);
             return false;
         }
     }
     x->stage = Exchange::Stage::kBody;
     x->answered = arrival.early;
-    x->route = &arrival.route;
+    x->route = &request.route;
     x->head_size = request.head_size;
     x->framing = arrival.framing;
     x->body_left = arrival.framing.length;
     x->chunked.set_octets_max(limits.request_max -
                               std::min<std::uint64_t>(request.head_size, limits.request_max));
-    x->chunked.set_content_max(arrival.route.body_max);
+    x->chunked.set_content_max(request.route.options.body_max);
     if (settings_.choices.refuse_framing_trailers) x->chunked.refuse_framing_trailers();
     x->started_ms = now_ms_;
-    if (arrival.framing.kind == BodyKind::kNone) {
-        respond_later(c);
-    } else if (arrival.expects) {
+    if (arrival.expects) {
         // RFC 9110 10.1.1: all checks have passed, content is announced and none has come.
         constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-        std::memcpy(scratch_at_, kContinue.data(), kContinue.size());
-        scratch_at_ += kContinue.size();
+        std::memcpy(at_, kContinue.data(), kContinue.size());
+        at_ += kContinue.size();
     }
     return true;
 }
@@ -274,7 +317,7 @@ bool Connections::gather(Connection& c, std::string_view piece) {
         release_exchange(c);
         return false;
     }
-    if (!x.route->wants_content) return true;
+    if (!x.route->options.wants_content) return true;
     if (x.content.capacity == 0 && x.framing.kind == BodyKind::kLength &&
         !x.content.reserve(arena_, static_cast<std::size_t>(std::min<std::uint64_t>(
                                        x.framing.length, kReceiveBufferSize)))) {
@@ -286,7 +329,8 @@ bool Connections::gather(Connection& c, std::string_view piece) {
     return false;
 }
 
-const char* Connections::more_body(Connection& c, const char* p, const char* end) {
+[[gnu::noinline]] const char* Connections::more_body(Connection& c, const char* p,
+                                                     const char* end) {
     Exchange& x = *c.exchange;
     const Limits& limits = settings_.limits;
     if (x.framing.kind == BodyKind::kLength) {
@@ -308,7 +352,8 @@ const char* Connections::more_body(Connection& c, const char* p, const char* end
                 if (!gather(c, piece)) return end;
                 break;
             case ChunkedDecoder::Status::kTrailer:
-                if (!x.answered && x.route->wants_content && !x.trailers.append(arena_, piece)) {
+                if (!x.answered && x.route->options.wants_content &&
+                    !x.trailers.append(arena_, piece)) {
                     refuse(c, Reason::kNoMemory, x.parser.head().method);
                     return end;
                 }
@@ -335,18 +380,17 @@ void Connections::body_done(Connection& c) {
         release_exchange(c);
         return;
     }
-    if (x.route->handler == Handler::kSlow) {
-        respond_later(c);
-        return;
-    }
+    respond(c, kept_request(c));
+    end_exchange(c);
+}
+
+Request Connections::kept_request(const Connection& c) {
+    const Exchange& x = *c.exchange;
     const RequestHead& head = x.parser.head();
-    Request request{head,      x.head.data, x.head_size, {}, x.content.view(), x.trailers.view(),
-                    c.requests};
-    if (x.head.data != nullptr) {
-        request.target = split_target(head.target.in(x.head.data), head.form);
-    }
-    respond(c, *x.route, request);
-    if (c.exchange != nullptr) release_exchange(c);
+    Target target;
+    if (x.head.data != nullptr) target = split_target(head.target.in(x.head.data), head.form);
+    return {head,       *x.route, x.head.data,      x.head_size,
+            c.requests, target,   x.content.view(), x.trailers.view()};
 }
 
 Exchange* Connections::ensure_exchange(Connection& c) {

@@ -107,11 +107,8 @@ void Connections::await_exchange(std::uint32_t id) {
         case Exchange::Stage::kWaiting:
             set_interest(id, x.parked.size == 0 && !c.has(Connection::kPeerClosed), false);
             if (c.wait != Connection::Wait::kHandler) {
-                const std::uint64_t limit = limits.handler_timeout_ms;
-                const std::uint64_t whole =
-                    limit == 0 ? kSlowAnswerMs : std::min<std::uint64_t>(limit, kSlowAnswerMs);
-                const std::uint64_t waited = now_ms_ - x.started_ms;
-                set_wait(id, Connection::Wait::kHandler, waited < whole ? whole - waited : 1);
+                const std::uint64_t until = std::min(x.due_ms, handler_due_ms(x));
+                set_wait(id, Connection::Wait::kHandler, until > now_ms_ ? until - now_ms_ : 1);
             }
             break;
         case Exchange::Stage::kParked:
@@ -254,24 +251,32 @@ std::uint64_t Connections::content_due_ms(const Exchange& x) const {
     return x.started_ms + limits.body_timeout_ms + earned;
 }
 
-// The answer that was due later. False where the handler's own limit is over: then it has been
+// When the handler's own limit is over.
+std::uint64_t Connections::handler_due_ms(const Exchange& x) const {
+    const std::uint64_t limit = settings_.limits.handler_timeout_ms;
+    return limit == 0 ? ~std::uint64_t{0} : x.started_ms + limit;
+}
+
+// The answer that was deferred. False where the handler's own limit is over: then it has been
 // refused.
 bool Connections::answer_waiting(std::uint32_t id) {
     Connection& c = slot(id);
-    const std::uint64_t limit = settings_.limits.handler_timeout_ms;
     Exchange& x = *c.exchange;
-    const RequestHead head = x.parser.head();
-    const Request request{head, x.head.data, x.head_size, {}, {}, {}, c.requests};
     c.wait = Connection::Wait::kNothing;
-    if (limit != 0 && limit < kSlowAnswerMs) {
-        refuse(c, Reason::kHandlerTimeout, head.method);
+    if (x.due_ms > handler_due_ms(x)) {
+        refuse(c, Reason::kHandlerTimeout, x.parser.head().method);
         return false;
     }
-    respond(c, *x.route, request);
-    if (x.parked.size != 0 && !c.has(Connection::kClosing)) {
-        x.stage = Exchange::Stage::kParked;
-    } else {
-        release_exchange(c);
+    x.stage = Exchange::Stage::kBody;
+    Request request = kept_request(c);
+    request.asked_again = true;
+    respond(c, request);
+    if (x.stage != Exchange::Stage::kWaiting) {
+        if (x.parked.size != 0 && !c.has(Connection::kClosing)) {
+            x.stage = Exchange::Stage::kParked;
+        } else {
+            release_exchange(c);
+        }
     }
     flush();
     resume(id);

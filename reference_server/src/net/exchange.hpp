@@ -12,6 +12,7 @@
 #include "http/chunked.hpp"
 #include "http/framing.hpp"
 #include "http/parser.hpp"
+#include "http/response.hpp"
 #include "net/arena.hpp"
 
 namespace httpmark {
@@ -59,6 +60,7 @@ struct Exchange {
     std::uint64_t body_left = 0;
     std::uint64_t body_taken = 0;
     std::uint64_t started_ms = 0;
+    std::uint64_t due_ms = 0;  // of a deferred answer
     HeadParser parser;
     ChunkedDecoder chunked;
     Buffer head;
@@ -74,7 +76,7 @@ struct Output {
     std::size_t block_capacity = 0;
     std::size_t begin = 0;
     std::size_t end = 0;
-    std::uint64_t fill = 0;  // bytes of filling after them
+    LaterContent later;  // after them
     // On a TLS connection the above is plaintext, and this what is encrypted already and goes
     // first.
     Buffer cipher;

@@ -186,10 +186,9 @@ TEST(Flags, values_reach_their_options) {
 
 TEST(Flags, a_route_says_what_its_content_must_be_like) {
     const Options options = take({"--route", "/x,type=A/B,length,body-max=5"}).options;
-    LAW(options.settings.routes.size() == 1);
-    const Route& route = options.settings.routes.front();
-    LAW(route.path == "/x" && route.media_type == "a/b" && route.wants_length &&
-        route.body_max == 5);
+    LAW(options.content_rules.size() == 1);
+    const ContentRule& rule = options.content_rules.front();
+    LAW(rule.path == "/x" && rule.media_type == "A/B" && rule.wants_length && rule.body_max == 5);
 }
 
 TEST(Flags, values_of_tls_reach_their_options) {

@@ -55,6 +55,19 @@ TEST(Framing, a_plain_head_is_one_that_passes_has_no_content_and_persists) {
                         }
                         LAW(framing_of(head).kind == BodyKind::kNone);
                         LAW(wants_persistence(head));
+                        // With a length, only its size is left to be judged.
+                        LAW(is_plain_with_length(head));
+                        head.flags |= kLengthSeen;
+                        head.content_length = 5;
+                        LAW(!is_plain(head) && is_plain_with_length(head));
+                        Limits limits;
+                        for (const std::uint64_t most : {5U, 4U}) {
+                            limits.body_max = most;
+                            LAW(judge_head(head, limits, Strictness::kStrict, false, {}) ==
+                                (most == 5 ? Reason::kNone : Reason::kContentTooLarge));
+                        }
+                        LAW(framing_of(head).kind == BodyKind::kLength);
+                        LAW(wants_persistence(head));
                     }
                 }
             }

@@ -1,6 +1,9 @@
 #include "http/response.hpp"
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "http/syntax.hpp"
 #include "laws.hpp"
@@ -8,20 +11,26 @@
 namespace httpmark {
 namespace {
 
+// Keeps what is written. Room ends kCopySlack bytes before that of the vector does, so that a
+// sanitizer sees who writes more.
 class StringSink final : public Sink {
   public:
-    char* prepare(std::size_t size) override {
-        if (refuse) return nullptr;
-        text.append(size, '\0');
-        return text.data() + text.size() - size;
-    }
-    bool append_fill(std::uint64_t size) override {
-        fill += size;
-        return true;
-    }
-    std::string text;
-    std::uint64_t fill = 0;
+    void append(const LaterContent& content) override { later = content; }
+    std::string text() const { return {room_.begin(), room_.end() - kCopySlack}; }
+    bool empty() const { return room_.size() == kCopySlack; }
+    LaterContent later;
     bool refuse = false;
+
+  private:
+    char* prepare_more(std::size_t size) override {
+        if (refuse) return nullptr;
+        const std::size_t at = room_.size() - kCopySlack;
+        std::vector<char> grown(at + size + kCopySlack);
+        std::copy(room_.begin(), room_.end() - kCopySlack, grown.begin());
+        room_ = std::move(grown);
+        return room_.data() + at;
+    }
+    std::vector<char> room_ = std::vector<char>(kCopySlack);
 };
 
 DateLine date_of(std::int64_t seconds) {
@@ -36,7 +45,7 @@ std::string written(unsigned status, std::initializer_list<Field> fields, std::s
     const DateLine date = date_of(784111777);
     ResponseWriter writer(sink, date, options);
     LAW(writer.write(status, fields, content));
-    return sink.text;
+    return sink.text();
 }
 
 TEST(Response, a_plain_answer) {
@@ -64,9 +73,10 @@ TEST(Response, a_205_has_a_length_of_nothing) {
     LAW(text.ends_with("\r\nContent-Length: 0\r\n\r\n"));
     StringSink sink;
     const DateLine date = date_of(0);
-    ResponseWriter writer(sink, date, {});
-    LAW(writer.write_fill(205, {}, 100) && sink.fill == 0);
-    LAW(sink.text.ends_with("\r\nContent-Length: 0\r\n\r\n"));
+    const ResponseOptions none;
+    ResponseWriter writer(sink, date, none);
+    LAW(writer.write_reference(205, {}, std::string(100000, 'x')) && sink.later.left == 0);
+    LAW(sink.text().ends_with("\r\nContent-Length: 0\r\n\r\n"));
     LAW(writer.status() == 205 && writer.content_size() == 0);
 }
 
@@ -76,10 +86,11 @@ TEST(Response, a_server_may_be_named_and_methods_be_told) {
         DateLine date(name);
         date.update(784111777);
         StringSink sink;
-        ResponseWriter writer(sink, date, {});
+        const ResponseOptions none;
+        ResponseWriter writer(sink, date, none);
         LAW(writer.write(200, {}, "abc"));
-        LAW(sink.text == "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: " +
-                             name + "\r\nContent-Length: 3\r\n\r\nabc");
+        LAW(sink.text() == "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: " +
+                               name + "\r\nContent-Length: 3\r\n\r\nabc");
         LAW(writer.status() == 200 && writer.content_size() == 3);
     }
     LAW(written(200, {}, "", {false, false, false, "GET, HEAD"}).find("\r\nAllow: GET, HEAD\r\n") !=
@@ -98,21 +109,23 @@ TEST(Response, no_field_can_break_the_framing) {
     const DateLine date = date_of(0);
     for (unsigned c = 0; c < 256; ++c) {
         StringSink sink;
-        ResponseWriter writer(sink, date, {});
+        const ResponseOptions none;
+        ResponseWriter writer(sink, date, none);
         const std::string value = std::string("a") + static_cast<char>(c) + "b";
         const bool good = !is_ctl(static_cast<unsigned char>(c)) || c == '\t';
         LAW(writer.write(200, {{"X", value}}, "") == good);
-        LAW(sink.text.empty() == !good);
+        LAW(sink.empty() == !good);
         StringSink other;
-        ResponseWriter names(other, date, {});
+        ResponseWriter names(other, date, none);
         const std::string name = std::string("a") + static_cast<char>(c);
         LAW(names.write(200, {{name, "v"}}, "") == is_tchar(static_cast<unsigned char>(c)));
     }
     for (const char* name :
          {"", "Content-Length", "content-length", "TRANSFER-ENCODING", "Connection", "Date"}) {
         StringSink sink;
-        ResponseWriter writer(sink, date, {});
-        LAW(!writer.write(200, {{name, "5"}}, "hello") && sink.text.empty(), << name);
+        const ResponseOptions none;
+        ResponseWriter writer(sink, date, none);
+        LAW(!writer.write(200, {{name, "5"}}, "hello") && sink.empty(), << name);
         LAW(writer.fault() == Reason::kHandlerFailed && writer.status() == 0);
     }
 }
@@ -121,20 +134,116 @@ TEST(Response, without_memory_nothing_is_written) {
     StringSink sink;
     sink.refuse = true;
     const DateLine date = date_of(0);
-    ResponseWriter writer(sink, date, {});
+    const ResponseOptions none;
+    ResponseWriter writer(sink, date, none);
     LAW(!writer.write(200, {}, "a"));
-    LAW(sink.text.empty() && writer.fault() == Reason::kNoMemory);
+    LAW(sink.empty() && writer.fault() == Reason::kNoMemory);
 }
 
-TEST(Response, filling_is_announced_and_left_to_the_sink) {
+class Alphabet final : public ContentSource {
+  public:
+    std::string_view read(std::uint64_t, std::size_t most) override {
+        return std::string_view("abc").substr(0, most);
+    }
+    void release() override { ++released; }
+    int released = 0;
+};
+
+TEST(Response, content_that_comes_later_is_announced_and_left_to_the_sink) {
+    const DateLine date = date_of(0);
+    for (const bool head_request : {false, true}) {
+        const ResponseOptions options{head_request, false, false, {}};
+        StringSink sink;
+        Alphabet source;
+        ResponseWriter writer(sink, date, options);
+        LAW(writer.write_source(200, {}, 1048576, source));
+        LAW(sink.text().ends_with("\r\nContent-Length: 1048576\r\n\r\n"));
+        LAW(sink.later.left == (head_request ? 0U : 1048576U));
+        LAW(sink.later.source == (head_request ? nullptr : &source));
+        LAW(source.released == (head_request ? 1 : 0));
+        // A long content stays where it is, a short one is copied.
+        for (const std::size_t size : {std::size_t{3}, std::size_t{100000}}) {
+            const std::string content(size, 'y');
+            StringSink other;
+            ResponseWriter by_reference(other, date, options);
+            LAW(by_reference.write_reference(200, {}, content));
+            const bool copied = size == 3;
+            LAW(other.later.bytes == (copied || head_request ? nullptr : content.data()));
+            LAW(other.text().ends_with(copied && !head_request ? "\r\n\r\nyyy" : "\r\n\r\n"));
+            LAW(by_reference.content_size() == (head_request ? 0 : size));
+        }
+    }
+}
+
+TEST(Response, what_is_prepared_is_written_as_what_is_not) {
+    const DateLine date = date_of(784111777);
+    const std::vector<Field> none;
+    const std::vector<Field> two = {{"Content-Type", "text/plain"}, {"X", std::string_view()}};
+    for (const unsigned status : {101U, 200U, 204U, 205U, 304U, 404U, 431U, 599U, 999U}) {
+        for (const std::vector<Field>& fields : {none, two}) {
+            for (const std::size_t size : {0, 1, 12, 63, 64, 65, 1000}) {
+                const std::string content(size, 'c');
+                const auto answer = PreparedAnswer::make(status, fields, content);
+                ASSERT_NE(answer, nullptr);
+                for (unsigned bits = 0; bits < 16; ++bits) {
+                    const ResponseOptions options{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0,
+                                                  (bits & 8) != 0 ? "GET" : ""};
+                    StringSink one;
+                    StringSink other;
+                    ResponseWriter prepared(one, date, options);
+                    ResponseWriter plain(other, date, options);
+                    LAW(prepared.write(*answer) &&
+                        plain.write(status, std::span<const Field>(fields), content));
+                    LAW(one.text() == other.text(), << visible(one.text()));
+                    LAW(prepared.status() == plain.status());
+                    LAW(prepared.content_size() == plain.content_size());
+                }
+            }
+        }
+    }
+    const Field unsafe{"X", "a\r\nb"};
+    LAW(PreparedAnswer::make(200, {&unsafe, 1}, "") == nullptr);
+}
+
+TEST(Response, fixed_fields_come_before_others_and_are_written_as_they_are) {
+    static constexpr auto kFixed = fixed_field("Content-Type", "text/plain");
     StringSink sink;
     const DateLine date = date_of(0);
-    ResponseWriter writer(sink, date, {});
-    LAW(writer.write_fill(200, {}, 1048576));
-    LAW(sink.fill == 1048576 && sink.text.find("Content-Length: 1048576\r\n") != std::string::npos);
-    StringSink head;
-    ResponseWriter head_writer(head, date, {true, false, false, {}});
-    LAW(head_writer.write_fill(200, {}, 1048576) && head.fill == 0);
+    const ResponseOptions options;
+    ResponseWriter writer(sink, date, options);
+    const std::vector<Field> more = {{"A", "b"}};
+    LAW(writer.write(200, {kFixed, more}, "c"));
+    LAW(sink.text().ends_with(
+        "\r\nContent-Type: text/plain\r\nA: b\r\nContent-Length: 1\r\n\r\nc"));
+}
+
+TEST(Response, there_is_one_for_each_request) {
+    StringSink sink;
+    const DateLine date = date_of(0);
+    const ResponseOptions options;
+    ResponseWriter writer(sink, date, options);
+    LAW(writer.write(200, {}, "first"));
+    const std::string once = sink.text();
+    const auto answer = PreparedAnswer::make(200, {}, "second");
+    LAW(!writer.write(200, {}, "second") && !writer.write(*answer));
+    LAW(writer.fault() == Reason::kHandlerFailed && sink.text() == once);
+}
+
+// Of each length, with each octet at each place: quick and plain checks agree.
+TEST(Response, values_are_checked_at_every_place) {
+    const DateLine date = date_of(0);
+    const ResponseOptions options;
+    for (std::size_t size = 1; size < 20; ++size) {
+        for (std::size_t at = 0; at < size; ++at) {
+            for (unsigned c = 0; c < 256; ++c) {
+                std::string value(size, 'a');
+                value[at] = static_cast<char>(c);
+                StringSink sink;
+                ResponseWriter writer(sink, date, options);
+                LAW(writer.write(200, {{"X", value}}, "") == field_is_safe({"X", value}));
+            }
+        }
+    }
 }
 
 TEST(Response, dates) {

@@ -138,15 +138,14 @@ Reason answer_unsafely(const Request&, ResponseWriter& writer) {
 Reason answer_shortly(const Request& asked, ResponseWriter& writer) {
     return writer.write(200, {}, asked.content) ? Reason::kNone : writer.fault();
 }
-Route own_route(std::string_view path, Reason (*function)(const Request&, ResponseWriter&)) {
-    Route route{path, Handler::kFunction, true, false, false, 0xFFFF, "GET, POST"};
-    route.function = function;
-    return route;
-}
+constexpr Methods kGetAndPost = method_bit(Method::kGet) | method_bit(Method::kPost);
 
 TEST(Connection, a_handler_that_fails_is_a_500_and_breaks_no_framing) {
+    Router::Builder routes;
+    routes.add(kGetAndPost, "/fails", answer_unsafely);
+    const auto router = built(routes);
     ServerSettings settings;
-    settings.routes = {own_route("/fails", answer_unsafely)};
+    settings.router = router.get();
     for (const std::string& ask :
          {request("GET /fails HTTP/1.1"),
           request("POST /fails HTTP/1.1", "Content-Length: 3\r\n", "abc")}) {
@@ -158,14 +157,16 @@ TEST(Connection, a_handler_that_fails_is_a_500_and_breaks_no_framing) {
 }
 
 TEST(Connection, what_a_route_asks_of_content) {
+    Router::Builder routes;
+    routes.add(kAnyMethod, "/{rest...}", Answer(200, {}, "hello"));
+    routes.add(kGetAndPost, "/small", answer_shortly, {.wants_content = true, .body_max = 5});
+    routes.add(kGetAndPost, "/sized", answer_shortly,
+               {.wants_content = true, .wants_length = true});
+    routes.add(kGetAndPost, "/typed", answer_shortly,
+               {.wants_content = true, .media_type = "application/json"});
+    const auto router = built(routes);
     ServerSettings settings;
-    Route small = own_route("/small", answer_shortly);
-    small.body_max = 5;
-    Route sized = own_route("/sized", answer_shortly);
-    sized.wants_length = true;
-    Route typed = own_route("/typed", answer_shortly);
-    typed.media_type = "application/json";
-    settings.routes = {small, sized, typed};
+    settings.router = router.get();
     const auto expect = [&](const std::string& path, const std::string& fields,
                             const std::string& content, Statuses wanted) {
         const Talk talk =
@@ -295,27 +296,6 @@ TEST(Connection, a_long_name_of_the_server_only_costs_the_made_answer) {
         }
         LAW(said == (size == 0 ? 0U : 3U), << said);
     }
-}
-
-TEST(Connection, metrics_are_all_workers_counters) {
-    std::vector<const Counters*> all;
-    ServerSettings settings;
-    settings.routes = {{"/metrics", Handler::kMetrics, false, false, false, 0xFFFF, "GET, HEAD"}};
-    settings.metrics = &all;
-    Wire first(settings);
-    Wire second(settings);
-    all = {&first.connections().counters(), &second.connections().counters()};
-    const std::uint32_t id = first.connect();
-    first.feed(id, kGet + kGet);
-    const std::uint32_t other = second.connect();
-    second.feed(other, "GET /%zz HTTP/1.1\r\n");
-    first.feed(id, request("GET /metrics HTTP/1.1"));
-    const std::string& text = first.sent(id);
-    LAW(text.find("\nhttpmark_requests_total{worker=\"0\"} 3\n") != std::string::npos, << text);
-    LAW(text.find("\nhttpmark_requests_total{worker=\"1\"} 0\n") != std::string::npos);
-    LAW(text.find("\nhttpmark_connections_accepted_total{worker=\"1\"} 1\n") != std::string::npos);
-    LAW(text.find("\nhttpmark_errors_total{reason=\"target-percent\"} 1\n") != std::string::npos);
-    LAW(text.find("not-found") == std::string::npos);
 }
 
 TEST(Connection, an_offer_to_upgrade_is_ignored) {

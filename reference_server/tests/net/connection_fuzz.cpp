@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "application.hpp"
 #include "check.hpp"
 #include "net/connection.hpp"
 
@@ -42,6 +43,20 @@ class OneWire final : public Transport {
     std::uint32_t id = 0;
     Connections connections;
 };
+
+// The routes of the example.
+ServerSettings example_settings() {
+    static const std::shared_ptr<const Router> router = [] {
+        Router::Builder routes;
+        example::add_routes(routes);
+        std::string error;
+        return routes.build(error);
+    }();
+    CHECK(router != nullptr);
+    ServerSettings settings;
+    settings.router = router.get();
+    return settings;
+}
 
 // Sees all and changes nothing.
 class Witness final : public Observer {
@@ -93,7 +108,7 @@ std::string talk(std::string_view input, std::size_t step, std::size_t room,
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* octets, std::size_t size) {
     if (size < 3) return 0;
     const std::string_view input(reinterpret_cast<const char*>(octets + 3), size - 3);
-    ServerSettings settings;
+    ServerSettings settings = example_settings();
     settings.limits.body_max = 5000;
     settings.strictness = static_cast<Strictness>(octets[0] % 3);
     settings.choices.refuse_empty_codings = (octets[0] & 0x10) != 0;

@@ -13,6 +13,7 @@
 #include "check.hpp"
 #include "needs.hpp"
 #include "net/worker.hpp"
+#include "routes.hpp"
 #include "wire.hpp"
 
 namespace httpmark {
@@ -23,7 +24,8 @@ const std::string kGet = "GET /hello HTTP/1.1\r\nHost: h\r\n\r\n";
 
 class Server {
   public:
-    explicit Server(Engine engine, ServerSettings settings = {}) : settings_(settings) {
+    explicit Server(Engine engine, ServerSettings settings = {})
+        : settings_(with_routes(std::move(settings))) {
         const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         address_.sin_family = AF_INET;
         address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -1,4 +1,5 @@
-// The command: words to options, then what they ask for.
+#include "command/run.hpp"
+
 #include <malloc.h>
 
 #include <cstdio>
@@ -27,7 +28,10 @@ bool choose_kernel(ServerSettings& settings) {
     return true;
 }
 
-int run(int argc, char** argv) {
+}  // namespace
+
+int run(int argc, const char* const* argv, AddRoutes add_routes) {
+    mallopt(M_ARENA_MAX, 1);  // an arena for each thread would take address space for nothing
     Options options;
     if (!parse_options(argc, argv, options) || !choose_kernel(options.settings)) return kExitUsage;
     if (options.help) {
@@ -45,14 +49,7 @@ int run(int argc, char** argv) {
     for (const std::string& address : options.addresses) {
         if (!is_address(address)) return kExitUsage;
     }
-    return serve(options);
+    return serve(options, add_routes);
 }
-
-}  // namespace
 
 }  // namespace httpmark
-
-int main(int argc, char** argv) {
-    mallopt(M_ARENA_MAX, 1);  // an arena for each thread would take address space for nothing
-    return httpmark::run(argc, argv);
-}

@@ -1,0 +1,65 @@
+// What a handler is told of a request. All of it are views: they live as long as the call.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "http/parser.hpp"
+#include "http/syntax.hpp"
+
+namespace httpmark {
+
+struct Route;
+
+// Bytes up to the next slash. Most segments are short: a loop is quicker than a call.
+inline std::size_t segment_size(std::string_view path) {
+    std::size_t size = 0;
+    while (size < path.size() && path[size] != '/') ++size;
+    return size;
+}
+
+struct Target {
+    std::string_view path;
+    std::string_view query;  // raw, without the '?'
+    bool has_query = false;
+};
+// Path and query of a target in origin-form or absolute-form (where an empty path is "/").
+Target split_target(std::string_view target, TargetForm form);
+
+// The same in origin-form, of a target in a head: behind it at least " HTTP/1.1" and two line ends
+// are there to be read.
+[[gnu::always_inline]] inline std::string_view path_in(const char* data, Span target) {
+    const char* const begin = data + target.begin;
+    return {begin, find_octet(begin, target.size, '?')};
+}
+[[gnu::always_inline]] inline Target split_origin(const char* data, Span target) {
+    const std::string_view path = path_in(data, target);
+    const bool has_query = path.size() != target.size;
+    const char* const query = path.data() + path.size() + (has_query ? 1 : 0);
+    return {path, {query, static_cast<std::size_t>(path.data() + target.size - query)}, has_query};
+}
+
+struct Request {
+    const RequestHead& head;
+    const Route& route;
+    // What the spans of `head` refer to. nullptr where the head had to be kept until now, and the
+    // route does not want it.
+    const char* data;
+    std::uint32_t head_size;
+    std::uint32_t number;  // on this connection, from 1
+    Target target;
+    std::string_view content;
+    std::string_view trailers;  // field lines as received, and the empty line
+    bool asked_again = false;   // the time that ResponseWriter::defer() was told is over
+
+    // What stands in the path where the route's pattern has {name} or {name...}, as it came: see
+    // percent_decode(). Empty where the pattern has no such name.
+    std::string_view value(std::string_view name) const;
+    // The field lines as received, for a FieldReader.
+    std::string_view fields() const {
+        if (data == nullptr) return {};
+        return {data + head.fields_begin, head_size - head.fields_begin};
+    }
+};
+
+}  // namespace httpmark

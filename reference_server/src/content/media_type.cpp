@@ -156,7 +156,7 @@ bool has_parameters_of(const MediaType& b, const MediaType& a, std::size_t& coun
 
 // Whether the parameters are well-formed, few, and each there once.
 ContentFault judge_parameters(std::string_view text, std::size_t& offset) {
-    std::array<std::string_view, kParametersMax> names;
+    std::array<std::string_view, kMediaTypeParametersMax> names;
     std::size_t count = 0;
     ParameterReader reader(text);
     Parameter parameter;

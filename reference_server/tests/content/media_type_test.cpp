@@ -76,7 +76,8 @@ TEST(MediaType, faults_and_where_they_are) {
         LAW(result.media_type.type.empty() && result.media_type.parameters.empty());
     }
     std::string many = "a/b";
-    for (std::size_t i = 0; i < kMediaTypeParametersMax; ++i) many += ";p" + std::to_string(i) + "=1";
+    for (std::size_t i = 0; i < kMediaTypeParametersMax; ++i)
+        many += ";p" + std::to_string(i) + "=1";
     LAW(parse(many).fault == ContentFault::kNone);
     const MediaTypeResult over = parse(many + ";q=1");
     LAW(over.fault == ContentFault::kParametersTooMany && over.offset == many.size() + 1);

@@ -210,6 +210,46 @@ def plain_rows(build: Path, pairs: int, seconds: float) -> None:
         ratio_row("  direct descriptors over epoll", "below 1", d, a, 1.0)
 
 
+# What is asked in turn beside null: name, request line, more of the request, status.
+ROUTES = (
+    ("/hello", "GET /hello", "", 200),
+    ("/hello with a query", "GET /hello?a=b", "", 200),
+    ("/hello with ten fields", "GET /hello", "".join(f"X-{i}: value\r\n" for i in range(10)), 200),
+    ("HEAD /hello", "HEAD /hello", "", 200),
+    ("a pattern, /{rest...}", "GET /any/of/them", "", 200),
+    ("204", "GET /204", "", 204),
+    ("a redirect", "GET /redirect", "", 302),
+    ("404", "GET /404", "", 404),
+    ("JSON, /echo?hello=world", "GET /echo?hello=world", "", 200),
+    ("POST of 12 bytes", "POST /hello", "Content-Length: 12\r\n", 200),
+)
+
+
+def route_rows(build: Path, folder: Path, pairs: int, seconds: float) -> None:
+    """Ten routes, each beside the null server, which answers all alike."""
+    load = build / "harness/native/httpmark-load"
+    own = ["--address", "127.0.0.1", "--port", "PORT", "--workers", "1"]
+    deep = ["--connections", "512", "--depth", "256"]
+    with (
+        Server("server", [build / "reference_server/httpmark-server", *own], 0) as server,
+        Server("null", [build / "harness/native/httpmark-null", *own], 0) as null,
+    ):
+        costs: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name, *_ in ROUTES}
+        for turn in range(pairs):
+            for name, line, fields, status in ROUTES if turn % 2 == 0 else reversed(ROUTES):
+                request = folder / "request"
+                content = "Hello World!" if "Content-Length" in fields else ""
+                request.write_text(
+                    f"{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{content}", newline=""
+                )
+                asks = ["--request-file", str(request), "--expect-status", str(status)]
+                costs[name][0].append(cost_ns(server, load, seconds, [*deep, *asks], "http"))
+                costs[name][1].append(cost_ns(null, load, seconds, deep, "http"))
+        for number, (name, (a, b)) in enumerate(costs.items()):
+            bound = 2.2 if number else 1.8
+            ratio_row(f"depth 256 over null: {name}", f"at most {bound}", a, b, bound)
+
+
 def tls_rows(build: Path, folder: Path, seconds: float) -> None:
     figure = f"TLS 1.2 {TLS_SUITE}, depth 256"
     openssl = shutil.which("openssl")
@@ -419,7 +459,7 @@ def main() -> None:
         "--pairs", type=int, default=13, help="samples of each server at depth 1 (13)"
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="of each sample (1)")
-    parser.add_argument("--only", default="", help="parser, plain, tls, calls or memory")
+    parser.add_argument("--only", default="", help="parser, plain, routes, tls, calls or memory")
     options = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     say(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; the less else runs, the better")
@@ -428,6 +468,9 @@ def main() -> None:
         parts: dict[str, Callable[[], None]] = {
             "parser": lambda: parser_rows(options.build),
             "plain": lambda: plain_rows(options.build, options.pairs, options.seconds),
+            "routes": lambda: route_rows(
+                options.build, folder, max(options.pairs // 2 + 1, 7), options.seconds
+            ),
             "tls": lambda: tls_rows(options.build, folder, options.seconds),
             "calls": lambda: call_rows(options.build, folder),
             "memory": lambda: memory_rows(options.build),

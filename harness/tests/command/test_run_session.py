@@ -37,7 +37,7 @@ from httpmark.harness.tests.shared.silent_events import SilentEvents
 
 
 def test_the_folder_holds_what_the_contract_says(finished: Path) -> None:
-    assert sorted(path.name for path in finished.iterdir()) == [
+    assert finished_run.files_left(finished) == [
         "evidence.sqlite", "log.txt", "report.html", "result.json",
     ]  # fmt: skip
     assert (finished / "report.html").stat().st_size < 500_000

@@ -16,6 +16,7 @@ from httpmark.harness.tests.shared.ports import own_port
 from httpmark.harness.tests.shared.pytest_rules import starts_process
 
 SEED = 5
+_LEFT = "left"
 
 
 def _make(folder: Path) -> None:
@@ -26,8 +27,16 @@ def _make(folder: Path) -> None:
         "--server", "nginx", "--out", "r", "--seed", str(SEED), "--port", str(own_port()),
         cwd=folder, timeout=280,
     )  # fmt: skip
+    # Now, as a reader of the evidence has files of its own beside it.
+    names = sorted(path.name for path in (folder / "r").glob("*"))
+    (folder / _LEFT).write_text("\n".join(names))
     wrong = "" if code == 0 and str(Path("r") / "report.html") in out else f"{code}: {errors}"
     (folder / "wrong").write_text(wrong)
+
+
+def files_left(run_folder: Path) -> list[str]:
+    """The names of the files that the run left in its folder when it ended."""
+    return (run_folder.parent / _LEFT).read_text().splitlines()
 
 
 @pytest.fixture(scope="session")

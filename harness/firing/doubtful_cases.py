@@ -123,14 +123,16 @@ def _ask(
     wanted: set[Which],
     keep: Callable[[Exchange], bool],
     *,
-    connections: int = AGAIN_IN_FLIGHT,
+    attempt: Attempt = Attempt.LATE,
+    connections: int | None = AGAIN_IN_FLIGHT,
 ) -> None:
+    """:param connections: at most, those that wait included; None: only those that do not wait."""
     if wanted:
         stream.ask_again(len(wanted))
         again = map(_unhurried, stream.only(wanted))
         asked = stream.play(
-            again, in_flight=connections, connections_max=connections,
-            attempt=Attempt.LATE, keep=keep,
+            again, in_flight=connections or AGAIN_IN_FLIGHT, connections_max=connections,
+            attempt=attempt, keep=keep,
         )  # fmt: skip
         exhaust(asked)
 
@@ -213,27 +215,21 @@ def _ask_once_more(stream: CaseStream, doubts: Doubts, doubted: dict[Which, Doub
         stream.fired.folded.pop(family, None)
     wanted = doubts.answered | doubts.silent | deciding
     silent: dict[Which, None] = {}
+    noting = _noting(stream, silent)
     otherwise: set[str] = set()
 
-    def noted(exchange: Exchange) -> bool:
+    def compared(exchange: Exchange) -> bool:
         why = doubted.get((exchange.family, exchange.case))
         if why is not None and exchange.doubt is not why:
             otherwise.add(exchange.family)
-        return _noting(stream, silent)(exchange)
+        return noting(exchange)
 
-    _again(stream, wanted, noted)
+    _ask(stream, wanted, compared, attempt=Attempt.DOUBTED, connections=None)
     rest = {which for which in doubted.keys() - wanted if which[0] in otherwise}
     for family in {family for family, _ in rest}:
         stream.fired.folded.pop(family, None)
-    _again(stream, rest, _noting(stream, silent))
+    _ask(stream, rest, noting, attempt=Attempt.DOUBTED, connections=None)
     _ask_alone(stream, list(silent))
-
-
-def _again(stream: CaseStream, wanted: set[Which], keep: Callable[[Exchange], bool]) -> None:
-    if wanted:
-        stream.ask_again(len(wanted))
-        again = map(_unhurried, stream.only(wanted))
-        exhaust(stream.play(again, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.DOUBTED, keep=keep))
 
 
 def _doubts(

@@ -5,10 +5,10 @@
 #include <cstring>
 
 #include "check.hpp"
+#include "content/json_writer.hpp"
 #include "http/chunked.hpp"
 #include "http/syntax.hpp"
 #include "http/uri.hpp"
-#include "json.hpp"
 
 namespace httpmark::example {
 
@@ -28,16 +28,22 @@ Reason reason_of(const ResponseWriter& writer, bool written) {
     return written ? Reason::kNone : writer.fault();
 }
 
-// Writes twice through the same code: first to count, then into the room that was given.
+// Writes into a room of its own, and once more into the answer's where the text is longer.
 template <class Write>
 Reason write_json(ResponseWriter& writer, const Write& write) {
-    JsonWriter counter(nullptr);
-    write(counter);
+    std::array<char, 2048> text;
+    JsonWriter json(text);
+    write(json);
+    if (const auto whole = json.finish()) {
+        return reason_of(writer, writer.write(200, kJson, *whole));
+    }
+    CHECK(json.fault() == JsonFault::kNoRoom);
     char* room = nullptr;
-    if (!writer.start(200, kJson, counter.size(), room)) return writer.fault();
+    if (!writer.start(200, kJson, json.size(), room)) return writer.fault();
     if (room != nullptr) {
-        JsonWriter filler(room);
-        write(filler);
+        JsonWriter again({room, json.size()});
+        write(again);
+        CHECK(again.finish().has_value());
     }
     return Reason::kNone;
 }
@@ -46,18 +52,12 @@ void write_fields(JsonWriter& json, std::string_view section, bool trailers) {
     FieldReader reader(section);
     std::string_view name;
     std::string_view value;
-    bool first = true;
-    json.character('[');
+    json.begin_array();
     while (reader.next(name, value)) {
         if (trailers && is_forbidden_trailer(name)) continue;
-        json.raw(first ? "[" : ",[");
-        first = false;
-        json.base64(name);
-        json.character(',');
-        json.base64(value);
-        json.character(']');
+        json.begin_array().base64(name).base64(value).end_array();
     }
-    json.character(']');
+    json.end_array();
 }
 
 Reason answer_mirror(const Request& request, ResponseWriter& writer) {
@@ -67,23 +67,18 @@ Reason answer_mirror(const Request& request, ResponseWriter& writer) {
                                       '/', static_cast<char>('0' + head.version_major),
                                       '.', static_cast<char>('0' + head.version_minor)};
     return write_json(writer, [&](JsonWriter& json) {
-        json.raw("{\"method\":");
-        json.base64(head.method_name.in(request.data));
-        json.raw(",\"target\":");
-        json.base64(head.target.in(request.data));
-        json.raw(",\"authority\":");
-        json.base64(head.authority.in(request.data));
-        json.raw(",\"version\":");
-        json.base64({version.data(), version.size()});
-        json.raw(",\"fields\":");
+        json.begin_object();
+        json.key("method").base64(head.method_name.in(request.data));
+        json.key("target").base64(head.target.in(request.data));
+        json.key("authority").base64(head.authority.in(request.data));
+        json.key("version").base64({version.data(), version.size()});
+        json.key("fields");
         write_fields(json, request.fields(), false);
-        json.raw(",\"content\":");
-        json.base64(request.content);
-        json.raw(",\"trailers\":");
+        json.key("content").base64(request.content);
+        json.key("trailers");
         write_fields(json, request.trailers, true);
-        json.raw(",\"request_number\":");
-        json.number(request.number);
-        json.character('}');
+        json.key("request_number").number(request.number);
+        json.end_object();
     });
 }
 
@@ -146,24 +141,13 @@ Reason answer_echo(const Request& request, ResponseWriter& writer) {
     if (!decode_query(query, parameters)) {
         return reason_of(writer, writer.write(400, kPlain, "too many parameters\n"));
     }
-    const auto write = [&](JsonWriter& json) {
-        json.character('{');
+    return write_json(writer, [&](JsonWriter& json) {
+        json.begin_object();
         for (std::size_t i = 0; i < parameters.count; ++i) {
-            if (i != 0) json.character(',');
-            json.string(parameters.all[i].name);
-            json.character(':');
-            json.string(parameters.all[i].value);
+            json.key(parameters.all[i].name).string(parameters.all[i].value);
         }
-        json.character('}');
-    };
-    // Where the longest text fits, it is not counted before. Each parameter has at least one byte
-    // of the query, or two with the '&' behind it, and adds four quotes, a colon and a comma.
-    std::array<char, 2048> text;
-    constexpr std::size_t kEach = JsonWriter::kGrowthMax + 6;
-    if (2 + query.size() * kEach > text.size()) return write_json(writer, write);
-    JsonWriter json(text.data());
-    write(json);
-    return reason_of(writer, writer.write(200, kJson, {text.data(), json.size()}));
+        json.end_object();
+    });
 }
 
 // RFC 9110 9.3.8: the head as it came, without what is likely to be a secret.

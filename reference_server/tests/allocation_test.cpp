@@ -1,29 +1,10 @@
 // After a warm-up a request costs no allocation: neither from the heap nor from the arena's steps.
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <string>
 
+#include "counted_allocations.hpp"
 #include "laws.hpp"
 #include "net/connection.hpp"
 #include "routes.hpp"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}  // namespace
-
-// Not inlined: where only one of a pair is, GCC takes them for a mismatch.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-    if (void* block = std::malloc(size)) return block;
-    throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* block) noexcept {
-    std::free(block);
-}
-[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept {
-    std::free(block);
-}
 
 namespace httpmark {
 namespace {

@@ -195,8 +195,8 @@ JsonWriter& JsonWriter::base64(std::string_view octets) {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     if (!before_value()) return *this;
     put('"');
-    if (!writes_) {
-        size_ += (octets.size() + 2) / 3 * 4;
+    if (const std::size_t size = (octets.size() + 2) / 3 * 4; !has_room(size)) {
+        size_ += size;
         octets = {};
     }
     for (; !octets.empty(); octets.remove_prefix(std::min<std::size_t>(3, octets.size()))) {

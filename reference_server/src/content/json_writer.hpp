@@ -89,16 +89,17 @@ class JsonWriter {
     bool before_value();
     void after_value();
     // What has no room is counted, and nothing is written behind the gap.
+    bool has_room(std::size_t size) {
+        if (size_ <= room_.size() && size <= room_.size() - size_) return true;
+        room_ = room_.first(std::min(room_.size(), size_));
+        return false;
+    }
     void put(char c) {
         if (size_ < room_.size()) room_[size_] = c;
         ++size_;
     }
     void put(std::string_view text) {
-        if (size_ <= room_.size() && text.size() <= room_.size() - size_) {
-            std::copy(text.begin(), text.end(), room_.data() + size_);
-        } else {
-            room_ = room_.first(std::min(room_.size(), size_));
-        }
+        if (has_room(text.size())) std::copy(text.begin(), text.end(), room_.data() + size_);
         size_ += text.size();
     }
     void quote(std::string_view octets);

@@ -1,14 +1,12 @@
 #include "http/response.hpp"
 
-#include <ctime>
 #include <type_traits>
+
+#include "http/date.hpp"
 
 namespace httpmark {
 
 namespace {
-
-constexpr std::string_view kDayNames = "SunMonTueWedThuFriSat";
-constexpr std::string_view kMonthNames = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
 // One after the other into room that was measured before; texts that have no room behind them.
 [[gnu::always_inline]] inline char* put(char* out, std::string_view text) {
@@ -39,12 +37,6 @@ template <std::size_t kSize>
 [[gnu::always_inline]] inline char* put_literal(char* out, const char (&text)[kSize]) {
     std::memcpy(out, text, kSize - 1);
     return out + kSize - 1;
-}
-
-char* put_two(char* out, int number) {
-    *out++ = static_cast<char>('0' + number / 10 % 10);
-    *out++ = static_cast<char>('0' + number % 10);
-    return out;
 }
 
 constexpr std::size_t kDigitsMax = 20;
@@ -102,26 +94,9 @@ DateLine::DateLine(std::string_view server_name) {
 bool DateLine::update(std::int64_t unix_seconds) {
     if (unix_seconds == seconds_) return false;
     seconds_ = unix_seconds;
-    const std::time_t time = static_cast<std::time_t>(unix_seconds);
-    std::tm broken{};
-    CHECK(gmtime_r(&time, &broken) != nullptr);
-    char* out = put(text_.data(), "Date: ");
-    out = put(out, kDayNames.substr(static_cast<std::size_t>(broken.tm_wday) * 3, 3));
-    out = put(out, ", ");
-    out = put_two(out, broken.tm_mday);
-    *out++ = ' ';
-    out = put(out, kMonthNames.substr(static_cast<std::size_t>(broken.tm_mon) * 3, 3));
-    *out++ = ' ';
-    out = put_two(out, (broken.tm_year + 1900) / 100);
-    out = put_two(out, (broken.tm_year + 1900) % 100);
-    *out++ = ' ';
-    out = put_two(out, broken.tm_hour);
-    *out++ = ':';
-    out = put_two(out, broken.tm_min);
-    *out++ = ':';
-    out = put_two(out, broken.tm_sec);
-    out = put(out, " GMT\r\n");
-    CHECK(out == text_.data() + kSize);
+    char* const out = put(text_.data(), "Date: ");
+    CHECK(put_imf_fixdate(unix_seconds, out));
+    std::memcpy(out + kImfFixdateSize, kLineEnd, 2);
     return true;
 }
 

@@ -2,34 +2,15 @@
 
 #include <sys/stat.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <map>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "counted_allocations.hpp"
 #include "files/file_root.hpp"
 #include "files/tree.hpp"
 #include "http/error.hpp"
 #include "laws.hpp"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}  // namespace
-
-// Not inlined: where only one of a pair is, GCC takes them for a mismatch.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-    if (void* block = std::malloc(size)) return block;
-    throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* block) noexcept {
-    std::free(block);
-}
-[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept {
-    std::free(block);
-}
 
 namespace httpmark {
 namespace {

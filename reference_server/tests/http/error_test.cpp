@@ -22,8 +22,7 @@ TEST(Error, every_reason_has_a_name_a_status_with_a_phrase_and_a_clause) {
     LAW(names.size() >= 60);
 }
 
-// As RFC 9110 15 words them, and RFC 6585 5 for 431.
-// As the registry has them.
+// As the registry of RFC 9110 16.2 has them.
 const std::map<unsigned, std::string_view> kPhrases = {
     {100, "Continue"},
     {101, "Switching Protocols"},

@@ -85,7 +85,7 @@ class CaseStream:
         """The cases of families, as far as they are asked."""
         facts = self.facts
         for family in families:
-            yield from self.catalogue.cases(family, facts, step=self._step(family))
+            yield from self.catalogue.cases(family, facts, step=self.step(family))
 
     def only(self, wanted: Iterable[Which]) -> Iterator[Case]:
         """The cases that are wanted, by family and id."""
@@ -93,7 +93,7 @@ class CaseStream:
         for family, case in sorted(wanted):
             chosen.setdefault(family, set()).add(case)
         for family, cases in chosen.items():
-            yield from self.catalogue.cases(family, self.facts, step=self._step(family), only=cases)
+            yield from self.catalogue.cases(family, self.facts, step=self.step(family), only=cases)
 
     def ask_again(self, total: int) -> None:
         """Say that so many cases are asked again next."""
@@ -104,10 +104,11 @@ class CaseStream:
         self.evidence.plan(
             (slug, family)
             for family in families
-            for slug in self.catalogue.slugs(family, step=self._step(family))
+            for slug in self.catalogue.slugs(family, step=self.step(family))
         )
 
-    def _step(self, family: str) -> int:
+    def step(self, family: str) -> int:
+        """Every which case of a family is asked."""
         return quick_look.step_of(self.catalogue.families[family], quick=self.quick)
 
     def fire_confirmed(self, families: list[str]) -> None:

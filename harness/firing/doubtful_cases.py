@@ -37,7 +37,7 @@ _FEWER = (128, 48)  # connections; whoever shows no sign of load with so many is
 _LOOK_MS = 250
 # A few at a time are no load, and share the 80 ms in which an answer too many is waited for.
 _ALONE_IN_FLIGHT = 8
-_ALONE_FEW = 4  # each may take its whole deadline
+_ALONE_FEW = 6  # each may take its whole deadline
 _CLOSE_SLACK_MS = 500
 _LOOKS = (Await.LOOK_FINAL, Await.LOOK_ANY)
 
@@ -147,17 +147,17 @@ def _ask_three_times(stream: CaseStream, doubts: Doubts) -> None:
     )
     stream.ask_again(3 * len(both) + min(len(doubts.lingering), LINGERING_MAX))
     silent: dict[Which, None] = {}
-    exhaust(stream.play_all(twice, in_flight=AGAIN_IN_FLIGHT, keep=_noting(stream, silent)))
+    exhaust(stream.play_all(twice, in_flight=AGAIN_IN_FLIGHT, keep=_noting(silent)))
     alone = _ask_alone(stream, list(silent))
     left = Doubts(doubts.answered - alone, doubts.silent - alone, doubts.lingering)
     exhaust(stream.play_all(_last_plays(stream, left), in_flight=_ALONE_IN_FLIGHT))
 
 
-def _noting(stream: CaseStream, silent: dict[Which, None]) -> Callable[[Exchange], bool]:
-    """Keeps every exchange, and notes which of the cases that bind ran out of time."""
+def _noting(silent: dict[Which, None]) -> Callable[[Exchange], bool]:
+    """Keeps every exchange, and notes which cases ran out of time."""
 
     def noted(exchange: Exchange) -> bool:
-        if exchange.ran_out and stream.catalogue.families[exchange.family].level.is_binding:
+        if exchange.ran_out:
             silent[exchange.family, exchange.case] = None
         return True
 
@@ -170,13 +170,31 @@ def _ask_alone(stream: CaseStream, silent: list[Which]) -> set[Which]:
 
     A few from all over the list are asked, and the others if one of the few is in time now.
 
+    :param silent: what ran out of time, whatever its level.
     :returns: those that were asked.
     """
+    silent = _binding(stream, silent)
     few = silent[:: max(1, len(silent) // _ALONE_FEW)]
     if _late_alone(stream, few) == len(few):
         return set(few)
     _late_alone(stream, [which for which in silent if which not in few])
     return set(silent)
+
+
+def _binding(stream: CaseStream, cases: list[Which]) -> list[Which]:
+    """Those of some cases that bind: in a family of SHOULD, a class of its cases may."""
+    chosen: dict[str, set[str]] = {}
+    for family, case in cases:
+        chosen.setdefault(family, set()).add(case)
+    binding = {
+        (family, planned.case.id)
+        for family, wanted in chosen.items()
+        for planned in stream.catalogue.planned(
+            family, stream.facts, step=stream.step(family), only=wanted
+        )
+        if planned.level.is_binding
+    }
+    return [which for which in cases if which in binding]
 
 
 def _late_alone(stream: CaseStream, cases: list[Which]) -> int:
@@ -215,7 +233,7 @@ def _ask_once_more(stream: CaseStream, doubts: Doubts, doubted: dict[Which, Doub
         stream.fired.folded.pop(family, None)
     wanted = doubts.answered | doubts.silent | deciding
     silent: dict[Which, None] = {}
-    noting = _noting(stream, silent)
+    noting = _noting(silent)
     otherwise: set[str] = set()
 
     def compared(exchange: Exchange) -> bool:

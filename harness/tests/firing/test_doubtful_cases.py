@@ -243,3 +243,35 @@ def test_a_quick_look_asks_again_what_ran_out_of_time(tmp_path: Path, answer_s: 
     # What binds and stays silent is asked alone before it counts.
     assert [one.attempt for one in made] == [Attempt.FIRST, Attempt.DOUBTED, Attempt.ALONE]
     assert said.word is Word.FAIL
+
+
+def silent_to_names_with_cr(connection: socket.socket) -> None:
+    """Says OK, but nothing to a field name with a byte that it may not hold."""
+    head = peers.head(connection)
+    if b"\r\nna" in head:
+        time.sleep(10)
+    else:
+        connection.sendall(peers.OK)
+
+
+@pytest.mark.process
+def test_a_case_that_binds_is_asked_alone_in_a_family_that_does_not(tmp_path: Path) -> None:
+    family = "field_name_octet_middle"
+    chosen = {"get-plain", family}
+    with (
+        peers.peer(silent_to_names_with_cr) as peer,
+        Evidence(tmp_path / "e.sqlite", create=True) as evidence,
+    ):
+        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        evidence.set_facts("peer", target.facts())
+        conformance.fire(
+            KNOWN, "rfc", target, evidence, suite_results.Fired(), quick=True,
+            progress=lambda _: None, selected=lambda family: family.id in chosen,
+        )  # fmt: skip
+        alone = {
+            made[0].case
+            for made in evidence.attempts("peer", family=family)
+            if made[-1].attempt == Attempt.ALONE
+        }
+    assert KNOWN.families[family].level is Level.SHOULD
+    assert alone == {f"{family}-0d"}

@@ -173,7 +173,7 @@ def _score_cases(
     shown = answers | delivery_comparison.tallies(deliveries)
     rows = requirement_verdicts.requirements(catalogue.requirements, families, found.tallies, shown)
     counts = requirement_verdicts.must(rows)
-    reason = _unscored(families, found.cases)
+    reason = _unscored(families, found)
     return SuiteResult(
         score_percent=None if reason else requirement_verdicts.percent(counts),
         reason=reason,
@@ -217,12 +217,12 @@ def _held_back(stored: StoredServer) -> dict[str, str]:
     }
 
 
-def _unscored(families: list[Family], cases: dict[str, Verdict]) -> str | None:
+def _unscored(families: list[Family], found: _Outcomes) -> str | None:
     """Why there is no score: the plain request is not answered, or nothing was fired."""
-    if not cases:
+    if not found.tallies:
         return "not scored: nothing was fired"
     for family in families:
-        plain = cases.get(family.id) if PLAIN in family.refs else None
+        plain = found.cases.get(family.id) if PLAIN in family.refs else None
         if plain is not None and plain.word not in (Word.PASS, Word.WARN):
             came = expectation_words.came(plain.actual)
             return f"not scored: a plain request is not accepted ({came})"

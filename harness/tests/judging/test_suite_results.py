@@ -43,6 +43,24 @@ def test_what_was_judged_in_firing_is_what_evidence_says(tmp_path: Path) -> None
 
 
 @pytest.mark.process
+def test_a_generated_family_asked_by_itself_is_scored(tmp_path: Path) -> None:
+    with peers.peer(peers.naive) as peer:
+        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
+            fired = suite_results.Fired()
+            conformance.fire(
+                KNOWN, "rfc", target, evidence, fired,
+                progress=lambda _: None, selected=lambda family: family.id == "host_port",
+            )  # fmt: skip
+            found = suite_results.score_suite(KNOWN, "rfc", "peer", evidence, fired)
+            unasked = suite_results.score_suite(KNOWN, "smuggling", "peer", evidence, fired)
+    assert found.reason is None
+    assert found.requirements["host-port-invalid"] is Word.FAIL
+    assert found.score_percent is not None
+    assert unasked.reason == "not scored: nothing was fired"
+
+
+@pytest.mark.process
 def test_refusing_all_content_is_no_merit_where_content_is_refused_wrongly(
     tmp_path: Path,
 ) -> None:

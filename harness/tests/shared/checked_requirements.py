@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.judging.requirement_verdicts import showing
 from httpmark.harness.model.cases import Level, Requirement
+from httpmark.harness.model.verdicts import Word
 from httpmark.harness.tests.shared import command_process
 
 # A check that is this long under way hangs.
 _CHECK_S = 280
 # What a check says of a target that was judged: the gate passed, or failed.
 _JUDGED = (0, 1)
-_TOLD = "told.txt"
+_TOLD, _FOUND = "told.txt", "found.json"
+_UNDECIDED = {Word.VOID, Word.UNSTABLE}
 
 
 @functools.cache
@@ -28,9 +31,11 @@ def catalogue() -> Catalogue:
 def failing(folder: Path, serve: str, *options: str, seconds: float = _CHECK_S) -> set[str]:
     """The requirements of level MUST and the controls that a server fails.
 
-    :param folder: empty; what the command prints is left in it, for :func:`told`.
+    :param folder: empty, or not there yet; what the command prints is left in it, for
+        :func:`told`.
     """
-    found = folder / "found.json"
+    folder.mkdir(exist_ok=True)
+    found = folder / _FOUND
     code, out, errors = command_process.run(
         "check", "--serve", serve, *options, "--json", str(found), "--out", str(folder / "run"),
         cwd=folder, timeout=seconds,
@@ -47,13 +52,18 @@ def told(folder: Path) -> str:
 
 def failed(result: Path) -> set[str]:
     """The requirements of level MUST and the controls that failed in a run."""
+    return {id for id, word in _words(result) if word == Word.FAIL and _binds(id)}
+
+
+def undecided(folder: Path) -> set[str]:
+    """The requirements that the check in a folder could not decide."""
+    return {id for id, word in _words(folder / _FOUND) if word in _UNDECIDED}
+
+
+def _words(result: Path) -> Iterator[tuple[str, str]]:
     server = json.loads(result.read_text("utf-8"))["servers"][0]
-    return {
-        id
-        for suite in server["compliance"]["suites"].values()
-        for id, word in suite["requirements"].items()
-        if word == "fail" and _binds(id)
-    }
+    for suite in server["compliance"]["suites"].values():
+        yield from suite["requirements"].items()
 
 
 def _binds(id: str) -> bool:

@@ -19,8 +19,9 @@ MODULES := $(shell find harness -type d -not -path '*/native*' -not -name __pyca
 unexport PYTHONDONTWRITEBYTECODE
 COMPILED = $(BIN)/python -m compileall -q -x /tests/ harness
 
-.PHONY: help setup bench check test nightly lint check-native test-native test-python sanitizers \
-  nightly-tests nightly-clang nightly-fuzz mutants perf aa clean needs needs-check needs-test needs-nightly
+.PHONY: help setup bench check test nightly lint check-native test-compiled test-native test-python \
+  test-shared test-timed sanitizers nightly-tests nightly-clang nightly-fuzz mutants perf aa clean \
+  needs needs-check needs-test needs-nightly
 
 help:
 	@echo "make bench    launch, attack, load and score the servers of images/; the main job"
@@ -103,8 +104,8 @@ check: needs-check $(VENV)/.dev
 	$(BIN)/pytest -n 2 --dist worksteal -m "not process and not timed and not nightly" $(ARGS)
 
 test: needs-test $(VENV)/.dev
-	@$(MAKE) --no-print-directory -j2 --output-sync=line lint test-native
-	@$(MAKE) --no-print-directory test-python
+	@$(MAKE) --no-print-directory -j2 --output-sync=line test-compiled test-shared
+	@$(MAKE) --no-print-directory test-timed
 
 nightly: needs-nightly $(VENV)/.dev
 	@$(MAKE) --no-print-directory nightly-tests nightly-clang nightly-fuzz sanitizers
@@ -130,9 +131,19 @@ COUNT = awk '/ Test: / { scenarios = $$3 == "server.spec_test" } \
   /^[0-9]+ tests, [0-9]+ assertions$$/ { t += $$1; a += $$3; if (scenarios) { st = $$1; sa = $$3 } } \
   END { printf "reference server: the 21 scenarios %d tests, %d assertions; all %d tests, %d assertions\n", st, sa, t, a }'
 
+test-compiled: needs-test $(CONFIGURED)
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory test-native
+
 # What measures time runs alone. All else shares both processors between three, as it mostly waits.
 test-python: $(VENV)/.dev
+	@$(MAKE) --no-print-directory test-shared
+	@$(MAKE) --no-print-directory test-timed
+
+test-shared: $(VENV)/.dev
 	$(BIN)/pytest -n 3 --dist worksteal -m "not timed and not nightly" $(ARGS)
+
+test-timed: $(VENV)/.dev
 	$(BIN)/pytest -m "timed and not nightly" $(ARGS)
 
 nightly-tests: $(VENV)/.dev

@@ -27,6 +27,8 @@ _Fixture = TypeVar("_Fixture", bound=Callable[..., Any])
 
 # Audit events of CPython by which a process comes into being.
 _STARTS = frozenset(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"))
+# The fixture that takes minutes and is made once for all workers.
+_SHARED = "finished"
 # Reading the repository is no process under test.
 _ALLOWED = frozenset(("git",))
 
@@ -114,6 +116,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for one in definitions
         ):
             item.add_marker(pytest.mark.process)
+    # One worker makes what they share while the others have all else to do, and nobody waits.
+    items.sort(key=lambda item: _SHARED not in getattr(item, "fixturenames", ()))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from httpmark.harness.catalogue import loading
+from httpmark.harness.gate import crashes
+from httpmark.harness.gate.broken_requirements import Group, Summary, summaries
 from httpmark.harness.gate.conclusion import counts, headline, worst_first
 from httpmark.harness.gate.findings import Finding, Status, rfc_link
 from httpmark.harness.gate.verdict_sentences import sentences
 from httpmark.harness.http.printable import markdown, markdown_block, markdown_code
 from httpmark.harness.judging.score_text import score_text
+from httpmark.harness.model.cases import Level
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import SuiteResult
 
@@ -21,7 +25,11 @@ REPRODUCED_MAX = 25
 
 
 def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> str:
-    """A GitHub step summary in Markdown, worst first, within GitHub's budget."""
+    """A GitHub step summary in Markdown, within GitHub's budget.
+
+    A row for each requirement that is broken or undecided and each recommendation that is not
+    followed, worst first; the report has every case.
+    """
     said = run.conclusion.sentences if run.conclusion is not None else ()
     first, *rest = said or sentences(run, found, code or 0)
     lines = [
@@ -47,19 +55,62 @@ def summary(run: Run, found: Sequence[Finding], *, code: int | None = None) -> s
                 f"| {markdown(server.title)} | {markdown(name)} | {score} | {_counted(suite)} |"
             )
         lines.append("")
-    if found:
+    known = summaries(run, found, loading.load())
+    rows = [row for one in known for row in _rows(one, named=len(known) > 1)]
+    if rows:
         lines += ["| | requirement | what was seen |", "|---|---|---|"]
-    rows = []
-    for finding in worst_first(found):
-        link = rfc_link(finding.clause)
-        clause = markdown(finding.clause)
-        where = f" ([{clause}]({link}))" if link else f" ({clause})" if clause else ""
-        rows.append(
-            f"| {finding.status.value} | {finding.level.value}: {markdown(finding.title)}{where} | "
-            f"{markdown(finding.server)}: {markdown(finding.message)} |"
-        )
     text = _within("\n".join(lines) + "\n", rows, SUMMARY_BYTES_MAX // 2)
-    return _with_reproducers(text, found, SUMMARY_BYTES_MAX)
+    return _with_reproducers(text, known, SUMMARY_BYTES_MAX)
+
+
+def _rows(one: Summary, *, named: bool) -> Iterator[str]:
+    """What there is to read of one server, worst first: a row for each requirement.
+
+    :param named: each row says of which server it is.
+    """
+    of = f"{markdown(one.title)}: " if named else ""
+    for finding in one.found:
+        if finding.status is Status.UNUSABLE:
+            what = _requirement(finding.title, finding.level, finding.clause)
+            yield f"| {finding.status.value} | {of}{what} | {markdown(finding.message)} |"
+    for status, groups in (
+        (Status.FAILED, _failing(one)),
+        (Status.EXPECTED, [group for group in one.broken if group.expected]),
+    ):
+        for group in groups:
+            yield f"| {status.value} | {of}{_of_group(group)} | {_seen(group)} |"
+    for row in one.undecided:
+        what = _requirement(row.requirement.title, row.requirement.level, row.requirement.clause)
+        yield f"| {Status.UNDECIDED.value} | {of}{what} | {markdown(row.why)} |"
+    for group in one.missed:
+        yield f"| {Status.WARNED.value} | {of}{_of_group(group)} | {_seen(group)} |"
+
+
+def _failing(one: Summary) -> list[Group]:
+    """What fails the gate: crashes first, then what can be used for request smuggling."""
+    failing = [*(group for group in one.broken if not group.expected), *one.others]
+    return sorted(failing, key=lambda group: not crashes.is_crash(group.id))
+
+
+def _of_group(group: Group) -> str:
+    return _requirement(group.title, group.level, group.clause)
+
+
+def _requirement(title: str, level: Level, clause: str) -> str:
+    link = rfc_link(clause)
+    told = markdown(clause)
+    where = f", [{told}]({link})" if link else f", {told}" if clause else ""
+    return f"{markdown(title)} ({level.value}{where})"
+
+
+def _seen(group: Group) -> str:
+    """How many show it, and what the example got."""
+    example = group.example
+    if example is None:
+        return ""
+    number = len(group.found)
+    many = f"{number:,} cases and checks fail, such as " if number > 1 else ""
+    return f"{many}`{markdown_code(example.id)}`: {markdown(example.message)}"
 
 
 # What becomes of requirements, in the words of every report, by those of the result.
@@ -84,17 +135,19 @@ def _counted(suite: SuiteResult) -> str:
     )
 
 
-def _with_reproducers(text: str, found: Sequence[Finding], octets_max: int) -> str:
-    """The text, and below it how to send each failure by hand, as far as the budget goes."""
+def _with_reproducers(text: str, known: Sequence[Summary], octets_max: int) -> str:
+    """The text, and below it how to send an example of each failure by hand, as far as the budget
+    goes."""
     size = len(text.encode("utf-8"))
+    shown = [(one, group) for one in known for group in (*_failing(one), *one.missed)]
     told = [
-        finding
-        for finding in worst_first(found)
-        if finding.status in (Status.FAILED, Status.WARNED) and finding.reproducers
+        (one.title, group.title, group.example)
+        for one, group in shown
+        if group.example is not None and group.example.reproducers
     ]
-    for finding in told[:REPRODUCED_MAX]:
-        title = f"{markdown(finding.server)}: {markdown(finding.title)}"
-        lines = "\n".join((*finding.reproducers, *((finding.wire,) if finding.wire else ())))
+    for server, what, example in told[:REPRODUCED_MAX]:
+        title = f"{markdown(server)}: {markdown(what)}"
+        lines = "\n".join((*example.reproducers, *((example.wire,) if example.wire else ())))
         code = markdown_block(lines, characters_max=FENCED_CHARACTERS_MAX)
         block = f"\n<details><summary>{title}</summary>\n\n{code}\n\n</details>\n"
         size += len(block.encode("utf-8"))

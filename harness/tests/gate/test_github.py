@@ -56,7 +56,11 @@ def test_an_annotation_gives_back_every_word(message: str, clause: str) -> None:
 
 
 def test_a_summary_keeps_the_budget_and_says_how_many_are_left_out() -> None:
-    found = many(Status.FAILED, 4000, "x" * 500) + many(Status.UNUSABLE, 1)
+    found = [
+        msgspec.structs.replace(finding, title=f"t{at}")
+        for at, finding in enumerate(many(Status.FAILED, 4000, "x" * 500))
+    ]
+    found += many(Status.UNUSABLE, 1)
     text = github.summary(run_of("reference"), found)
     assert len(text.encode()) <= github.SUMMARY_BYTES_MAX
     left = re.search(r"and (\d+) more", text)
@@ -64,6 +68,14 @@ def test_a_summary_keeps_the_budget_and_says_how_many_are_left_out() -> None:
     rows = [line for line in text.splitlines() if re.match(r"\| (failed|unusable) ", line)]
     assert len(rows) + int(left[1]) == 4001
     assert rows[0].startswith("| unusable"), "worst first"
+
+
+def test_a_summary_has_one_row_for_a_requirement_however_many_cases_show_it() -> None:
+    text = github.summary(run_of("reference"), many(Status.FAILED, 28, "wanted: a 400; got: 200"))
+    rows = [line for line in text.splitlines() if line.startswith("| failed")]
+    [row] = rows
+    assert row.endswith(" | 28 cases and checks fail, such as `failed0`: wanted: a 400; got: 200 |")
+    assert text.count("<details>") <= 1
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from httpmark.harness.model.cases import Family
 from httpmark.harness.model.errors import NothingSelected, ServerDied, Unusable
 from httpmark.harness.model.run import SCHEMA_VERSION, Conclusion, Run, ServerResult
 from httpmark.harness.model.verdicts import Compliance, SuiteResult
-from httpmark.harness.servers import machine, manifests, sockets, starting
+from httpmark.harness.servers import machine, manifests, sockets
 from httpmark.harness.servers.restartable import Restartable
 
 _BY_THEMSELVES = ("seed", "resilience")
@@ -83,14 +83,7 @@ class Checker:
         served = self.server
         if served is None:
             return self._check(None)
-        where = self.address
-        starting.prepare(served, "process", say=self.events.say)
-        running = Restartable(
-            lambda: starting.start(
-                served, "process", address=where.address, port=where.port, workers=1, cpus=None,
-                run_id=secrets.token_hex(3), conformance=True,
-            )
-        )  # fmt: skip
+        running = named_target.started(served, self.address, say=self.events.say)
         try:
             return self._check(running)
         finally:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -13,7 +15,7 @@ from httpmark.harness.firing import discovery, targets
 from httpmark.harness.http import address, response_reader
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.servers import ProcessRecipe, Server
-from httpmark.harness.servers import manifests, requested_path, sockets
+from httpmark.harness.servers import manifests, requested_path, sockets, starting
 from httpmark.harness.servers.restartable import Restartable
 
 Capabilities = tuple[str, ...]
@@ -54,6 +56,40 @@ def asked(options: Options) -> targets.Target:
     declared = manifests.declared(options.manifest) if options.manifest else None
     where = address.read(options.target, allow_remote=options.allow_remote)
     return asked_at(options, where, declared)
+
+
+@contextlib.contextmanager
+def started_or_asked(options: Options, *, say: Callable[[str], None]) -> Iterator[targets.Target]:
+    """The target that the options name; with ``--serve`` it is started for so long.
+
+    :raises HarnessError: as :func:`asked`; or the command of ``--serve`` is none.
+    :raises Unusable: it does not start, or nothing answers there.
+    """
+    if options.serve is None:
+        yield asked(options)
+        return
+    declared = manifests.declared(options.manifest) if options.manifest else None
+    where = address.loopback(sockets.free_port())
+    path_of(options, where)  # before anything is started
+    running = started(served(options.serve, declared), where, say=say)
+    try:
+        yield asked_at(options, where, declared, server=running)
+    finally:
+        running.stop()
+
+
+def started(server: Server, where: address.Address, *, say: Callable[[str], None]) -> Restartable:
+    """The server of ``--serve``, when it answers.
+
+    :raises Unusable: it does not.
+    """
+    starting.prepare(server, "process", say=say)
+    return Restartable(
+        lambda: starting.start(
+            server, "process", address=where.address, port=where.port, workers=1, cpus=None,
+            run_id=secrets.token_hex(3), conformance=True,
+        )
+    )  # fmt: skip
 
 
 def asked_at(

@@ -112,6 +112,12 @@ out = click.option(
     type=click.Path(path_type=Path),
     help="Write the run into this new folder.  [default: httpmark-runs/<UTC time>-<short id>]",
 )
+serve = click.option(
+    "--serve",
+    metavar="COMMAND",
+    help="Start this server, test it and stop it. COMMAND has {port} where its port goes, as "
+    '"./server --port {port}".',
+)
 profile = click.option(
     "--profile",
     "profiles",

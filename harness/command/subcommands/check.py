@@ -193,12 +193,7 @@ def _written(command: Command) -> Command:
 @click.command("check")
 @click.argument("target", required=False)
 @options.configured
-@click.option(
-    "--serve",
-    metavar="COMMAND",
-    help="Start this server, test it and stop it. COMMAND has {port} where its port goes, as "
-    '"./server --port {port}".',
-)
+@options.serve
 @_selected
 @options.addressed
 @click.option(

@@ -16,7 +16,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters of the command, as click names them."""
 
     case: str
-    target: str
+    target: str | None
+    serve: str | None
     manifest: Path | None
     path: str | None
     post_path: str | None
@@ -31,7 +32,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command("replay")
 @click.argument("case")
-@click.argument("target")
+@click.argument("target", required=False)
+@options.serve
 @options.addressed
 @click.option(
     "--minimise",
@@ -51,7 +53,7 @@ def command(words: Words) -> None:
 
     CASE is an id of 'httpmark list cases', or one that a report shows. TARGET is
     http://host:port/, https://host:port/, host:port or unix:PATH; 'httpmark check --help' has
-    examples.
+    examples. With --serve COMMAND instead of a TARGET, httpmark starts the server and stops it.
 
     \b
     Exit codes:
@@ -68,31 +70,34 @@ def command(words: Words) -> None:
     Examples:
       httpmark replay content-length-plus-sign http://127.0.0.1:8080/
       httpmark replay get-plain unix:server.sock --delivery two@17
+      httpmark replay host-missing --serve "./server --port {port}"
     """
+    if (words.target is None) is (words.serve is None):
+        raise HarnessError("replay: name one of TARGET and --serve COMMAND")
     if words.minimise and words.cut is not None:
         raise HarnessError("--minimise and --delivery exclude each other: leave one out")
     from httpmark.harness.command import check_options, named_target
     from httpmark.harness.firing import replay
 
-    asked = named_target.asked(
-        check_options.Options(
-            target=words.target,
-            path=words.path,
-            post_path=words.post_path,
-            host=words.host,
-            header=check_options.field_lines(words.header),
-            cacert=words.cacert,
-            manifest=words.manifest,
-            allow_remote=words.allow_remote,
-        )
+    named = check_options.Options(
+        target=words.target or words.serve or "",
+        serve=words.serve,
+        path=words.path,
+        post_path=words.post_path,
+        host=words.host,
+        header=check_options.field_lines(words.header),
+        cacert=words.cacert,
+        manifest=words.manifest,
+        allow_remote=words.allow_remote,
     )
     is_hardened = words.ruleset == "hardened"
-    if words.minimise:
-        told = replay.minimised(words.case, asked, hardened=is_hardened)
-    elif words.cut is not None:
-        told = replay.replay_cut(words.case, asked, words.cut)
-    else:
-        told = replay.replay(words.case, asked, hardened=is_hardened)
+    with named_target.started_or_asked(named, say=lambda _: None) as target:
+        if words.minimise:
+            told = replay.minimised(words.case, target, hardened=is_hardened)
+        elif words.cut is not None:
+            told = replay.replay_cut(words.case, target, words.cut)
+        else:
+            told = replay.replay(words.case, target, hardened=is_hardened)
     click.echo(told.text)
     raise SystemExit(_EXIT_CODES.get(told.word, 0))
 

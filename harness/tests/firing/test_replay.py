@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from httpmark.harness.command import cli
+from httpmark.harness.servers import binaries
 from httpmark.harness.tests.shared import peers
 
 pytestmark = pytest.mark.process
@@ -53,3 +54,20 @@ def test_a_smaller_request_and_a_cut_have_the_same_exit_codes() -> None:
     assert replayed(peers.answering(peers.OK), "host-missing", "--minimise")[0] == 1
     assert replayed(by_host, "host-missing", "--minimise")[0] == 0
     assert replayed(peers.answering(peers.OK), "get-plain", "--delivery", "byte")[0] == 0
+
+
+@pytest.mark.parametrize(("server", "code"), [("server", 0), ("null", 1)])
+def test_a_server_may_be_started_for_one_case(server: str, code: int) -> None:
+    serve = f"{binaries.need(server)} --address 127.0.0.1 --port {{port}}"
+    done = CliRunner().invoke(cli.httpmark, ["replay", "host-missing", "--serve", serve])
+    assert done.exit_code == code, done.output
+    port = int(done.output.partition("to 127.0.0.1:")[2].split()[0])
+    with socket.socket() as gone:
+        assert gone.connect_ex(("127.0.0.1", port)) != 0, "it is stopped again"
+
+
+@pytest.mark.parametrize("words", [(), ("127.0.0.1:1", "--serve", "./server {port}")])
+def test_a_server_is_named_in_one_way(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(cli.httpmark, ["replay", "host-missing", *words])
+    assert done.exit_code != 0
+    assert "name one of TARGET and --serve" in str(done.exception)

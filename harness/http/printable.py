@@ -90,11 +90,34 @@ def page_text(text: str) -> str:
     )
 
 
+_RUN = re.compile(rb"(.)\1{511,}", re.DOTALL)  # nobody reads so many equal bytes
+_RUN_SHOWN = 64
+
+
 def page_bytes(octets: bytes, *, limit: int = PAGE_BYTES_MAX) -> Markup:
     """Bytes as one reads them: printable ASCII as itself, the rest as marked escapes.
 
-    CR LF is a new line and nothing else is; a CR or an LF alone is marked.
+    CR LF is a new line and nothing else is; a CR or an LF alone is marked. Of a long run of equal
+    bytes the first are shown, and how many follow.
     """
+    parts: list[str] = []
+    begin, left = 0, limit
+    for run in _RUN.finditer(octets):
+        end = run.start() + _RUN_SHOWN
+        if end - begin > left:
+            break
+        parts.append(_drawn(octets[begin:end]))
+        parts.append(f"<b>… {run.end() - end:,} more of it …</b>")
+        left -= end - begin
+        begin = run.end()
+    parts.append(_drawn(octets[begin : begin + left]))
+    if len(octets) - begin > left:
+        parts.append(f"\n… {len(octets) - begin - left:,} more bytes")
+    return Markup("".join(parts))  # every piece above is escaped or our own
+
+
+def _drawn(shown: bytes) -> str:
+    """Every byte, as markup."""
     parts: list[str] = []
     marked = False
 
@@ -104,7 +127,6 @@ def page_bytes(octets: bytes, *, limit: int = PAGE_BYTES_MAX) -> Markup:
             parts.append("<b>" if on else "</b>")
             marked = on
 
-    shown = octets[:limit]
     ends = 0  # of a line that is already written
     for at, octet in enumerate(shown):
         if at < ends:
@@ -121,9 +143,7 @@ def page_bytes(octets: bytes, *, limit: int = PAGE_BYTES_MAX) -> Markup:
         mark(True)
         parts.append("\\\\" if octet == 0x5C else _NAMED.get(octet, f"\\x{octet:02x}"))
     mark(False)
-    if len(octets) > limit:
-        parts.append(f"\n… {len(octets) - limit:,} more bytes")
-    return Markup("".join(parts))  # every piece above is escaped or our own
+    return "".join(parts)
 
 
 def page_json(text: str) -> Markup:

@@ -39,7 +39,16 @@ def test_wire_shows_every_byte_and_no_markup_but_its_own(sent: bytes) -> None:
 
 
 def test_a_long_answer_is_cut_and_says_so() -> None:
-    assert "1,800 more bytes" in printable.page_bytes(b"a" * 2000)
+    assert printable.page_bytes(b"ab" * 1000).endswith("\n… 1,800 more bytes")
+
+
+@hypothesis.given(st.binary(max_size=9), st.integers(512, 70_000), st.binary(max_size=9))
+def test_a_long_run_of_one_byte_is_counted(before: bytes, number: int, after: bytes) -> None:
+    hypothesis.assume(not before.endswith(b"a") and not after.startswith(b"a"))
+    drawn = printable.page_bytes(before + b"a" * number + after)
+    begin, end = map(str, (printable.page_bytes(before), printable.page_bytes(after)))
+    assert drawn == begin + "a" * 64 + f"<b>… {number - 64:,} more of it …</b>" + end
+    assert f"{number:,} more bytes" in printable.page_bytes(b"a" * number, limit=0)
 
 
 def test_page_text_hides_no_character() -> None:

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "app/router.hpp"
-#include "application.hpp"
 #include "check.hpp"
+#include "example/application.hpp"
 #include "net/connection.hpp"
 #include "scan/scan.hpp"
 

@@ -1,14 +1,9 @@
-#include "application.hpp"
-
+// httpmark-server: the routes that the capabilities of a server image ask for, behind the command.
+// It is written on the library's public header alone, as any application is.
 #include <algorithm>
 #include <array>
-#include <cstring>
-
-#include "check.hpp"
-#include "content/json_writer.hpp"
-#include "http/chunked.hpp"
-#include "http/syntax.hpp"
-#include "http/uri.hpp"
+#include <httpmark/httpmark.hpp>
+#include <string_view>
 
 namespace httpmark::example {
 
@@ -16,7 +11,6 @@ namespace {
 
 constexpr auto kPlain = fixed_field("Content-Type", "text/plain");
 constexpr auto kOctets = fixed_field("Content-Type", "application/octet-stream");
-constexpr auto kJson = fixed_field("Content-Type", "application/json");
 constexpr auto kHttpMessage = fixed_field("Content-Type", "message/http");
 constexpr std::string_view kHello = "Hello World!";
 constexpr std::string_view kLineEnd = "\r\n";
@@ -24,37 +18,12 @@ constexpr std::size_t kParametersMax = 256;
 constexpr std::uint32_t kSlowMs = 500;
 constexpr std::uint64_t kBigSize = 1048576;
 
-Reason reason_of(const ResponseWriter& writer, bool written) {
-    return written ? Reason::kNone : writer.fault();
-}
-
-// Writes into a room of its own, and once more into the answer's where the text is longer.
-template <class Write>
-Reason write_json(ResponseWriter& writer, const Write& write) {
-    std::array<char, 2048> text;
-    JsonWriter json(text);
-    write(json);
-    if (const auto whole = json.finish()) {
-        return reason_of(writer, writer.write(200, kJson, *whole));
-    }
-    CHECK(json.fault() == JsonFault::kNoRoom);
-    char* room = nullptr;
-    if (!writer.start(200, kJson, json.size(), room)) return writer.fault();
-    if (room != nullptr) {
-        JsonWriter again({room, json.size()});
-        write(again);
-        CHECK(again.finish().has_value());
-    }
-    return Reason::kNone;
-}
-
-void write_fields(JsonWriter& json, std::string_view section, bool trailers) {
-    FieldReader reader(section);
+template <class Reader>
+void write_fields(JsonWriter& json, Reader reader) {
     std::string_view name;
     std::string_view value;
     json.begin_array();
     while (reader.next(name, value)) {
-        if (trailers && is_forbidden_trailer(name)) continue;
         json.begin_array().base64(name).base64(value).end_array();
     }
     json.end_array();
@@ -66,29 +35,25 @@ Reason answer_mirror(const Request& request, ResponseWriter& writer) {
                                       'T', 'P',
                                       '/', static_cast<char>('0' + head.version_major),
                                       '.', static_cast<char>('0' + head.version_minor)};
-    return write_json(writer, [&](JsonWriter& json) {
+    return answer_json(writer, 200, [&](JsonWriter& json) {
         json.begin_object();
         json.key("method").base64(head.method_name.in(request.data));
         json.key("target").base64(head.target.in(request.data));
         json.key("authority").base64(head.authority.in(request.data));
         json.key("version").base64({version.data(), version.size()});
         json.key("fields");
-        write_fields(json, request.fields(), false);
+        write_fields(json, FieldReader(request.fields()));
         json.key("content").base64(request.content);
         json.key("trailers");
-        write_fields(json, request.trailers, true);
+        write_fields(json, TrailerReader(request.trailers));
         json.key("request_number").number(request.number);
         json.end_object();
     });
 }
 
-struct Parameter {
-    std::string_view name;
-    std::string_view value;
-};
 // Of one query. Made once for each thread: what is behind `count` means nothing.
 struct Parameters {
-    std::array<Parameter, kParametersMax> all;
+    std::array<FormField, kParametersMax> all;
     std::array<char, 65536> decoded;
     std::size_t count;
 };
@@ -110,17 +75,16 @@ bool decode_query(std::string_view query, Parameters& out) {
         std::string_view value = cut(query, '&');
         if (value.empty()) continue;
         const auto decode = [&](std::string_view text) {
-            const auto decoded = percent_decode(text, room, true);
-            CHECK(decoded.has_value());  // the parser has seen every pair
-            room += decoded->size();
-            return *decoded;
+            const std::string_view decoded = decode_form(text, room);
+            room += decoded.size();
+            return decoded;
         };
-        Parameter parameter;
+        FormField parameter;
         parameter.name = decode(cut(value, '='));
         parameter.value = decode(value);
         // A name given twice keeps its place and takes the later value.
-        Parameter* const end_of_all = out.all.data() + out.count;
-        Parameter* const seen = std::find_if(out.all.data(), end_of_all, [&](const Parameter& p) {
+        FormField* const end_of_all = out.all.data() + out.count;
+        FormField* const seen = std::find_if(out.all.data(), end_of_all, [&](const FormField& p) {
             return p.name == parameter.name;
         });
         if (seen != end_of_all) {
@@ -139,9 +103,9 @@ Reason answer_echo(const Request& request, ResponseWriter& writer) {
     const std::string_view query = request.target.query;
     if (query.size() > parameters.decoded.size()) return Reason::kHandlerFailed;
     if (!decode_query(query, parameters)) {
-        return reason_of(writer, writer.write(400, kPlain, "too many parameters\n"));
+        return writer.answer(400, kPlain, "too many parameters\n");
     }
-    return write_json(writer, [&](JsonWriter& json) {
+    return answer_json(writer, 200, [&](JsonWriter& json) {
         json.begin_object();
         for (std::size_t i = 0; i < parameters.count; ++i) {
             json.key(parameters.all[i].name).string(parameters.all[i].value);
@@ -187,7 +151,7 @@ Reason answer_slowly(const Request& request, ResponseWriter& writer) {
         writer.defer(kSlowMs);
         return Reason::kNone;
     }
-    return reason_of(writer, writer.write(200, kPlain, kHello));
+    return writer.answer(200, kPlain, kHello);
 }
 
 // The same byte for as long as it is asked for.
@@ -207,7 +171,7 @@ class Filling final : public ContentSource {
 
 Reason answer_big(const Request&, ResponseWriter& writer) {
     static Filling filling;  // keeps nothing: all workers may read from it
-    return reason_of(writer, writer.write_source(200, kPlain, kBigSize, filling));
+    return writer.write_source(200, kPlain, kBigSize, filling) ? Reason::kNone : writer.fault();
 }
 
 }  // namespace
@@ -219,16 +183,16 @@ void add_routes(Router::Builder& routes) {
     };
     // OPTIONS is answered as any other method is, and 405 where a route has it not.
     routes.set_automatic_options(false);
-    routes.set_trace(answer_trace, {.wants_head = true});
+    routes.set_trace(answer_trace);
     any("/{rest...}", hello);
     any("/hello", hello);
     any("/body",
         [](const Request& request, ResponseWriter& writer) {
-            return reason_of(writer, writer.write(200, kOctets, request.content));
+            return writer.answer(200, kOctets, request.content);
         },
         {.wants_content = true});
-    any("/mirror", answer_mirror, {.wants_content = true, .wants_head = true});
-    any("/echo", answer_echo, {.wants_head = true});
+    any("/mirror", answer_mirror, {.wants_content = true});
+    any("/echo", answer_echo);
     any("/slow", answer_slowly);
     any("/early", hello, {.early = true});
     any("/204", Answer(204, {}, {}));
@@ -240,3 +204,7 @@ void add_routes(Router::Builder& routes) {
 }
 
 }  // namespace httpmark::example
+
+int main(int argc, char** argv) {
+    return httpmark::run(argc, argv, httpmark::example::add_routes);
+}

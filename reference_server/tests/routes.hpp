@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "app/router.hpp"
-#include "application.hpp"
 #include "check.hpp"
+#include "example/application.hpp"
 #include "net/connection.hpp"
 
 namespace httpmark {

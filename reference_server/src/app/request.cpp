@@ -1,6 +1,7 @@
 #include "app/request.hpp"
 
 #include "app/router.hpp"
+#include "http/chunked.hpp"
 
 namespace httpmark {
 
@@ -15,6 +16,13 @@ Target split_target(std::string_view target, TargetForm form) {
     const std::size_t mark = target.find('?');
     if (mark == std::string_view::npos) return {target, {}, false};
     return {target.substr(0, mark), target.substr(mark + 1), true};
+}
+
+bool TrailerReader::next(std::string_view& name, std::string_view& value) {
+    while (reader_.next(name, value)) {
+        if (!is_forbidden_trailer(name)) return true;
+    }
+    return false;
 }
 
 // The path is known to fit the pattern, so the value is found by counting segments.

@@ -39,6 +39,17 @@ Target split_target(std::string_view target, TargetForm form);
     return {path, {query, static_cast<std::size_t>(path.data() + target.size - query)}, has_query};
 }
 
+// The trailer fields of a request, in order, without those that frame or route a message, which are
+// no trailers (RFC 9110 6.5.1).
+class TrailerReader {
+  public:
+    explicit TrailerReader(std::string_view section) : reader_(section) {}
+    bool next(std::string_view& name, std::string_view& value);
+
+  private:
+    FieldReader reader_;
+};
+
 struct Request {
     const RequestHead& head;
     const Route& route;
@@ -49,7 +60,7 @@ struct Request {
     std::uint32_t number;  // on this connection, from 1
     Target target;
     std::string_view content;
-    std::string_view trailers;  // field lines as received, and the empty line
+    std::string_view trailers;  // field lines as received, for a TrailerReader
     bool asked_again = false;   // the time that ResponseWriter::defer() was told is over
 
     // What stands in the path where the route's pattern has {name} or {name...}, as it came: see

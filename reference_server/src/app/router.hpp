@@ -88,8 +88,9 @@ struct Answer {
 
 struct RouteOptions {
     bool wants_content = false;  // the handler reads it: it is gathered
-    bool wants_head = false;  // the handler reads the head: it is kept until the content is there
-    bool early = false;       // answers without waiting for the content
+    bool wants_head = true;  // false: the handler does not read the head, which is then not kept
+                             // where the content comes later
+    bool early = false;      // answers without waiting for the content
     // What the content must be like, where the route says so.
     std::uint64_t body_max = ~std::uint64_t{0};  // 413 above it
     bool wants_length = false;                   // 411 for content of unknown length
@@ -110,6 +111,7 @@ struct Route {
     std::string_view allow;          // the methods of the path
     std::vector<PathParameter> parameters;
 
+    bool needs_head() const { return handler && options.wants_head; }
     // Nothing is asked of content but that the limits of the server let it pass.
     bool takes_any_content() const {
         return options.body_max == ~std::uint64_t{0} && !options.wants_length &&
@@ -183,6 +185,10 @@ class Router::Builder {
     // Of a path that has GET and no HEAD, HEAD is answered by the route of GET, without content.
     Builder& add(Methods methods, std::string_view pattern, Answer answer,
                  RouteOptions options = {});
+    Builder& add(Method method, std::string_view pattern, Answer answer,
+                 RouteOptions options = {}) {
+        return add(method_bit(method), pattern, std::move(answer), std::move(options));
+    }
     // What answers where no pattern fits; otherwise 404 with the name of the reason.
     Builder& set_not_found(Answer answer, RouteOptions options = {});
     // What answers TRACE, whatever its target, where no route takes it.

@@ -12,14 +12,14 @@ namespace httpmark {
 namespace {
 
 bool take_certificate(Options& options, std::string_view value) {
-    options.tls.pairs.push_back({std::string(value), {}});
+    options.server.tls.pairs.push_back({std::string(value), {}});
     return true;
 }
 
 bool take_key(Options& options, std::string_view value) {
-    const auto open = std::find_if(options.tls.pairs.begin(), options.tls.pairs.end(),
+    const auto open = std::find_if(options.server.tls.pairs.begin(), options.server.tls.pairs.end(),
                                    [](const auto& pair) { return pair.key.empty(); });
-    if (open == options.tls.pairs.end()) {
+    if (open == options.server.tls.pairs.end()) {
         return complain("--tls-key must follow the --tls-cert it belongs to");
     }
     open->key = value;
@@ -31,7 +31,7 @@ bool take_server_name(Options& options, std::string_view value) {
         !field_is_safe({"Server", value})) {
         return complain("--server-name takes 1 to %zu visible bytes", DateLine::kServerNameMax);
     }
-    options.server_name = value;
+    options.server.server_name = value;
     return true;
 }
 
@@ -75,19 +75,19 @@ bool take_route(Options& options, std::string_view value) {
 }
 
 constexpr Word kEngines[] = {
-    {"epoll", [](Options& o) { o.engine = Engine::kEpoll; }},
-    {"uring", [](Options& o) { o.engine = Engine::kUring; }},
-    {"uring-direct", [](Options& o) { o.engine = Engine::kUringDirect; }},
+    {"epoll", [](Options& o) { o.server.engine = Engine::kEpoll; }},
+    {"uring", [](Options& o) { o.server.engine = Engine::kUring; }},
+    {"uring-direct", [](Options& o) { o.server.engine = Engine::kUringDirect; }},
 };
 constexpr int kTls12 = 0x0303;  // as OpenSSL numbers them
 constexpr int kTls13 = 0x0304;
 constexpr Word kTlsLowest[] = {
-    {"1.2", [](Options& o) { o.tls.version_min = kTls12; }},
-    {"1.3", [](Options& o) { o.tls.version_min = kTls13; }},
+    {"1.2", [](Options& o) { o.server.tls.version_min = kTls12; }},
+    {"1.3", [](Options& o) { o.server.tls.version_min = kTls13; }},
 };
 constexpr Word kTlsHighest[] = {
-    {"1.2", [](Options& o) { o.tls.version_max = kTls12; }},
-    {"1.3", [](Options& o) { o.tls.version_max = kTls13; }},
+    {"1.2", [](Options& o) { o.server.tls.version_max = kTls12; }},
+    {"1.3", [](Options& o) { o.server.tls.version_max = kTls13; }},
 };
 constexpr Word kClientVerify[] = {
     {"off", [](Options& o) { o.client_verify = ClientVerify::kOff; }},
@@ -95,18 +95,18 @@ constexpr Word kClientVerify[] = {
     {"required", [](Options& o) { o.client_verify = ClientVerify::kRequired; }},
 };
 constexpr Word kStrictness[] = {
-    {"strict", [](Options& o) { o.settings.strictness = Strictness::kStrict; }},
-    {"rfc", [](Options& o) { o.settings.strictness = Strictness::kRfc; }},
-    {"browser", [](Options& o) { o.settings.strictness = Strictness::kBrowser; }},
+    {"strict", [](Options& o) { o.server.strictness = Strictness::kStrict; }},
+    {"rfc", [](Options& o) { o.server.strictness = Strictness::kRfc; }},
+    {"browser", [](Options& o) { o.server.strictness = Strictness::kBrowser; }},
 };
 constexpr Word kRefusals[] = {
-    {"empty-codings", [](Options& o) { o.settings.choices.refuse_empty_codings = true; }},
-    {"framing-trailers", [](Options& o) { o.settings.choices.refuse_framing_trailers = true; }},
-    {"repeated-fields", [](Options& o) { o.settings.choices.refuse_repeated_fields = true; }},
+    {"empty-codings", [](Options& o) { o.server.choices.refuse_empty_codings = true; }},
+    {"framing-trailers", [](Options& o) { o.server.choices.refuse_framing_trailers = true; }},
+    {"repeated-fields", [](Options& o) { o.server.choices.refuse_repeated_fields = true; }},
 };
 constexpr Word kConnectionsOver[] = {
-    {"503", [](Options& o) { o.settings.wait_over_connections = false; }},
-    {"wait", [](Options& o) { o.settings.wait_over_connections = true; }},
+    {"503", [](Options& o) { o.server.wait_over_connections = false; }},
+    {"wait", [](Options& o) { o.server.wait_over_connections = true; }},
 };
 
 constexpr std::uint64_t kPortMax = 65535;
@@ -115,28 +115,28 @@ constexpr std::uint64_t kTicketsMax = 16;
 // All but those of the limits.
 constexpr Flag kFlags[] = {{"address", "A",
                             "IPv4 or IPv6 address to listen on; may be repeated (127.0.0.1)",
-                            Texts{[](Options & o) -> auto& {return o.addresses;
+                            Texts{[](Options & o) -> auto& {return o.server.addresses;
 }  // namespace
 }  // namespace httpmark
 }
 ,
     {"port", "P", "port; 0 takes a free one (8080)",
-     Number{0, kPortMax, [](Options& o, std::uint64_t n) { o.port = static_cast<int>(n); }}},
+     Number{0, kPortMax, [](Options& o, std::uint64_t n) { o.server.port = static_cast<int>(n); }}},
     {"unix", "PATH", "also listen on a Unix socket; may be repeated",
-     Texts{[](Options & o) -> auto& {return o.unix_paths;
+     Texts{[](Options & o) -> auto& {return o.server.unix_paths;
 }
 }
 }
 ,
     {"workers", "N", "number of threads, each with its own listener (number of CPUs)",
      Number{1, kWorkersMax,
-            [](Options& o, std::uint64_t n) { o.workers = static_cast<unsigned>(n); }}},
-    {"pin", "", "keep worker N on CPU N", Switch{[](Options & o) -> auto& {return o.pin;
+            [](Options& o, std::uint64_t n) { o.server.workers = static_cast<unsigned>(n); }}},
+    {"pin", "", "keep worker N on CPU N", Switch{[](Options & o) -> auto& {return o.server.pin;
 }
 }
 }
 , {"steer", "", "give worker N the connections that arrive on CPU N",
-   Switch{[](Options & o) -> auto& {return o.steer;
+   Switch{[](Options & o) -> auto& {return o.server.steer;
 }
 }
 }
@@ -146,14 +146,15 @@ constexpr Flag kFlags[] = {{"address", "A",
      "descriptors of the process",
      Choice{kEngines}},
     {"tls-port", "P", "port for TLS; 0 takes a free one",
-     Number{0, kPortMax, [](Options& o, std::uint64_t n) { o.tls_port = static_cast<int>(n); }}},
+     Number{0, kPortMax,
+            [](Options& o, std::uint64_t n) { o.server.tls_port = static_cast<int>(n); }}},
     {"tls-cert", "F",
      "certificate chain (PEM), followed by its --tls-key; may be repeated:\n"
      "the host name that the client asks for (SNI) selects one",
      Grammar{take_certificate}, true},
     {"tls-key", "F", "private key of the certificate (PEM)", Grammar{take_key}, true},
     {"tls-key-password-file", "F", "file that holds the password of the private keys",
-     Text{[](Options & o) -> auto& {return o.tls.key_password_file;
+     Text{[](Options & o) -> auto& {return o.server.tls.key_password_file;
 }
 }
 , true
@@ -161,25 +162,25 @@ constexpr Flag kFlags[] = {{"address", "A",
 , {"tls-min", "", "lowest version of TLS (1.2)", Choice{kTlsLowest}, true},
     {"tls-max", "", "highest version of TLS (1.3)", Choice{kTlsHighest}, true},
     {"tls-ciphers", "LIST", "ciphers of TLS 1.2",
-     Text{[](Options & o) -> auto& {return o.tls.ciphers;
+     Text{[](Options & o) -> auto& {return o.server.tls.ciphers;
 }
 }
 , true
 }
 , {"tls-ciphersuites", "LIST", "cipher suites of TLS 1.3",
-   Text{[](Options & o) -> auto& {return o.tls.ciphersuites;
+   Text{[](Options & o) -> auto& {return o.server.tls.ciphersuites;
 }
 }
 , true
 }
 , {"tls-groups", "LIST", "groups of the key exchange (X25519:P-256:P-384:P-521)",
-   Text{[](Options & o) -> auto& {return o.tls.groups;
+   Text{[](Options & o) -> auto& {return o.server.tls.groups;
 }
 }
 , true
 }
 , {"tls-client-ca", "F", "authority that signs client certificates (PEM)",
-   Text{[](Options & o) -> auto& {return o.tls.client_ca;
+   Text{[](Options & o) -> auto& {return o.server.tls.client_ca;
 }
 }
 , true
@@ -189,7 +190,7 @@ constexpr Flag kFlags[] = {{"address", "A",
      Choice{kClientVerify}, true},
     {"tls-tickets", "N", "session tickets of TLS 1.3 for each connection (0)",
      Number{0, kTicketsMax,
-            [](Options& o, std::uint64_t n) { o.tls.tickets = static_cast<unsigned>(n); }},
+            [](Options& o, std::uint64_t n) { o.server.tls.tickets = static_cast<unsigned>(n); }},
      true},
     {"strictness", "LEVEL",
      "strict: the strictest legal reading (default)\n"
@@ -204,12 +205,12 @@ constexpr Flag kFlags[] = {{"address", "A",
      "repeated-fields: a field sent twice that a message may hold only once",
      Choice{kRefusals}},
     {"trace", "", "answer TRACE with the request itself (otherwise 501)",
-     Switch{[](Options & o) -> auto& {return o.settings.choices.answer_trace;
+     Switch{[](Options & o) -> auto& {return o.server.choices.answer_trace;
 }
 }
 }
 , {"idle-408", "", "answer 408 before an idle connection is closed",
-   Switch{[](Options & o) -> auto& {return o.settings.choices.answer_idle;
+   Switch{[](Options & o) -> auto& {return o.server.choices.answer_idle;
 }
 }
 }
@@ -225,7 +226,7 @@ constexpr Flag kFlags[] = {{"address", "A",
      Grammar{take_route}},
     {"server-name", "NAME", "send a Server field with this name", Grammar{take_server_name}},
     {"access-log", "FILE", "append a line for each answer; SIGHUP opens the file again",
-     Text{[](Options & o) -> auto& {return o.access_log;
+     Text{[](Options & o) -> auto& {return o.server.access_log;
 }
 }
 }

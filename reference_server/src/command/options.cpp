@@ -27,7 +27,7 @@ struct Taker {
         std::uint64_t number = 0;
         if (!read(rule.lowest, rule.highest, number)) return false;
         for (std::uint64_t Limits::*const target : rule.targets) {
-            if (target != nullptr) options.settings.limits.*target = number * rule.unit;
+            if (target != nullptr) options.server.limits.*target = number * rule.unit;
         }
         return true;
     }
@@ -84,13 +84,13 @@ bool take_words(int argc, const char* const* argv, Options& options) {
 }
 
 bool check_tls(const Options& options) {
-    const TlsSettings& tls = options.tls;
+    const TlsSettings& tls = options.server.tls;
     for (const TlsSettings::Pair& pair : tls.pairs) {
         if (pair.key.empty()) {
             return complain("--tls-cert %s has no --tls-key", pair.certificate.c_str());
         }
     }
-    if (options.tls_port >= 0 && tls.pairs.empty()) {
+    if (options.server.tls_port >= 0 && tls.pairs.empty()) {
         return complain("--tls-port needs --tls-cert and --tls-key");
     }
     if (tls.client_verify != ClientVerify::kOff && tls.client_ca.empty()) {
@@ -102,7 +102,7 @@ bool check_tls(const Options& options) {
     if (tls.version_min > tls.version_max) {
         return complain("--tls-min must not be above --tls-max");
     }
-    if (options.tls_port < 0 && !options.tls_flag.empty()) {
+    if (options.server.tls_port < 0 && !options.tls_flag.empty()) {
         return complain("--%s does nothing without --tls-port", options.tls_flag.c_str());
     }
     return true;
@@ -111,12 +111,13 @@ bool check_tls(const Options& options) {
 }  // namespace
 
 bool parse_options(int argc, const char* const* argv, Options& options) {
+    options.server.addresses.clear();
     if (!take_words(argc, argv, options)) return false;
-    if (options.addresses.empty()) options.addresses.emplace_back("127.0.0.1");
-    if (!engine_is_built(options.engine)) return complain("this build has no io_uring");
-    options.tls.client_verify = options.client_verify.value_or(ClientVerify::kOff);
+    if (options.server.addresses.empty()) options.server.addresses.emplace_back("127.0.0.1");
+    if (!engine_is_built(options.server.engine)) return complain("this build has no io_uring");
+    options.server.tls.client_verify = options.client_verify.value_or(ClientVerify::kOff);
     if (!check_tls(options)) return false;
-    if (options.settings.limits.head_max < options.settings.limits.target_max) {
+    if (options.server.limits.head_max < options.server.limits.target_max) {
         return complain("--head-max must not be less than --target-max");
     }
     return true;

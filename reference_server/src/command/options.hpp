@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "net/connection.hpp"
-#include "net/tls.hpp"
-#include "net/worker.hpp"
+#include "server/server.hpp"
 
 namespace httpmark {
 
@@ -21,26 +19,15 @@ struct ContentRule {
 };
 
 struct Options {
-    std::vector<std::string> addresses;
-    std::vector<std::string> unix_paths;
-    int port = 8080;
-    int tls_port = -1;
+    ServerOptions server;
     std::string tls_flag;  // the first of those that only a --tls-port gives a meaning
     std::optional<ClientVerify> client_verify;
-    bool pin = false;
-    bool steer = false;
-    bool metrics = false;
-    std::string access_log;
-    std::string server_name;
     std::vector<ContentRule> content_rules;
-    TlsSettings tls;
-    unsigned workers = 0;
-    Engine engine = Engine::kEpoll;
+    bool metrics = false;
     bool print_limits = false;
     bool stats = false;
     bool help = false;
     bool version = false;
-    ServerSettings settings;
 };
 
 // False with the complaint made.

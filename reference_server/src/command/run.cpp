@@ -8,7 +8,6 @@
 
 #include "command/complain.hpp"
 #include "command/help.hpp"
-#include "command/listeners.hpp"
 #include "command/options.hpp"
 #include "command/serve.hpp"
 #include "scan/scan.hpp"
@@ -17,14 +16,13 @@ namespace httpmark {
 
 namespace {
 
-bool choose_kernel(ServerSettings& settings) {
+bool choose_kernel(ServerOptions& options) {
     const char* const name = std::getenv("HTTPMARK_SIMD");
-    const ScanKernel* const kernel =
-        name == nullptr || *name == '\0' ? best_scan_kernel() : find_scan_kernel(name);
-    if (kernel == nullptr) {
+    if (name == nullptr || *name == '\0') return true;
+    if (find_scan_kernel(name) == nullptr) {
         return complain("HTTPMARK_SIMD=%s is not a kernel that this machine can run", name);
     }
-    settings.kernel = kernel;
+    options.scan_kernel = name;
     return true;
 }
 
@@ -33,7 +31,7 @@ bool choose_kernel(ServerSettings& settings) {
 int run(int argc, const char* const* argv, AddRoutes add_routes) {
     mallopt(M_ARENA_MAX, 1);  // an arena for each thread would take address space for nothing
     Options options;
-    if (!parse_options(argc, argv, options) || !choose_kernel(options.settings)) return kExitUsage;
+    if (!parse_options(argc, argv, options) || !choose_kernel(options.server)) return kExitUsage;
     if (options.help) {
         std::fputs(help_text().c_str(), stdout);
         return 0;
@@ -43,11 +41,8 @@ int run(int argc, const char* const* argv, AddRoutes add_routes) {
         return 0;
     }
     if (options.print_limits) {
-        std::fputs(limits_text(options.settings.limits).c_str(), stdout);
+        std::fputs(limits_text(options.server.limits).c_str(), stdout);
         return 0;
-    }
-    for (const std::string& address : options.addresses) {
-        if (!is_address(address)) return kExitUsage;
     }
     return serve(options, add_routes);
 }

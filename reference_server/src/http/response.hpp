@@ -250,6 +250,11 @@ class ResponseWriter {
         return write_prepared(answer);
     }
 
+    // For a handler to return: kNone, or why nothing was written.
+    Reason answer(unsigned status, const Fields& fields, std::string_view content) {
+        return write(status, fields, content) ? Reason::kNone : fault_;
+    }
+
     // Writes the head and gives room for exactly `size` bytes of content in `content`, nullptr
     // there when none is to be sent.
     bool start(unsigned status, const Fields& fields, std::size_t size, char*& content);

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,6 +20,8 @@
 #include "http/response.hpp"
 #include "limits.hpp"
 #include "net/arena.hpp"
+#include "net/counters.hpp"
+#include "net/observer.hpp"
 #include "net/timers.hpp"
 #include "net/tls.hpp"
 
@@ -44,22 +45,6 @@ class Transport {
     ~Transport() = default;
 };
 
-// Written by one worker, read by whoever asks.
-struct Counters {
-    std::atomic<std::uint64_t> accepted{0};
-    std::atomic<std::uint64_t> closed{0};
-    std::atomic<std::uint64_t> requests{0};
-    std::atomic<std::uint64_t> refused{0};
-    std::atomic<std::uint64_t> timeouts{0};
-    std::atomic<std::uint64_t> bytes_in{0};
-    std::atomic<std::uint64_t> bytes_out{0};
-    std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Reason::kCount)> errors{};
-
-    static void add(std::atomic<std::uint64_t>& counter, std::uint64_t n = 1) {
-        counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-    }
-};
-
 struct ServerSettings {
     Limits limits;
     Strictness strictness = Strictness::kStrict;
@@ -69,40 +54,6 @@ struct ServerSettings {
     const Router* router = nullptr;  // without one, nothing is found
     // Over connections_max no more are accepted, instead of a 503 to each.
     bool wait_over_connections = false;
-};
-
-// Something was refused, or not answered in time. Views live for the call only.
-struct ErrorEvent {
-    static constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
-    Reason reason;
-    std::uint64_t offset;  // of the byte at fault, from the first of its request
-    std::string_view peer;
-};
-
-// A final answer has been written.
-struct AnswerEvent {
-    const ErrorEvent* error;  // nullptr for an answer of a handler
-    std::string_view peer;
-    std::int64_t unix_seconds;
-    std::string_view method;  // empty where the head was never complete, as are the next two
-    std::string_view target;
-    std::string_view version;
-    unsigned status;
-    std::uint64_t content_size;
-};
-
-// Told of what happens in one worker, by its own thread: nothing in it needs a lock. Whatever it
-// does holds up that worker.
-class Observer {
-  public:
-    // Once for each fault, and before its answer.
-    virtual void on_error(const ErrorEvent&) {}
-    // May write the answer to a fault in the server's place; false leaves it to the server.
-    virtual bool answer_error(const ErrorEvent&, ResponseWriter&) { return false; }
-    virtual void on_answer(const AnswerEvent&) {}
-
-  protected:
-    ~Observer() = default;
 };
 
 struct Exchange;

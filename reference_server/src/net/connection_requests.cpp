@@ -267,7 +267,7 @@ void Connections::answer_early(Connection& c, const Arrival& arrival) {
 
 // For what is read of a request when the receive buffer is no longer its place.
 bool Connections::keep_head(Exchange& x, const Request& request) {
-    if (!request.route.options.wants_head && observer_ == nullptr) return true;
+    if (!request.route.needs_head() && observer_ == nullptr) return true;
     return x.head.append(arena_, {request.data, request.head_size});
 }
 

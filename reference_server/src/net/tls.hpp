@@ -10,31 +10,14 @@
 #include <string_view>
 #include <vector>
 
+#include "net/tls_settings.hpp"
+
 struct ssl_st;
 struct ssl_ctx_st;
 struct bio_st;
 struct bio_method_st;
 
 namespace httpmark {
-
-enum class ClientVerify : std::uint8_t { kOff, kOptional, kRequired };
-
-struct TlsSettings {
-    struct Pair {
-        std::string certificate;
-        std::string key;
-    };
-    std::vector<Pair> pairs;  // the first is for clients that name no host we know
-    std::string key_password_file;
-    std::string client_ca;
-    ClientVerify client_verify = ClientVerify::kOff;
-    int version_min = 0x0303;
-    int version_max = 0x0304;
-    std::string ciphers;       // TLS 1.2
-    std::string ciphersuites;  // TLS 1.3
-    std::string groups = "X25519:P-256:P-384:P-521";
-    unsigned tickets = 0;
-};
 
 class TlsContext {
   public:

@@ -93,7 +93,12 @@ void Worker::run() {
 }
 
 void Worker::request_stop(bool at_once) {
-    stop_.store(at_once ? kStopAtOnce : kStopAfterAnswers, std::memory_order_relaxed);
+    int expected = 0;
+    if (at_once) {
+        stop_.store(kStopAtOnce, std::memory_order_relaxed);
+    } else {
+        stop_.compare_exchange_strong(expected, kStopAfterAnswers, std::memory_order_relaxed);
+    }
     loop_->wake();
 }
 

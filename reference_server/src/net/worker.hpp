@@ -9,12 +9,10 @@
 #include <vector>
 
 #include "net/connection.hpp"
+#include "net/engine.hpp"
 #include "net/loop.hpp"
 
 namespace httpmark {
-
-enum class Engine : std::uint8_t { kEpoll, kUring, kUringDirect };
-bool engine_is_built(Engine engine);
 
 // What all workers share.
 struct SharedState {

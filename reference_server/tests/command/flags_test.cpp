@@ -174,14 +174,14 @@ TEST(Flags, values_reach_their_options) {
                                   "--head-timeout-ms",
                                   "7"})
                                 .options;
-    const ServerSettings& settings = options.settings;
-    LAW((options.addresses == std::vector<std::string>{"::1", "127.0.0.1"}));
-    LAW(options.unix_paths == std::vector<std::string>{"/a"});
-    LAW(options.port == 7 && options.workers == 3);
-    LAW(settings.strictness == Strictness::kBrowser && settings.wait_over_connections);
-    LAW(settings.choices.refuse_empty_codings && !settings.choices.refuse_repeated_fields);
-    LAW(options.access_log == "/log" && options.server_name == "a=b");
-    LAW(settings.limits.head_timeout_ms == 7 && settings.limits.body_timeout_ms == 5000);
+    const ServerOptions& server = options.server;
+    LAW((server.addresses == std::vector<std::string>{"::1", "127.0.0.1"}));
+    LAW(server.unix_paths == std::vector<std::string>{"/a"});
+    LAW(server.port == 7 && server.workers == 3);
+    LAW(server.strictness == Strictness::kBrowser && server.wait_over_connections);
+    LAW(server.choices.refuse_empty_codings && !server.choices.refuse_repeated_fields);
+    LAW(server.access_log == "/log" && server.server_name == "a=b");
+    LAW(server.limits.head_timeout_ms == 7 && server.limits.body_timeout_ms == 5000);
 }
 
 TEST(Flags, a_route_says_what_its_content_must_be_like) {
@@ -196,7 +196,7 @@ TEST(Flags, values_of_tls_reach_their_options) {
         take({"--tls-port", "0", "--tls-cert", "c1", "--tls-cert", "c2", "--tls-key", "k1",
               "--tls-key", "k2", "--tls-max", "1.2", "--tls-client-verify", "required",
               "--tls-client-ca", "ca", "--tls-tickets", "16"})
-            .options.tls;
+            .options.server.tls;
     LAW(tls.pairs.size() == 2 && tls.pairs[0].key == "k1");
     LAW(tls.pairs[1].certificate == "c2" && tls.pairs[1].key == "k2");
     LAW(tls.version_min == 0x0303 && tls.version_max == 0x0303);

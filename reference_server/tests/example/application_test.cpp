@@ -1,5 +1,5 @@
 // The example routes, seen over a wire.
-#include "application.hpp"
+#include "example/application.hpp"
 
 #include <string>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "application.hpp"
 #include "check.hpp"
+#include "example/application.hpp"
 #include "net/connection.hpp"
 
 namespace {

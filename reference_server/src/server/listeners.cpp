@@ -1,4 +1,4 @@
-#include "command/listeners.hpp"
+#include "server/listeners.hpp"
 
 #include <arpa/inet.h>
 #include <linux/filter.h>
@@ -13,7 +13,6 @@
 #include <iterator>
 
 #include "check.hpp"
-#include "command/complain.hpp"
 
 namespace httpmark {
 
@@ -23,6 +22,14 @@ struct Address {
     sockaddr_storage storage{};
     socklen_t size = 0;
 };
+
+bool fail(StartError& error, StartError::Kind kind, std::string text) {
+    error = {kind, std::move(text)};
+    return false;
+}
+bool fail_by_machine(StartError& error, const std::string& what) {
+    return fail(error, StartError::Kind::kMachine, what + ": " + std::strerror(errno));
+}
 
 bool parse_address(const std::string& text, int port, Address& address) {
     auto* const v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
@@ -39,7 +46,7 @@ bool parse_address(const std::string& text, int port, Address& address) {
         address.size = sizeof *v6;
         return true;
     }
-    return complain("'%s' is not an IPv4 or IPv6 address", text.c_str());
+    return false;
 }
 
 int bound_port(int socket) {
@@ -52,11 +59,12 @@ int bound_port(int socket) {
     return ntohs(reinterpret_cast<sockaddr_in6*>(&storage)->sin6_port);
 }
 
-int listen_on_path(const std::string& path, std::uint64_t backlog) {
+int listen_on_path(const std::string& path, std::uint64_t backlog, StartError& error) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.empty() || path.size() >= sizeof address.sun_path) {
-        complain("'%s' cannot be the path of a Unix socket", path.c_str());
+        fail(error, StartError::Kind::kMachine,
+             '\'' + path + "' cannot be the path of a Unix socket");
         return -1;
     }
     std::memcpy(address.sun_path, path.data(), path.size());
@@ -64,14 +72,14 @@ int listen_on_path(const std::string& path, std::uint64_t backlog) {
     const bool bound =
         fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
     if (bound && listen(fd, static_cast<int>(backlog)) == 0) return fd;
-    complain("cannot listen on %s: %s", path.c_str(), std::strerror(errno));
+    fail_by_machine(error, "cannot listen on " + path);
     if (bound) unlink(path.c_str());
     if (fd >= 0) close(fd);
     return -1;
 }
 
 // Whether a connection could be meant for either, as both would take what is sent to the port.
-bool overlap(const Place& one, const Place& other) {
+bool overlap(const Server::Place& one, const Server::Place& other) {
     Address a;
     Address b;
     if (one.port != other.port || !parse_address(one.address, one.port, a) ||
@@ -88,16 +96,16 @@ bool overlap(const Place& one, const Place& other) {
            (is_any(a) || is_any(b) || std::memcmp(&a.storage, &b.storage, a.size) == 0);
 }
 
-}  // namespace
-
-bool is_address(const std::string& text) {
-    Address address;
-    return parse_address(text, 0, address);
+std::string name_of(const Server::Place& place) {
+    return place.address + " port " + std::to_string(place.port) + (place.tls ? " (tls)" : "");
 }
 
-int listen_on(const std::string& text, int port, bool shared, std::uint64_t backlog) {
+}  // namespace
+
+int listen_on(const std::string& text, int port, bool shared, std::uint64_t backlog,
+              StartError& error) {
     Address address;
-    if (!parse_address(text, port, address)) return -1;
+    CHECK(parse_address(text, port, address));
     const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     const int on = 1;
     bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
@@ -109,12 +117,12 @@ int listen_on(const std::string& text, int port, bool shared, std::uint64_t back
     ok = ok && bind(fd, reinterpret_cast<sockaddr*>(&address.storage), address.size) == 0 &&
          listen(fd, static_cast<int>(backlog)) == 0;
     if (ok) return fd;
-    complain("cannot listen on %s port %d: %s", text.c_str(), port, std::strerror(errno));
+    fail_by_machine(error, "cannot listen on " + text + " port " + std::to_string(port));
     if (fd >= 0) close(fd);
     return -1;
 }
 
-bool steer_by_cpu(int socket, unsigned workers) {
+bool steer_by_cpu(int socket, unsigned workers, StartError& error) {
     sock_filter program[] = {
         {BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_CPU)},
         {BPF_ALU | BPF_MOD | BPF_K, 0, 0, workers},
@@ -124,13 +132,13 @@ bool steer_by_cpu(int socket, unsigned workers) {
     if (setsockopt(socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &whole, sizeof whole) == 0) {
         return true;
     }
-    return complain("--steer: %s", std::strerror(errno));
+    return fail_by_machine(error, "cannot steer connections");
 }
 
 // SO_REUSEPORT would let another process of this user share the port in silence: the first socket
-// is bound without it to find out, and to learn which port 0 has become. 0, or the exit code with
-// the complaint made.
-int find_places(const Options& options, std::vector<Place>& places) {
+// is bound without it to find out, and to learn which port 0 has become.
+bool find_places(const ServerOptions& options, std::vector<Server::Place>& places,
+                 StartError& error) {
     int free_ports[2] = {-1, -1};
     struct Trials {
         std::vector<int> sockets;
@@ -139,25 +147,29 @@ int find_places(const Options& options, std::vector<Place>& places) {
         }
     } trials;  // open until all are found: port 0 never becomes the same port twice
     for (const std::string& address : options.addresses) {
+        if (Address parsed; !parse_address(address, 0, parsed)) {
+            return fail(error, StartError::Kind::kOptions,
+                        '\'' + address + "' is not an IPv4 or IPv6 address");
+        }
         for (const bool tls : {false, true}) {
             int port = tls ? options.tls_port : options.port;
             if (port < 0) continue;
             if (port == 0 && free_ports[tls] > 0) port = free_ports[tls];
-            for (const Place& place : places) {
-                if (!overlap(place, {address, port, tls})) continue;
-                complain("%s port %d%s and %s port %d%s overlap: give each its own port",
-                         place.address.c_str(), port, place.tls ? " (tls)" : "", address.c_str(),
-                         port, tls ? " (tls)" : "");
-                return kExitUsage;
+            const Server::Place wanted{address, port, tls};
+            for (const Server::Place& place : places) {
+                if (!overlap(place, wanted)) continue;
+                return fail(error, StartError::Kind::kOptions,
+                            name_of(place) + " and " + name_of(wanted) +
+                                " overlap: give each its own port");
             }
-            const int trial = listen_on(address, port, false, options.settings.limits.backlog);
-            if (trial < 0) return kExitEnvironment;
+            const int trial = listen_on(address, port, false, options.limits.backlog, error);
+            if (trial < 0) return false;
             trials.sockets.push_back(trial);
             port = free_ports[tls] = bound_port(trial);
             places.push_back({address, port, tls});
         }
     }
-    return 0;
+    return true;
 }
 
 UnixSockets::~UnixSockets() {
@@ -165,8 +177,8 @@ UnixSockets::~UnixSockets() {
     remove_files();
 }
 
-bool UnixSockets::listen_on(const std::string& path, std::uint64_t backlog) {
-    const int fd = listen_on_path(path, backlog);
+bool UnixSockets::listen_on(const std::string& path, std::uint64_t backlog, StartError& error) {
+    const int fd = listen_on_path(path, backlog, error);
     if (fd < 0) return false;
     sockets_.push_back(fd);
     paths_.push_back(path);

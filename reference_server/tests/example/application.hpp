@@ -1,5 +1,4 @@
-// The example application: the routes that the capabilities of a server image ask for, written on
-// the headers of the server's library.
+// The routes of the example server, which stands in one file with its main().
 #pragma once
 
 #include "app/router.hpp"

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -79,6 +80,12 @@ class Wire final : public Transport {
     void close(std::uint32_t id) override {
         if (id < peers_.size()) peers_[id].closed = true;
     }
+    void wake() override { ++wakes_; }
+    unsigned wakes() const { return wakes_; }
+    // What a worker does that was woken.
+    void deliver() {
+        if (std::exchange(wakes_, 0U) != 0) connections_.read_mail();
+    }
     void break_peer(std::uint32_t id) { peers_[id].broken = true; }
 
   private:
@@ -95,6 +102,7 @@ class Wire final : public Transport {
     };
     ServerSettings settings_;
     std::vector<Peer> peers_;
+    unsigned wakes_ = 0;
     Connections connections_;
     std::uint64_t now_ms_ = kWireStartMs;
 };

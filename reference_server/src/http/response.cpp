@@ -103,6 +103,7 @@ bool DateLine::update(std::int64_t unix_seconds) {
 std::shared_ptr<const PreparedAnswer> PreparedAnswer::make(unsigned status,
                                                            std::span<const Field> fields,
                                                            std::string_view content) {
+    if (status < 200 || status > 999) return nullptr;
     std::shared_ptr<PreparedAnswer> answer(new PreparedAnswer());
     answer->line_ = status_line(status);
     answer->status_ = status;

@@ -23,6 +23,8 @@
 
 namespace httpmark {
 
+class LaterAnswer;
+
 struct Field {
     std::string_view name;
     std::string_view value;
@@ -145,7 +147,7 @@ class DateLine {
 // An answer that is the same each time but for its Date: checked and put together once.
 class PreparedAnswer {
   public:
-    // nullptr where a field would break the framing.
+    // nullptr where a field would break the framing, or the status is none of a final answer.
     static std::shared_ptr<const PreparedAnswer> make(unsigned status,
                                                       std::span<const Field> fields,
                                                       std::string_view content);
@@ -215,6 +217,8 @@ class Sink {
     }
     // After what was prepared.
     virtual void append(const LaterContent& content) = 0;
+    // For ResponseWriter::later().
+    virtual LaterAnswer later();
 
   protected:
     ~Sink() = default;
@@ -270,14 +274,23 @@ class ResponseWriter {
     // route that answers early cannot do so.
     void defer(std::uint32_t ms) { deferred_ms_ = ms; }
     const std::optional<std::uint32_t>& deferred_ms() const { return deferred_ms_; }
+    // Instead of writing: whoever holds the token answers, from any thread. Nothing can be written
+    // after this. Empty where an answer has been written, and on a route that answers early. Its
+    // class is in app/later_answer.hpp.
+    LaterAnswer later();
+    bool is_answered_later() const { return status_ == kAnsweredLater; }
 
     // Why a function gave false: kNoMemory, else kHandlerFailed.
     Reason fault() const { return fault_; }
     // What was written; 0 before.
-    unsigned status() const { return status_; }
+    unsigned status() const { return is_answered() ? status_ : 0; }
+    bool is_answered() const { return status_ >= kStatusMin; }
     std::uint64_t content_size() const { return content_size_; }
 
   private:
+    static constexpr unsigned kAnsweredLater = 1;  // in the place of a status
+    static constexpr unsigned kStatusMin = 100;
+
     [[gnu::always_inline]] bool write_prepared(const PreparedAnswer& answer);
     bool head(unsigned status, const Fields& fields, std::uint64_t content_length,
               std::size_t content_here, char*& content);

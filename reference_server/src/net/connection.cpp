@@ -42,6 +42,7 @@ Connections::Connections(const ServerSettings& settings, Transport& transport, s
       wheel_(*this, static_cast<std::uint32_t>(now_ms / kTickMs)),
       date_(settings.server_name),
       now_ms_(now_ms),
+      mailbox_(std::make_shared<Mailbox>(static_cast<Mailbox::Reader&>(*this))),
       scratch_(map_scratch(kOutputScratchSize)) {
     at_ = scratch_;
     end_ = scratch_ + kOutputScratchSize - kCopySlack;
@@ -50,6 +51,7 @@ Connections::Connections(const ServerSettings& settings, Transport& transport, s
 
 Connections::~Connections() {
     close_all();
+    mailbox_->close();
     munmap(scratch_, kOutputScratchSize);
 }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/mailbox.hpp"
 #include "app/router.hpp"
 #include "http/chunked.hpp"
 #include "http/framing.hpp"
@@ -40,6 +41,8 @@ class Transport {
     virtual void close(std::uint32_t id) = 0;
     // Who is at the other end, as text; "-" where that cannot be told.
     virtual std::string peer(std::uint32_t) { return "-"; }
+    // From any thread: have Connections::read_mail() called soon, by the worker's own.
+    virtual void wake() {}
 
   protected:
     ~Transport() = default;
@@ -100,7 +103,7 @@ struct Connection {
 };
 static_assert(sizeof(Connection) == 64);
 
-class Connections final : private TimerNodes, private Sink {
+class Connections final : private TimerNodes, private Sink, private Mailbox::Reader {
   public:
     static constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
 
@@ -128,6 +131,9 @@ class Connections final : private TimerNodes, private Sink {
     void run_timers();
     // Milliseconds until run_timers() has something to do, -1 for never.
     int timeout_ms() const;
+
+    // What other threads have put down since the last time.
+    void read_mail();
 
     void drain();  // idle connections close now, others after their answer
     void close_all();
@@ -182,14 +188,26 @@ class Connections final : private TimerNodes, private Sink {
     void judge_common_way();
     void respond(Connection& c, const Request& request, const ResponseOptions& options);
     void respond(Connection& c, const Request& request);
-    Reason respond_later(Connection& c, const Request& request, std::uint32_t ms);
+    void respond_by(Connection& c, const Request& request, const Letter& letter);
+    void end_answer(Connection& c, const Request& request, const ResponseOptions& options,
+                    const ResponseWriter& writer, Reason reason);
+    Reason respond_later(Connection& c, const Request& request, const ResponseWriter& writer);
+    Reason keep_request(Connection& c, const Request& request);
     void end_exchange(Connection& c);
     void refuse(Connection& c, Reason reason, Method method,
                 std::uint64_t offset = ErrorEvent::kNoOffset);
     void write_error(Connection& c, Reason reason, const Request& request, std::uint64_t offset);
     void tell_answer(const Request& request, const ResponseWriter& writer, const ErrorEvent* error);
     Reason judge_route(const Request& request, const Framing& framing) const;
+    ResponseOptions options_of(const Connection& c, const Request& request) const;
     ResponseOptions options_for(const Connection& c, const RequestHead& head) const;
+
+    // connection_mail.cpp
+    LaterAnswer later() override;
+    void wake() override { transport_.wake(); }
+    void deliver(Letter& letter);
+    void leave_waiting(std::uint32_t id);
+    void forget_later();
 
     // connection_output.cpp
     char* prepare_more(std::size_t size) override;
@@ -245,6 +263,9 @@ class Connections final : private TimerNodes, private Sink {
     std::uint64_t now_ms_ = 0;
     std::int64_t unix_seconds_ = 0;
     Observer* observer_ = nullptr;
+    std::shared_ptr<Mailbox> mailbox_;
+    std::vector<Letter> letters_;                  // being read
+    std::shared_ptr<WaitingRequest> asked_later_;  // of the handler that is being asked
     bool draining_ = false;
     // Neither a setting nor the state of this worker has a say in common requests.
     bool common_way_ = false;

@@ -1,6 +1,7 @@
 // From requests to answers, refusals among them.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "check.hpp"
 #include "http/syntax.hpp"
@@ -55,10 +56,31 @@ ResponseOptions Connections::options_for(const Connection& c, const RequestHead&
     return {head.method == Method::kHead, close, !close && !head.is_http_1_1()};
 }
 
-void Connections::respond(Connection& c, const Request& request) {
+ResponseOptions Connections::options_of(const Connection& c, const Request& request) const {
     ResponseOptions options = options_for(c, request.head);
     if (request.head.method == Method::kOptions) options.allow = request.route.allow;
-    respond(c, request, options);
+    return options;
+}
+
+void Connections::respond(Connection& c, const Request& request) {
+    respond(c, request, options_of(c, request));
+}
+
+// After a handler has been asked: it may have left the answer to others.
+[[gnu::always_inline]] inline void Connections::end_answer(Connection& c, const Request& request,
+                                                           const ResponseOptions& options,
+                                                           const ResponseWriter& writer,
+                                                           Reason reason) {
+    if (!writer.is_answered()) [[unlikely]] {
+        if (reason == Reason::kNone) reason = respond_later(c, request, writer);
+        if (reason == Reason::kNone) return;
+        forget_later();
+        write_error(c, reason, request, ErrorEvent::kNoOffset);
+        return;
+    }
+    if (observer_ != nullptr) [[unlikely]]
+        tell_answer(request, writer, nullptr);
+    if (options.close) c.set(Connection::kClosing);
 }
 
 void Connections::respond(Connection& c, const Request& request, const ResponseOptions& options) {
@@ -70,18 +92,20 @@ void Connections::respond(Connection& c, const Request& request, const ResponseO
     } else if (reason == Reason::kNone) {
         reason = route.handler(request, writer);
     }
-    if (writer.status() == 0) [[unlikely]] {
-        if (reason == Reason::kNone) {
-            const auto& ms = writer.deferred_ms();
-            reason = ms ? respond_later(c, request, *ms) : Reason::kHandlerFailed;
-            if (reason == Reason::kNone) return;
-        }
-        write_error(c, reason, request, ErrorEvent::kNoOffset);
-        return;
+    end_answer(c, request, options, writer, reason);
+}
+
+// By another thread's letter instead of the route's handler.
+void Connections::respond_by(Connection& c, const Request& request, const Letter& letter) {
+    const ResponseOptions options = options_of(c, request);
+    ResponseWriter writer(*this, date_, options);
+    Reason reason = letter.reason;
+    if (letter.answer != nullptr) {
+        if (!writer.write(*letter.answer)) reason = writer.fault();
+    } else if (letter.handler) {
+        reason = letter.handler(request, writer);
     }
-    if (observer_ != nullptr) [[unlikely]]
-        tell_answer(request, writer, nullptr);
-    if (options.close) c.set(Connection::kClosing);
+    end_answer(c, request, options, writer, reason);
 }
 
 // What a route asks of a request beyond the rules of the protocol.
@@ -104,9 +128,23 @@ Reason Connections::judge_route(const Request& request, const Framing& framing) 
     return Reason::kMediaType;
 }
 
-// Keeps what the handler is to be asked with again; kNone when it is kept.
-Reason Connections::respond_later(Connection& c, const Request& request, std::uint32_t ms) {
+// For a handler that has written nothing: kNone where the answer comes later.
+Reason Connections::respond_later(Connection& c, const Request& request,
+                                  const ResponseWriter& writer) {
+    const std::optional<std::uint32_t>& ms = writer.deferred_ms();
+    if (!writer.is_answered_later() && !ms) return Reason::kHandlerFailed;
     if (request.route.options.early) return Reason::kHandlerFailed;
+    const Reason reason = keep_request(c, request);
+    if (reason != Reason::kNone) return reason;
+    Exchange& x = *c.exchange;
+    x.due_ms = writer.is_answered_later() ? Exchange::kNever : now_ms_ + *ms;
+    x.later = std::exchange(asked_later_, nullptr);
+    x.stage = Exchange::Stage::kWaiting;
+    return Reason::kNone;
+}
+
+// What the handler is to be asked with again, or the log is to be told; kNone when it is kept.
+Reason Connections::keep_request(Connection& c, const Request& request) {
     const bool was_here = c.exchange != nullptr;
     Exchange* const x = ensure_exchange(c);
     if (x == nullptr) return Reason::kNoMemory;
@@ -124,8 +162,6 @@ Reason Connections::respond_later(Connection& c, const Request& request, std::ui
             return Reason::kNoMemory;
         }
     }
-    x->due_ms = now_ms_ + ms;
-    x->stage = Exchange::Stage::kWaiting;
     return Reason::kNone;
 }
 

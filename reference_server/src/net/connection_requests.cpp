@@ -411,6 +411,7 @@ void Connections::release_exchange(Connection& c) {
     x->content.release(arena_);
     x->trailers.release(arena_);
     x->parked.release(arena_);
+    if (x->later != nullptr) x->later->gone.store(true, std::memory_order_release);
     const std::size_t capacity = x->block_capacity;
     x->~Exchange();
     arena_.release(reinterpret_cast<char*>(x), capacity);

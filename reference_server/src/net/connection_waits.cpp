@@ -108,7 +108,8 @@ void Connections::await_exchange(std::uint32_t id) {
             set_interest(id, x.parked.size == 0 && !c.has(Connection::kPeerClosed), false);
             if (c.wait != Connection::Wait::kHandler) {
                 const std::uint64_t until = std::min(x.due_ms, handler_due_ms(x));
-                set_wait(id, Connection::Wait::kHandler, until > now_ms_ ? until - now_ms_ : 1);
+                const std::uint64_t ms = until > now_ms_ ? until - now_ms_ : 1;
+                set_wait(id, Connection::Wait::kHandler, until == Exchange::kNever ? 0 : ms);
             }
             break;
         case Exchange::Stage::kParked:
@@ -271,15 +272,7 @@ bool Connections::answer_waiting(std::uint32_t id) {
     Request request = kept_request(c);
     request.asked_again = true;
     respond(c, request);
-    if (x.stage != Exchange::Stage::kWaiting) {
-        if (x.parked.size != 0 && !c.has(Connection::kClosing)) {
-            x.stage = Exchange::Stage::kParked;
-        } else {
-            release_exchange(c);
-        }
-    }
-    flush();
-    resume(id);
+    leave_waiting(id);
     return true;
 }
 

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string_view>
 
+#include "app/mailbox.hpp"
 #include "app/router.hpp"
 #include "http/chunked.hpp"
 #include "http/framing.hpp"
@@ -49,6 +51,7 @@ struct Buffer {
 };
 // A request that is not all there yet, or whose answer is due later.
 struct Exchange {
+    static constexpr std::uint64_t kNever = ~std::uint64_t{0};
     enum class Stage : std::uint8_t { kHead, kBody, kWaiting, kParked };
 
     Stage stage = Stage::kHead;
@@ -60,12 +63,13 @@ struct Exchange {
     std::uint64_t body_left = 0;
     std::uint64_t body_taken = 0;
     std::uint64_t started_ms = 0;
-    std::uint64_t due_ms = 0;  // of a deferred answer
+    std::uint64_t due_ms = 0;  // of a deferred answer; kNever where another thread answers
     HeadParser parser;
     ChunkedDecoder chunked;
     Buffer head;
     Buffer content;
     Buffer trailers;
+    std::shared_ptr<WaitingRequest> later;  // where another thread answers
     Buffer parked;  // bytes after this request, received while it could not be left
 };
 

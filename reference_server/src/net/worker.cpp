@@ -79,7 +79,7 @@ void Worker::run() {
     while (true) {
         int timeout = connections_.timeout_ms();
         if (draining_) {
-            if (connections_.open_count() == 0 || now_ms_ >= drain_until_ms_) return;
+            if (connections_.open_count() == 0 || now_ms_ >= drain_until_ms_) break;
             const int left = static_cast<int>(drain_until_ms_ - now_ms_);
             timeout = timeout < 0 ? left : std::min(timeout, left);
         }
@@ -90,6 +90,9 @@ void Worker::run() {
         connections_.run_timers();
         if (accepting_paused_ && !is_over_ceiling()) pause_accepting(false);
     }
+    // Here and not by the destructor: io_uring takes orders from this thread alone.
+    connections_.close_all();
+    loop_->turn(0);
 }
 
 void Worker::request_stop(bool at_once) {
@@ -129,6 +132,7 @@ void Worker::on_turn() {
 }
 
 void Worker::on_wake() {
+    connections_.read_mail();
     std::shared_ptr<const TlsContext> context;
     {
         const std::lock_guard<std::mutex> held(next_context_lock_);

@@ -57,6 +57,7 @@ class Worker final : private LoopEvents, private Transport {
     void set_interest(std::uint32_t id, bool octets, bool room) override;
     void shutdown_write(std::uint32_t id) override;
     void close(std::uint32_t id) override;
+    void wake() override { loop_->wake(); }
     std::string peer(std::uint32_t id) override {
         return loop_->peer(connections_.slot(id).handle);
     }

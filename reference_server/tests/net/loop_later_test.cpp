@@ -1,0 +1,182 @@
+// Answers from other threads, through whole workers on sockets of every engine.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "app/later_answer.hpp"
+#include "net/live_server.hpp"
+#include "wire.hpp"
+
+namespace httpmark {
+namespace {
+
+using Statuses = std::vector<int>;
+
+// Threads that answer what is put before them, in no order.
+class Answerers {
+  public:
+    explicit Answerers(unsigned count) {
+        for (unsigned i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+    }
+    ~Answerers() {
+        {
+            const std::lock_guard<std::mutex> held(lock_);
+            stop_ = true;
+        }
+        some_.notify_all();
+        for (std::thread& thread : threads_) thread.join();
+    }
+    void put(LaterAnswer token, std::string text) {
+        {
+            const std::lock_guard<std::mutex> held(lock_);
+            waiting_.emplace_back(std::move(token), std::move(text));
+        }
+        some_.notify_one();
+    }
+    std::atomic<unsigned> answered{0};
+    std::atomic<unsigned> gone{0};
+
+  private:
+    void work() {
+        while (true) {
+            std::unique_lock<std::mutex> held(lock_);
+            some_.wait(held, [this] { return stop_ || !waiting_.empty(); });
+            if (waiting_.empty()) return;
+            auto [token, text] = std::move(waiting_.front());
+            waiting_.pop_front();
+            held.unlock();
+            ++(token.complete(200, {{"X-From", "another thread"}}, text) ? answered : gone);
+        }
+    }
+    std::mutex lock_;
+    std::condition_variable some_;
+    std::deque<std::pair<LaterAnswer, std::string>> waiting_;
+    bool stop_ = false;
+    std::vector<std::thread> threads_;
+};
+
+ServerSettings serving(const std::shared_ptr<const Router>& router) {
+    ServerSettings settings;
+    settings.router = router.get();
+    return settings;
+}
+
+std::shared_ptr<const Router> routes_to(Answerers& answerers) {
+    Router::Builder routes;
+    routes.add(kAnyMethod, "/later/{name}",
+               [&answerers](const Request& request, ResponseWriter& writer) {
+                   answerers.put(writer.later(), std::string(request.value("name")));
+                   return Reason::kNone;
+               });
+    return built(routes);
+}
+
+// Of an answer to a name of four bytes.
+constexpr std::size_t kAnswerSize = std::string_view(
+                                        "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+                                        "X-From: another thread\r\nContent-Length: 4\r\n\r\n1000")
+                                        .size();
+
+std::string asking(const std::string& name) {
+    return "GET /later/" + name + " HTTP/1.1\r\nHost: h\r\n\r\n";
+}
+
+TEST_P(EveryEngine, other_threads_answer_in_the_order_of_the_requests) {
+    Answerers answerers(3);
+    const auto router = routes_to(answerers);
+    START(serving(router));
+    constexpr unsigned kConnections = 16;
+    constexpr unsigned kRequests = 50;
+    std::vector<int> fds;
+    for (unsigned i = 0; i < kConnections; ++i) {
+        fds.push_back(server_->connect());
+        std::string batch;
+        for (unsigned k = 0; k < kRequests; ++k) batch += asking(std::to_string(1000 + k));
+        write_all(fds.back(), batch);
+    }
+    const std::size_t size = kAnswerSize;
+    for (const int fd : fds) {
+        const std::string all = read_some(fd, size * kRequests).octets;
+        LAW(statuses(all) == Statuses(kRequests, 200), << visible(all));
+        for (unsigned k = 0; k < kRequests && all.size() == size * kRequests; ++k) {
+            LAW(all.substr((k + 1) * size - 4, 4) == std::to_string(1000 + k));
+        }
+        close(fd);
+    }
+    LAW(answerers.answered == kConnections * kRequests);
+    server_ = nullptr;  // before what its routes refer to
+}
+
+TEST_P(EveryEngine, answers_to_clients_that_have_gone_harm_nobody) {
+    Answerers answerers(2);
+    const auto router = routes_to(answerers);
+    START(serving(router));
+    constexpr unsigned kRounds = 200;
+    for (unsigned i = 0; i < kRounds; ++i) {
+        const int fd = server_->connect();
+        write_all(fd, asking("nobody") + asking("nobody"));
+        if (i % 2 == 0) {
+            const linger abrupt{1, 0};
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt);
+        }
+        close(fd);
+    }
+    const int fd = server_->connect();
+    write_all(fd, asking("last"));
+    LAW(read_some(fd, kAnswerSize).octets.find("\r\n\r\nlast") != std::string::npos);
+    close(fd);
+    for (unsigned i = 0; i < 400 && server_->counters().closed < kRounds + 1; ++i) usleep(20000);
+    LAW(server_->counters().closed == kRounds + 1, << server_->counters().closed);
+    server_ = nullptr;
+}
+
+TEST_P(EveryEngine, a_stop_waits_for_answers_and_then_no_longer) {
+    for (const bool answered : {true, false}) {
+        std::mutex lock;
+        LaterAnswer kept;
+        Router::Builder routes;
+        std::atomic<bool> asked{false};
+        routes.add(kAnyMethod, "/later", [&](const Request&, ResponseWriter& writer) {
+            const std::lock_guard<std::mutex> held(lock);
+            kept = writer.later();
+            asked = true;
+            return Reason::kNone;
+        });
+        const auto router = built(routes);
+        ServerSettings settings = serving(router);
+        settings.limits.drain_timeout_ms = answered ? 30000 : 200;
+        START(settings);
+        const int fd = server_->connect();
+        write_all(fd, "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+        for (unsigned i = 0; i < 1000 && !asked; ++i) usleep(10000);
+        std::thread late([&] {
+            usleep(300000);
+            const std::lock_guard<std::mutex> held(lock);
+            if (answered) kept.complete(200, {}, "x");
+        });
+        std::thread reader([&] {
+            const Received received = read_some(fd, kToTheEnd);
+            LAW(statuses(received.octets) == (answered ? Statuses{200} : Statuses{}));
+            close(fd);
+        });
+        server_->stop(false);
+        server_ = nullptr;
+        late.join();
+        reader.join();
+        LAW(answered || (kept && kept.gone()));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Later, EveryEngine, testing::ValuesIn(engines()), engine_name);
+
+}  // namespace
+}  // namespace httpmark

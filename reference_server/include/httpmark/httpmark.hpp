@@ -9,6 +9,7 @@
 #pragma once
 
 // Routes, requests, answers.
+#include "app/later_answer.hpp"
 #include "app/request.hpp"
 #include "app/router.hpp"
 #include "http/error.hpp"

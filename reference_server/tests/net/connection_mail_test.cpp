@@ -1,5 +1,5 @@
 // Answers that come later, from whoever holds the token.
-#include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -296,64 +296,47 @@ TEST(LaterAnswers, may_be_put_off_again_from_a_handler) {
     LAW(statuses(wire.sent(id)) == Statuses{200});
 }
 
-// Answers, breaks and time in any order: each connection gets its own answers in its own order.
-TEST(LaterAnswers, many_connections_in_any_order) {
-    for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-        SCOPED_TRACE("seed " + std::to_string(seed));
-        Random random(seed);
-        struct Client {
-            std::uint32_t id;
-            std::string expected;
-        };
-        std::vector<Client> clients(6);
-        std::vector<std::pair<LaterAnswer, std::size_t>> tokens;
-        Router::Builder routes;
-        routes.add(kAnyMethod, "/later/{client}",
-                   [&](const Request& asked, ResponseWriter& writer) {
-                       tokens.emplace_back(writer.later(), asked.value("client").front() - '0');
-                       return Reason::kNone;
-                   });
-        const auto router = built(routes);
-        ServerSettings settings;
-        settings.router = router.get();
-        Wire wire(settings);
-        for (Client& client : clients) client.id = wire.connect();
-        for (unsigned turn = 0; turn < 300; ++turn) {
-            const std::size_t number = random() % clients.size();
-            Client& client = clients[number];
-            switch (random() % 4) {
-                case 0:
-                    wire.feed(client.id,
-                              request("GET /later/" + std::to_string(number) + " HTTP/1.1"));
-                    break;
-                case 1:
-                    if (!tokens.empty()) {
-                        auto& [token, whose] = tokens[random() % tokens.size()];
-                        const std::string text = std::to_string(turn);
-                        if (token.complete(200, {}, text)) clients[whose].expected += text + ',';
-                    }
-                    break;
-                case 2:
-                    wire.deliver();
-                    break;
-                default:
-                    if (random() % 20 == 0) {
-                        wire.connections().on_broken(client.id);
-                        // Slots are handed out last in, first out: this one comes back.
-                        LAW(wire.connect() == client.id);
-                        client.expected.clear();
-                    }
-                    break;
-            }
-            std::erase_if(tokens, [](const auto& one) { return !one.first; });
+// Connections that ask, tokens that answer, breaks: in any order.
+class Crowd {
+  public:
+    explicit Crowd(std::uint64_t seed) : random_(seed), router_(routes()) {
+        settings_.router = router_.get();
+        wire_ = std::make_unique<Wire>(settings_);
+        for (Client& client : clients_) client.id = wire_->connect();
+    }
+    void turn(unsigned number) {
+        const std::size_t place = random_() % clients_.size();
+        Client& client = clients_[place];
+        switch (random_() % 4) {
+            case 0:
+                wire_->feed(client.id,
+                            request("GET /later/" + std::to_string(place) + " HTTP/1.1"));
+                break;
+            case 1:
+                if (!tokens_.empty()) answer(std::to_string(number));
+                break;
+            case 2:
+                wire_->deliver();
+                break;
+            default:
+                if (random_() % 20 != 0) break;
+                wire_->connections().on_broken(client.id);
+                // Slots are handed out last in, first out: this one comes back.
+                LAW(wire_->connect() == client.id);
+                client.expected.clear();
+                break;
         }
-        for (unsigned i = 0; i < 1000 && (!tokens.empty() || wire.wakes() != 0); ++i) {
-            tokens.clear();
-            wire.deliver();
+        std::erase_if(tokens_, [](const auto& one) { return !one.first; });
+    }
+    // Each connection got its own answers, in its own order.
+    void finish() {
+        for (unsigned i = 0; i < 1000 && (!tokens_.empty() || wire_->wakes() != 0); ++i) {
+            tokens_.clear();
+            wire_->deliver();
         }
-        for (const Client& client : clients) {
+        for (const Client& client : clients_) {
             std::string got;
-            std::string_view sent = wire.sent(client.id);
+            const std::string_view sent = wire_->sent(client.id);
             for (std::size_t at = 0; (at = sent.find("\r\n\r\n", at)) != std::string_view::npos;) {
                 at += 4;
                 const std::string_view text = sent.substr(at, sent.find("HTTP", at) - at);
@@ -361,6 +344,41 @@ TEST(LaterAnswers, many_connections_in_any_order) {
             }
             LAW(got == client.expected, << got << " instead of " << client.expected);
         }
+    }
+
+  private:
+    struct Client {
+        std::uint32_t id;
+        std::string expected;
+    };
+    std::shared_ptr<const Router> routes() {
+        Router::Builder routes;
+        routes.add(kAnyMethod, "/later/{client}",
+                   [this](const Request& asked, ResponseWriter& writer) {
+                       tokens_.emplace_back(writer.later(), asked.value("client").front() - '0');
+                       return Reason::kNone;
+                   });
+        return built(routes);
+    }
+    void answer(const std::string& text) {
+        auto& [token, whose] = tokens_[random_() % tokens_.size()];
+        if (token.complete(200, {}, text)) clients_[whose].expected += text + ',';
+    }
+
+    Random random_;
+    std::vector<Client> clients_{6};
+    std::vector<std::pair<LaterAnswer, std::size_t>> tokens_;
+    std::shared_ptr<const Router> router_;
+    ServerSettings settings_;
+    std::unique_ptr<Wire> wire_;
+};
+
+TEST(LaterAnswers, many_connections_in_any_order) {
+    for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        Crowd crowd(seed);
+        for (unsigned number = 0; number < 300; ++number) crowd.turn(number);
+        crowd.finish();
     }
 }
 

@@ -20,7 +20,7 @@ from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.family_results import StoredServer
 from httpmark.harness.model.cases import Case, Facts, Op
 from httpmark.harness.model.errors import Unusable
-from httpmark.harness.model.exchanges import SILENT, Attempt, Exchange, Outcome
+from httpmark.harness.model.exchanges import SILENT, Attempt, Exchange, ExchangeFlag, Outcome
 from httpmark.harness.servers import network_counters
 
 CASES_IN_FLIGHT = 256  # cases that are asked for the first time
@@ -268,6 +268,10 @@ def patient(case: Case) -> Case:
 
 
 def _dropped(exchange: Exchange) -> Exchange:
-    if exchange.outcome not in SILENT:
+    """The same, where what the machine dropped may be why nothing came.
+
+    It is not where the server's kernel acknowledged the whole request: then the server has it.
+    """
+    if exchange.outcome not in SILENT or exchange.flags & ExchangeFlag.REACHED:
         return exchange
     return msgspec.structs.replace(exchange, machine_dropped=True)

@@ -49,6 +49,7 @@ class ExchangeFlag(enum.IntFlag):
     ANNOUNCED_CLOSE = 8
     CUT = 16  # more came than is kept
     LOOK_RAN_OUT = 32  # the next write went out before an answer to the one before it
+    REACHED = 64  # nothing came, and the server's kernel has acknowledged all bytes
 
 
 class Attempt(enum.IntEnum):

@@ -1,6 +1,8 @@
 #include "probe/engine.hpp"
 
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -189,8 +191,19 @@ void ProbeEngine::on_timer(Conversation* conversation) {
     advance(conversation);
 }
 
+// Whether the other end's kernel has acknowledged all that was sent. A connection that it dropped
+// for want of room acknowledges nothing.
+bool ProbeEngine::has_reached(const Conversation& conversation) const {
+    int left = 0;
+    return conversation.sent != 0 && !conversation.is_dead && !conversation.is_refused &&
+           options_.server.family() != AF_UNIX && ioctl(conversation.fd, SIOCOUTQ, &left) == 0 &&
+           left == 0;
+}
+
 void ProbeEngine::finish(Conversation* conversation) {
     now_us_ = monotonic_us();
+    if (conversation->received.empty() && has_reached(*conversation))
+        conversation->flags |= kExchangeReached;
     if (conversation->phase != Phase::kSettle && conversation->is_dead &&
         has_sends_left(*conversation)) {
         conversation->has_unsent = true;

@@ -63,6 +63,7 @@ class ProbeEngine {
     Conversation* acquire();
     void on_event(Conversation* conversation, std::uint32_t events);
     void on_timer(Conversation* conversation);
+    bool has_reached(const Conversation& conversation) const;
     void finish(Conversation* conversation);
     void release(Conversation* conversation);
 

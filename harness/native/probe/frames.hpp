@@ -179,6 +179,7 @@ enum ExchangeFlag : std::uint8_t {
     kExchangeAnnouncedClose = 8,  // an answer announced close
     kExchangeCut = 16,            // more was received than is kept (kReceivedBytesMax)
     kExchangeLookRanOut = 32,     // likewise, of an AWAIT that looks
+    kExchangeReached = 64,        // nothing came, and the other end has acknowledged all bytes
 };
 constexpr const char* name_of(ExchangeFlag flag) {
     switch (flag) {
@@ -194,6 +195,8 @@ constexpr const char* name_of(ExchangeFlag flag) {
             return "cut";
         case kExchangeLookRanOut:
             return "look_ran_out";
+        case kExchangeReached:
+            return "reached";
     }
     return nullptr;
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/un.h>
 
 #include <chrono>
@@ -239,9 +240,22 @@ TEST(ProbeEngine, a_hang_is_never_a_close) {
         play_one([](int fd) { hear_heads(fd, 99); }, {{send_step(kGet), await_step(150)}, 2000});
     EXPECT_EQ(seen.outcome, Outcome::kHung);
     EXPECT_EQ(seen.end, End::kOpen);
-    EXPECT_EQ(seen.flags, kExchangeAwaitRanOut);
+    EXPECT_EQ(seen.flags, kExchangeAwaitRanOut | kExchangeReached);
     EXPECT_GE(seen.end_us, 150'000u);
     EXPECT_LT(seen.end_us, 1'500'000u);
+}
+
+TEST(ProbeEngine, what_the_other_end_does_not_take_has_not_reached_it) {
+    const auto reads_nothing = [](int fd) {
+        pollfd broken = {fd, 0, 0};
+        poll(&broken, 1, 5000);
+    };
+    // More than all buffers between the two can hold.
+    const std::string much(std::size_t{64} << 20, 'x');
+    const Seen seen = play_one(reads_nothing, {{send_step(much), await_step(1000)}, 400});
+    EXPECT_EQ(seen.outcome, Outcome::kHung);
+    EXPECT_GT(seen.sent, 0u);
+    EXPECT_EQ(seen.flags & kExchangeReached, 0);
 }
 
 TEST(ProbeEngine, the_deadline_ends_a_case_as_it_stands) {

@@ -27,7 +27,7 @@ TEST(FrameLayout, is_told_as_it_is_on_the_wire) {
         "\"if_open\": 128}, "
         "\"case\": {\"head_only\": 1, \"timeline\": 2}, "
         "\"exchange\": {\"unsent\": 1, \"deadline\": 2, \"await_ran_out\": 4, "
-        "\"announced_close\": 8, \"cut\": 16, \"look_ran_out\": 32}}, "
+        "\"announced_close\": 8, \"cut\": 16, \"look_ran_out\": 32, \"reached\": 64}}, "
         "\"request_frame\": {\"bytes\": 24, \"fields\": [[\"length\", \"u32\"], "
         "[\"number\", \"u32\"], [\"deadline_ms\", \"u32\"], [\"settle_ms\", \"u32\"], "
         "[\"close_ms\", \"u32\"], [\"flags\", \"u8\"], [\"zero\", \"u8\"], [\"steps\", \"u16\"]]}, "

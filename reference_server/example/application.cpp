@@ -174,6 +174,13 @@ Reason answer_big(const Request&, ResponseWriter& writer) {
     return writer.write_source(200, kPlain, kBigSize, filling) ? Reason::kNone : writer.fault();
 }
 
+// Every message goes back as it came. None is read before there is room for it.
+void send_back(WebSocket& socket, const WebSocketMessage& message) {
+    const auto sent =
+        message.is_text ? socket.send_text(message.content) : socket.send_binary(message.content);
+    if (sent == WebSocket::Sent::kNoMemory) socket.close(websocket::kCloseInternalError);
+}
+
 }  // namespace
 
 void add_routes(Router::Builder& routes) {
@@ -201,6 +208,7 @@ void add_routes(Router::Builder& routes) {
     any("/big", answer_big);
     any("/404", [](const Request&, ResponseWriter&) { return Reason::kNotFound; });
     routes.add(method_bit(Method::kGet), "/get-only", hello);
+    routes.add_websocket("/websocket", {.on_message = send_back});
 }
 
 }  // namespace httpmark::example

@@ -56,6 +56,12 @@ struct Limits {
     std::uint64_t linger_timeout_ms = 2000;
     std::uint64_t handshake_timeout_ms = 10000;
     std::uint64_t drain_timeout_ms = 30000;
+    std::uint64_t frame_max = 8388608;
+    std::uint64_t message_max = 8388608;
+    std::uint64_t fragments_max = 131072;
+    std::uint64_t ping_after_ms = 30000;
+    std::uint64_t pong_timeout_ms = 15000;
+    std::uint64_t close_timeout_ms = 5000;
 };
 
 // One row for each limit. The table of flags is made from it, and --print-limits.
@@ -70,7 +76,7 @@ struct LimitRow {
 
 inline constexpr std::uint64_t kMilliseconds = 86400000;  // no timeout is longer than a day
 
-inline constexpr std::array<LimitRow, 30> kLimitTable = {{
+inline constexpr std::array<LimitRow, 36> kLimitTable = {{
     {"method-max", &Limits::method_max, 7, 255, "501", "bytes of a method"},
     {"target-max", &Limits::target_max, 16, 60000, "414", "bytes of a request-target"},
     {"field-name-max", &Limits::field_name_max, 17, 16384, "431", "bytes of a field name"},
@@ -121,6 +127,18 @@ inline constexpr std::array<LimitRow, 30> kLimitTable = {{
      "for a TLS handshake"},
     {"drain-timeout-ms", &Limits::drain_timeout_ms, 0, kMilliseconds, "close",
      "for requests in progress after SIGTERM; 0: they are cut off at once"},
+    {"frame-max", &Limits::frame_max, 125, 1ULL << 40, "1009",
+     "bytes of a WebSocket frame's payload"},
+    {"message-max", &Limits::message_max, 1, 1ULL << 40, "1009",
+     "bytes of a WebSocket message, decompressed"},
+    {"fragments-max", &Limits::fragments_max, 1, 1ULL << 40, "1009",
+     "frames of a WebSocket message"},
+    {"ping-after-ms", &Limits::ping_after_ms, 0, kMilliseconds, "ping",
+     "without a byte from a WebSocket peer; 0: it may be silent for ever"},
+    {"pong-timeout-ms", &Limits::pong_timeout_ms, 1, kMilliseconds, "close",
+     "from that Ping to the next byte"},
+    {"close-timeout-ms", &Limits::close_timeout_ms, 1, kMilliseconds, "close",
+     "for the answer to a Close frame"},
 }};
 
 // What is taken of a form. A handler may give its own; the size of the whole is body_max.

@@ -39,19 +39,23 @@ class Wire final : public Transport {
         // A copy that ends where it ends, so that a sanitizer sees reads beyond it.
         const std::vector<char> copy(octets.begin(), octets.end());
         connections_.on_data(id, copy.data(), copy.size());
+        connections_.end_turn();
     }
     void end(std::uint32_t id) {
         if (alive(id)) connections_.on_end(id);
+        connections_.end_turn();
     }
     void pass(std::uint64_t ms) {
         now_ms_ += ms;
         connections_.set_time(now_ms_, kWireDate);
         connections_.run_timers();
+        connections_.end_turn();
     }
     // Room for that many bytes; what was blocked is told so.
     void give_room(std::uint32_t id, std::size_t room) {
         peers_[id].room = room;
         if (alive(id) && peers_[id].wants_room) connections_.on_sendable(id);
+        connections_.end_turn();
     }
     bool alive(std::uint32_t id) const { return !peers_[id].closed; }
     const std::string& sent(std::uint32_t id) const { return peers_[id].sent; }

@@ -132,6 +132,16 @@ Router::Builder& Router::Builder::add(Methods methods, std::string_view pattern,
     return *this;
 }
 
+Router::Builder& Router::Builder::add_websocket(std::string_view pattern, WebSocketRoute websocket,
+                                                std::optional<Answer> otherwise,
+                                                RouteOptions options) {
+    const bool alone = !otherwise.has_value();
+    entries_.push_back({method_bit(Method::kGet), std::string(pattern),
+                        std::move(otherwise).value_or(Answer()), std::move(options),
+                        std::make_shared<const WebSocketRoute>(std::move(websocket)), alone});
+    return *this;
+}
+
 Router::Builder& Router::Builder::set_not_found(Answer answer, RouteOptions options) {
     not_found_ = Entry{0, "not found", std::move(answer), std::move(options)};
     return *this;
@@ -251,9 +261,14 @@ bool Router::Builder::add_entry(Router& router, const Entry& entry, std::string&
     auto route = std::make_unique<Route>(route_from(entry.answer, entry.options));
     if (entry.methods == 0 || (entry.methods & ~kPossible) != 0) {
         why = "no route takes these methods";
+    } else if (entry.websocket != nullptr && !entry.websocket->on_message) {
+        why = "nothing takes its messages";
+    } else if (entry.is_websocket_alone) {
+        route->refusal = Reason::kUpgradeRequired;
     } else if (!answers(entry.answer)) {
         why = kUnsafeAnswer;
     }
+    route->websocket = entry.websocket;
     const std::uint32_t place =
         why.empty() ? place_of(router, entry.pattern, route->parameters, why) : kNoPlace;
     for (std::size_t i = 0; place != kNoPlace && i < kMethods; ++i) {

@@ -26,6 +26,7 @@
 
 #include "app/path_table.hpp"
 #include "app/request.hpp"
+#include "app/websocket.hpp"
 #include "http/error.hpp"
 #include "http/parser.hpp"
 #include "http/response.hpp"
@@ -82,6 +83,7 @@ struct Answer {
     // Fields that would break the framing are told by Builder::build().
     Answer(unsigned status, std::span<const Field> fields, std::string_view content)
         : constant(PreparedAnswer::make(status, fields, content)) {}
+    Answer() = default;  // none
     Answer(unsigned status, std::initializer_list<Field> fields, std::string_view content)
         : Answer(status, std::span(fields.begin(), fields.size()), content) {}
 };
@@ -106,6 +108,7 @@ struct PathParameter {
 struct Route {
     Handler handler;
     std::shared_ptr<const PreparedAnswer> constant;
+    std::shared_ptr<const WebSocketRoute> websocket;  // for requests that offer it
     RouteOptions options;
     Reason refusal = Reason::kNone;  // why there is neither handler nor constant answer
     std::string_view allow;          // the methods of the path
@@ -189,6 +192,9 @@ class Router::Builder {
                  RouteOptions options = {}) {
         return add(method_bit(method), pattern, std::move(answer), std::move(options));
     }
+    // What GET is answered with that does not offer WebSocket is `otherwise`, else 426.
+    Builder& add_websocket(std::string_view pattern, WebSocketRoute websocket,
+                           std::optional<Answer> otherwise = {}, RouteOptions options = {});
     // What answers where no pattern fits; otherwise 404 with the name of the reason.
     Builder& set_not_found(Answer answer, RouteOptions options = {});
     // What answers TRACE, whatever its target, where no route takes it.
@@ -209,6 +215,8 @@ class Router::Builder {
         std::string pattern;
         Answer answer;
         RouteOptions options;
+        std::shared_ptr<const WebSocketRoute> websocket = {};
+        bool is_websocket_alone = false;  // GET has no other answer
     };
     struct ContentRule {
         std::string path;

@@ -98,6 +98,9 @@ constexpr std::array<ErrorRow, static_cast<std::size_t>(Reason::kCount)> kErrors
     {Reason::kMethodNotAllowed, "method-not-allowed", 405, "RFC 9110 15.5.6", kLives},
     {Reason::kLengthRequired, "length-required", 411, "RFC 9110 15.5.12", kLives},
     {Reason::kMediaType, "media-type", 415, "RFC 9110 15.5.16", kLives},
+    {Reason::kUpgradeRequired, "upgrade-required", 426, "RFC 9110 15.5.22", kLives},
+    {Reason::kHandshakeInvalid, "handshake-invalid", 400, "RFC 6455 4.2.1", kLives},
+    {Reason::kOriginForbidden, "origin-forbidden", 403, "RFC 6455 4.2.2", kLives},
     {Reason::kNoMemory, "no-memory", 503, "RFC 9110 15.6.4", kCloses},
     {Reason::kTooManyConnections, "too-many-connections", 503, "RFC 9110 15.6.4", kCloses},
 }};

@@ -76,9 +76,21 @@ constexpr char kAllow[] = "Allow: ";
 constexpr char kSeparator[] = ": ";
 constexpr std::string_view kClose = "Connection: close\r\n";
 constexpr std::string_view kKeepAlive = "Connection: keep-alive\r\n";
+constexpr std::string_view kSwitched = "Upgrade: websocket\r\nConnection: upgrade\r\n";
+constexpr std::string_view kRequired =
+    "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: upgrade\r\n";
+constexpr std::string_view kRequiredAndClose =
+    "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: upgrade, close\r\n";
 constexpr char kLineEnd[] = "\r\n";
 // Content that is longer is sent from where it stands, if it stays there.
 constexpr std::size_t kCopiedContentMax = 16384;
+
+// Connection, and what its option "upgrade" goes with (RFC 9110 7.8).
+std::string_view connection_lines(const ResponseOptions& options) {
+    if (options.upgrade == Upgrade::kSwitched) return kSwitched;
+    if (options.upgrade == Upgrade::kRequired) return options.close ? kRequiredAndClose : kRequired;
+    return options.close ? kClose : kKeepAlive;
+}
 
 }  // namespace
 
@@ -135,8 +147,10 @@ bool ResponseWriter::head(unsigned status, const Fields& fields, std::uint64_t c
     const std::string_view date = date_.text();
     const std::string_view fixed = fields.fixed.text();
     const std::size_t digits = digit_count(content_length);
+    const bool says_nothing =
+        !options_.close && !options_.say_keep_alive && options_.upgrade == Upgrade::kNone;
     const std::string_view connection =
-        options_.close ? kClose : (options_.say_keep_alive ? kKeepAlive : std::string_view());
+        says_nothing ? std::string_view() : connection_lines(options_);
     std::size_t size = line.size + date.size() + fixed.size() + connection.size() + 2;
     for (const Field& field : fields.others) {
         if (!is_safe(field)) return false;

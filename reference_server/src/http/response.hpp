@@ -170,14 +170,21 @@ class PreparedAnswer {
     std::string text_;  // all but status line and date, and kCopySlack bytes
 };
 
+// What an answer says of WebSocket: that it switches (RFC 6455 4.2.2), or that the client should
+// (RFC 9110 15.5.22, RFC 6455 4.4).
+enum class Upgrade : std::uint8_t { kNone, kSwitched, kRequired };
+
 struct ResponseOptions {
     bool head_request = false;
     bool close = false;
     bool say_keep_alive = false;  // to a 1.0 client that asked (RFC 9112 9.3)
     std::string_view allow = {};  // to OPTIONS (RFC 9110 9.3.7)
+    Upgrade upgrade = Upgrade::kNone;
 
     // Nothing of it adds a field.
-    bool adds_nothing() const { return !close && !say_keep_alive && allow.empty(); }
+    bool adds_nothing() const {
+        return !close && !say_keep_alive && upgrade == Upgrade::kNone && allow.empty();
+    }
 };
 
 // Content that is asked for when there is room for it on the wire. One source may serve many

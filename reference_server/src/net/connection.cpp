@@ -112,6 +112,7 @@ void Connections::refuse_open(std::uint32_t id) {
 void Connections::free_slot(std::uint32_t id) {
     Connection& c = slot(id);
     CHECK(c.state != Connection::State::kFree);
+    if (c.state == Connection::State::kUpgraded) lose_websocket(id);
     wheel_.remove(id);
     release_exchange(c);
     release_output(c);
@@ -135,7 +136,11 @@ void Connections::close_all() {
 void Connections::on_data(std::uint32_t id, const char* data, std::size_t size) {
     Connection& c = slot(id);
     Counters::add(counters_.bytes_in, size);
-    if (c.state == Connection::State::kLinger) {
+    if (c.state != Connection::State::kOpen && c.tls == nullptr) {
+        if (c.state == Connection::State::kUpgraded) {
+            receive_frames(id, data, data + size);
+            return;
+        }
         // RFC 9112 9.6: read and thrown away, so that no RST overtakes the last answer.
         c.lingered += static_cast<std::uint32_t>(size);
         if (c.lingered > settings_.limits.linger_max) free_slot(id);
@@ -177,6 +182,7 @@ void Connections::drain() {
     judge_common_way();
     for (std::uint32_t id = 0; id < capacity_; ++id) {
         Connection& c = slot(id);
+        if (c.state == Connection::State::kUpgraded) drain_websocket(id);
         if (c.state != Connection::State::kOpen || c.output != nullptr) continue;
         if (is_between_requests(c)) release_exchange(c);
         if (c.exchange == nullptr) begin_linger(id);

@@ -25,6 +25,7 @@
 #include "net/observer.hpp"
 #include "net/timers.hpp"
 #include "net/tls.hpp"
+#include "websocket/handshake.hpp"
 
 namespace httpmark {
 
@@ -61,9 +62,10 @@ struct ServerSettings {
 
 struct Exchange;
 struct Output;
+struct Upgraded;
 
 struct Connection {
-    enum class State : std::uint8_t { kFree, kOpen, kLinger };
+    enum class State : std::uint8_t { kFree, kOpen, kLinger, kUpgraded };
     enum class Wait : std::uint8_t {
         kNothing,
         kIdle,
@@ -73,6 +75,9 @@ struct Connection {
         kWrite,
         kLinger,
         kHandshake,
+        kPing,   // of a WebSocket peer: anything, or it is sent a Ping
+        kPong,   // anything after that
+        kClose,  // the answer to a Close frame
     };
     enum Flag : std::uint16_t {
         kClosing = 1,     // no further request is read; close once everything is sent
@@ -123,6 +128,7 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
 
     std::uint32_t open(std::int32_t handle, bool tls);  // kNoSlot when memory is short
     void refuse_open(std::uint32_t id);                 // 503 and close: over the ceiling
+    // What stands in `data` may have been changed afterwards: frames are unmasked in place.
     void on_data(std::uint32_t id, const char* data, std::size_t size);
     void on_end(std::uint32_t id);
     void on_broken(std::uint32_t id);
@@ -134,6 +140,14 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
 
     // What other threads have put down since the last time.
     void read_mail();
+    // Once per turn, after all events: sends what handlers gave to connections that the event was
+    // not about.
+    void end_turn() {
+        if (!queued_.empty()) push_queued();
+    }
+
+    // nullptr when that connection is gone, or speaks WebSocket no more.
+    WebSocket* find_websocket(const WebSocketKey& key);
 
     void drain();  // idle connections close now, others after their answer
     void close_all();
@@ -148,6 +162,7 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     const Arena& arena() const { return arena_; }
 
   private:
+    friend struct Upgraded;
     static constexpr std::uint32_t kChunk = 1024;
 
     // connection_requests.cpp
@@ -214,6 +229,7 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     void append(const LaterContent& content) override;
     // No more may be answered before some of the output has gone.
     bool blocked(const Connection& c) const { return c.output != nullptr && is_full(*c.output); }
+    static std::size_t unsent(const Output& output);
     bool is_full(const Output& output) const;
     void flush();
     void push_output(Connection& c);
@@ -242,6 +258,29 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     std::uint64_t handler_due_ms(const Exchange& x) const;
     bool answer_waiting(std::uint32_t id);
     void set_interest(std::uint32_t id, bool octets, bool room);
+
+    // connection_websocket.cpp
+    class Speaking;
+    Reason offer_websocket(Connection& c, const Request& request, const char* p, const char* end);
+    Reason open_websocket(Connection& c, const WebSocketOffer& offer,
+                          const websocket::Handshake& handshake);
+    Upgraded* make_upgraded(const Connection& c, const WebSocketRoute& route,
+                            const websocket::Handshake& handshake);
+    void release_upgraded(std::uint32_t id);
+    void end_websocket(std::uint32_t id, const websocket::Event& event);
+    void lose_websocket(std::uint32_t id);
+    void receive_frames(std::uint32_t id, const char* p, const char* end);
+    void take_frames(std::uint32_t id, const char* p, const char* end);
+    void park_frames(std::uint32_t id, std::string_view octets);
+    void resume_frames(std::uint32_t id);
+    void settle_websocket(std::uint32_t id);
+    void ping_peer(std::uint32_t id);
+    void drain_websocket(std::uint32_t id);
+    void push_queued();
+    char* frame_room(Upgraded& u, std::size_t size);
+    bool is_full_of(const Upgraded& u);
+    std::size_t unsent_of(const Upgraded& u);
+    std::string peer_of(const Upgraded& u);
 
     TimerNode& timer_node(std::uint32_t id) override { return slot(id).timer; }
     void free_slot(std::uint32_t id);
@@ -272,6 +311,10 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
 
     Connection* current_ = nullptr;
     std::uint32_t current_id_ = kNoSlot;
+    std::vector<Upgraded*> upgraded_;     // by slot
+    std::vector<WebSocketKey> queued_;    // with frames that wait for the end of the turn
+    const Upgraded* speaking_ = nullptr;  // whose frames gather in the scratch
+
     char* scratch_;  // from here to at_ stands what gathers for one send
 };
 

@@ -183,6 +183,7 @@ void Connections::write_error(Connection& c, Reason reason, const Request& reque
         options.say_keep_alive = false;
     }
     if (row.status == 405) options.allow = request.route.allow;  // RFC 9110 15.5.6
+    if (row.status == 426) options.upgrade = Upgrade::kRequired;
     ResponseWriter writer(*this, date_, options);
     if (observer_ == nullptr) [[likely]] {
         if (!writer.write(error_answer(reason))) c.set(Connection::kBroken);

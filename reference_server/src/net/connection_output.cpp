@@ -183,10 +183,13 @@ void Connections::push_tls(Connection& c) {
     }
 }
 
+std::size_t Connections::unsent(const Output& output) {
+    return output.end - output.begin + output.cipher.size - output.cipher_begin;
+}
+
 bool Connections::is_full(const Output& output) const {
-    const std::size_t unsent = output.end - output.begin + output.cipher.size - output.cipher_begin;
     // Behind content that comes later nothing can be appended.
-    return output.later.left != 0 || unsent > settings_.limits.pending_output_max;
+    return output.later.left != 0 || unsent(output) > settings_.limits.pending_output_max;
 }
 
 Output* Connections::ensure_output(Connection& c, std::size_t room) {

@@ -45,7 +45,12 @@ void Connections::receive_tls(std::uint32_t id, const char* data, std::size_t si
         return;
     }
     const std::uint32_t generation = c.generation;
-    receive(id, plaintext.data(), plaintext.data() + plaintext.size());
+    const char* const end = plaintext.data() + plaintext.size();
+    if (c.state == Connection::State::kUpgraded) {
+        receive_frames(id, plaintext.data(), end);
+    } else {
+        receive(id, plaintext.data(), end);
+    }
     if (status == TlsSession::Status::kEnded && is_current(id, generation)) on_end(id);
 }
 
@@ -225,7 +230,15 @@ const char* Connections::route_head(Connection& c, const RequestHead& head, cons
         refuse(c, total ? Reason::kRequestTooLarge : Reason::kContentTooLarge, head.method);
         return end;
     }
-    if (reason == Reason::kNone) reason = judge_route(request, framing);
+    if (reason == Reason::kNone && route.websocket != nullptr) {
+        reason = offer_websocket(c, request, p, end);
+        if (c.state == Connection::State::kUpgraded || c.has(Connection::kClosing)) {
+            end_exchange(c);
+            return end;
+        }
+    } else if (reason == Reason::kNone) {
+        reason = judge_route(request, framing);
+    }
     const bool here =
         framing.kind == BodyKind::kNone || (framing.kind == BodyKind::kLength &&
                                             static_cast<std::uint64_t>(end - p) >= framing.length);

@@ -28,7 +28,10 @@ bool Connections::is_between_requests(const Connection& c) {
 void Connections::settle(std::uint32_t id) {
     Connection& c = slot(id);
     const Limits& limits = settings_.limits;
-    if (c.state != Connection::State::kOpen) return;
+    if (c.state != Connection::State::kOpen) {
+        if (c.state == Connection::State::kUpgraded) settle_websocket(id);
+        return;
+    }
     if (c.has(Connection::kBroken)) {
         free_slot(id);
         return;
@@ -223,6 +226,14 @@ void Connections::on_timer(std::uint32_t id) {
             release_exchange(c);
             begin_linger(id);
             return;
+        case Connection::Wait::kPing:
+            ping_peer(id);
+            return;
+        case Connection::Wait::kPong:
+        case Connection::Wait::kClose:
+            Counters::add(counters_.timeouts);
+            lose_websocket(id);
+            break;
         case Connection::Wait::kWrite:
         case Connection::Wait::kLinger:
         case Connection::Wait::kHandshake:

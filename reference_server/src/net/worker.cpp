@@ -88,6 +88,7 @@ void Worker::run() {
             timeout = timeout < 0 ? int{kTickMs} : std::min(timeout, int{kTickMs});
         loop_->turn(timeout);
         connections_.run_timers();
+        connections_.end_turn();
         if (accepting_paused_ && !is_over_ceiling()) pause_accepting(false);
     }
     // Here and not by the destructor: io_uring takes orders from this thread alone.

@@ -45,6 +45,10 @@ inline Violation FrameReader::first_octet(unsigned char c) {
         compressed_ = rsv1;
         message_begins_ = true;
         message_size_ = 0;
+        fragments_ = 0;
+    }
+    if (!is_control(opcode_) && ++fragments_ > limits_.fragments_max) {
+        return Violation::kFragmentsTooMany;
     }
     fin_ = fin;
     frame_offset_ = offset_;

@@ -32,8 +32,9 @@ constexpr bool is_control(Opcode opcode) {
 }
 
 struct MessageLimits {
-    std::uint64_t frame_max = 8388608;    // bytes of a frame's payload as it is sent
-    std::uint64_t message_max = 8388608;  // bytes of a message, decompressed
+    std::uint64_t frame_max = 8388608;     // bytes of a frame's payload as it is sent
+    std::uint64_t message_max = 8388608;   // bytes of a message, decompressed
+    std::uint64_t fragments_max = 131072;  // frames of a message
 };
 
 class FrameReader {
@@ -93,6 +94,7 @@ class FrameReader {
     std::uint64_t length_ = 0;
     std::uint64_t position_ = 0;  // bytes of the payload taken
     std::uint64_t message_size_ = 0;
+    std::uint64_t fragments_ = 0;  // frames of the message under way
     std::uint64_t offset_ = 0;
     std::uint64_t frame_offset_ = 0;
     std::array<char, kControlMax> control_;

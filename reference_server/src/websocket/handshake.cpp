@@ -199,19 +199,17 @@ Handshake judge_handshake(const RequestHead& head, std::string_view section,
     return handshake;
 }
 
-std::string handshake_answer(const Handshake& handshake) {
+std::vector<Field> handshake_fields(const Handshake& handshake) {
     CHECK(handshake.refusal == Refusal::kNone);
-    std::string text =
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        "Sec-WebSocket-Accept: ";
-    text.append(handshake.accept.data(), handshake.accept.size());
+    std::vector<Field> fields{
+        {"Sec-WebSocket-Accept", {handshake.accept.data(), handshake.accept.size()}}};
     if (!handshake.subprotocol.empty()) {
-        text.append("\r\nSec-WebSocket-Protocol: ").append(handshake.subprotocol);
+        fields.push_back({"Sec-WebSocket-Protocol", handshake.subprotocol});
     }
     if (!handshake.extensions.empty()) {
-        text.append("\r\nSec-WebSocket-Extensions: ").append(handshake.extensions);
+        fields.push_back({"Sec-WebSocket-Extensions", handshake.extensions});
     }
-    return text += "\r\n\r\n";
+    return fields;
 }
 
 }  // namespace httpmark::websocket

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "http/parser.hpp"
 #include "http/response.hpp"
@@ -55,7 +56,7 @@ const RefusalRow& refusal_row(Refusal refusal);
 std::span<const Field> refusal_fields(Refusal refusal);
 
 struct HandshakeSettings {
-    std::span<const std::string_view> subprotocols;  // those that the application speaks
+    std::span<const std::string> subprotocols;  // those that the application speaks
     DeflateSettings deflate;
 };
 
@@ -73,8 +74,8 @@ struct Handshake {
 Handshake judge_handshake(const RequestHead& head, std::string_view fields,
                           const HandshakeSettings& settings);
 
-// The 101 with its fields, after which frames begin.
-std::string handshake_answer(const Handshake& handshake);
+// The fields of the 101 besides Upgrade and Connection; views into `handshake`.
+std::vector<Field> handshake_fields(const Handshake& handshake);
 
 // base64(SHA-1(key + the GUID of RFC 6455 1.3)).
 std::array<char, 28> accept_of(std::string_view key);

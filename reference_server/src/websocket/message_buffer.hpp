@@ -1,5 +1,5 @@
 // Bytes of a message that comes in parts. It grows as they come, never by what a length announces,
-// and short memory is a value, not an exception.
+// and short memory is a value, not an exception. Between messages it holds no memory.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,15 @@
 #include <string_view>
 
 #include "check.hpp"
+#include "net/arena.hpp"
 
 namespace httpmark::websocket {
 
 class MessageBuffer {
   public:
-    MessageBuffer() = default;
-    ~MessageBuffer() { std::free(data_); }
+    // Memory of an arena counts against its ceiling; without one, it is the heap's.
+    explicit MessageBuffer(Arena* arena = nullptr) : arena_(arena) {}
+    ~MessageBuffer() { clear(); }
     MessageBuffer(const MessageBuffer&) = delete;
     MessageBuffer& operator=(const MessageBuffer&) = delete;
 
@@ -37,12 +39,10 @@ class MessageBuffer {
         commit(octets.size());
         return true;
     }
-    // Large memory is given back: few messages need it.
     void clear() {
-        size_ = 0;
-        if (capacity_ <= kKept) return;
-        std::free(data_);
+        give_back();
         data_ = nullptr;
+        size_ = 0;
         capacity_ = 0;
     }
     void remove_suffix(std::size_t size) {
@@ -54,17 +54,31 @@ class MessageBuffer {
     std::string_view view() const { return {data_, size_}; }
 
   private:
-    static constexpr std::size_t kKept = 65536;
-
     bool grow(std::size_t needed) {
-        const std::size_t capacity = std::max({needed, capacity_ * 2, std::size_t{256}});
-        char* const data = static_cast<char*>(std::realloc(data_, capacity));
-        if (data == nullptr) return false;
-        data_ = data;
+        std::size_t capacity = std::max({needed, capacity_ * 2, std::size_t{256}});
+        if (arena_ == nullptr) {
+            char* const data = static_cast<char*>(std::realloc(data_, capacity));
+            if (data == nullptr) return false;
+            data_ = data;
+        } else {
+            char* const data = arena_->allocate(capacity, capacity);
+            if (data == nullptr) return false;
+            if (size_ != 0) std::memcpy(data, data_, size_);
+            give_back();
+            data_ = data;
+        }
         capacity_ = capacity;
         return true;
     }
+    void give_back() {
+        if (arena_ == nullptr) {
+            std::free(data_);
+        } else {
+            arena_->release(data_, capacity_);
+        }
+    }
 
+    Arena* arena_;
     char* data_ = nullptr;
     std::size_t size_ = 0;
     std::size_t capacity_ = 0;

@@ -15,8 +15,13 @@ constexpr std::size_t kReasonMax = kControlMax - 2;
 }  // namespace
 
 Session::Session(FrameSink& sink, const SessionSettings& settings,
-                 const std::optional<DeflateParameters>& agreed)
-    : sink_(sink), settings_(settings), reader_(settings.limits, agreed.has_value()) {
+                 const std::optional<DeflateParameters>& agreed, Arena* arena)
+    : sink_(sink),
+      message_max_(settings.limits.message_max),
+      deflate_min_(settings.deflate.size_min),
+      reader_(settings.limits, agreed.has_value()),
+      message_(arena),
+      payload_(arena) {
     if (!agreed) return;
     inflater_.emplace(*agreed);
     deflater_.emplace(*agreed, settings.deflate.level);
@@ -58,7 +63,7 @@ bool Session::plain_data(const FrameReader::Piece& piece, Event& event) {
 
 // Text that cannot be valid comes before the fault that is found behind it.
 bool Session::compressed_data(const FrameReader::Piece& piece, Event& event) {
-    const std::uint64_t size_max = settings_.limits.message_max;
+    const std::uint64_t size_max = message_max_;
     const std::size_t before = message_.size();
     Violation violation = inflater_->take(piece.payload, message_, size_max);
     if (violation == Violation::kNone && piece.ends) {
@@ -163,7 +168,7 @@ bool Session::write_close(std::uint16_t code, std::string_view reason) {
 
 Sent Session::send(Opcode opcode, std::string_view message) {
     if (state_ != State::kOpen) return Sent::kClosed;
-    if (!deflater_ || message.size() < settings_.deflate.size_min) {
+    if (!deflater_ || message.size() < deflate_min_) {
         return write(opcode, false, message) ? Sent::kYes : Sent::kNoMemory;
     }
     const bool is_sent =

@@ -33,7 +33,8 @@ struct SessionSettings {
 };
 
 // What became of something that was to be sent. kYes alone has written anything.
-enum class Sent : std::uint8_t { kYes, kClosed, kNotUtf8, kTooLong, kCode, kNoMemory };
+// kFull: too much waits for room on the wire, which only a connection can tell.
+enum class Sent : std::uint8_t { kYes, kClosed, kNotUtf8, kTooLong, kCode, kNoMemory, kFull };
 
 // What has come. All views hold until the next receive().
 struct Event {
@@ -56,9 +57,10 @@ class Session {
     // or sent, and the server closes the connection (7.1.1).
     enum class State : std::uint8_t { kOpen, kClosing, kClosed };
 
-    // `agreed`: what the handshake negotiated of permessage-deflate.
+    // `agreed`: what the handshake negotiated of permessage-deflate. `arena`: where messages that
+    // come in parts are put together.
     Session(FrameSink& sink, const SessionSettings& settings,
-            const std::optional<DeflateParameters>& agreed);
+            const std::optional<DeflateParameters>& agreed, Arena* arena = nullptr);
 
     // Takes bytes from the front of `input`, which it changes in place, up to the next event; false
     // when all was taken without one. After a Close frame was sent, messages are discarded.
@@ -90,7 +92,8 @@ class Session {
     bool write_close(std::uint16_t code, std::string_view reason);
 
     FrameSink& sink_;
-    SessionSettings settings_;
+    std::uint64_t message_max_;
+    std::uint64_t deflate_min_;
     State state_ = State::kOpen;
     bool message_was_given_ = false;
     Utf8Validator utf8_;  // of the text under way; at a boundary between messages

@@ -23,6 +23,7 @@ constexpr std::array<ViolationRow, static_cast<std::size_t>(Violation::kCount)> 
     {Violation::kLengthHighBit, "length-high-bit", kCloseProtocolError, "RFC 6455 5.2"},
     {Violation::kFrameTooLarge, "frame-too-large", kCloseTooLarge, "RFC 6455 10.4"},
     {Violation::kMessageTooLarge, "message-too-large", kCloseTooLarge, "RFC 6455 10.4"},
+    {Violation::kFragmentsTooMany, "fragments-too-many", kCloseTooLarge, "RFC 6455 10.4"},
     {Violation::kTextNotUtf8, "text-not-utf-8", kCloseInvalidData, "RFC 6455 8.1"},
     {Violation::kCloseTooShort, "close-too-short", kCloseProtocolError, "RFC 6455 5.5.1"},
     {Violation::kCloseCode, "close-code", kCloseProtocolError, "RFC 6455 7.4"},

@@ -20,6 +20,7 @@ enum class Violation : std::uint8_t {
     kLengthHighBit,
     kFrameTooLarge,
     kMessageTooLarge,
+    kFragmentsTooMany,
     // what a message or a Close frame holds
     kTextNotUtf8,
     kCloseTooShort,

@@ -97,6 +97,21 @@ TEST(Response, a_server_may_be_named_and_methods_be_told) {
         std::string::npos);
 }
 
+TEST(Response, an_upgrade_is_said_with_its_connection_option) {
+    const auto lines = [](unsigned status, bool close, Upgrade upgrade) {
+        const std::string text = written(status, {}, "", {false, close, false, {}, upgrade});
+        return text.substr(text.find("GMT\r\n") + 5);
+    };
+    LAW(lines(101, false, Upgrade::kSwitched) ==
+        "Upgrade: websocket\r\nConnection: upgrade\r\n\r\n");
+    LAW(lines(426, false, Upgrade::kRequired) ==
+        "Content-Length: 0\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Connection: upgrade\r\n\r\n");
+    LAW(lines(426, true, Upgrade::kRequired) ==
+        "Content-Length: 0\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Connection: upgrade, close\r\n\r\n");
+}
+
 TEST(Response, persistence_is_said) {
     LAW(written(200, {}, "", {false, true, false, {}}).find("\r\nConnection: close\r\n") !=
         std::string::npos);
@@ -185,9 +200,10 @@ TEST(Response, what_is_prepared_is_written_as_what_is_not) {
                 const std::string content(size, 'c');
                 const auto answer = PreparedAnswer::make(status, fields, content);
                 ASSERT_NE(answer, nullptr);
-                for (unsigned bits = 0; bits < 16; ++bits) {
+                for (unsigned bits = 0; bits < 48; ++bits) {
                     const ResponseOptions options{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0,
-                                                  (bits & 8) != 0 ? "GET" : ""};
+                                                  (bits & 8) != 0 ? "GET" : "",
+                                                  static_cast<Upgrade>(bits >> 4)};
                     StringSink one;
                     StringSink other;
                     ResponseWriter prepared(one, date, options);

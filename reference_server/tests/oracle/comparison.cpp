@@ -167,6 +167,9 @@ constexpr Place kPlaces[] = {
     {Reason::kMethodNotAllowed, Subject::kNone},
     {Reason::kLengthRequired, Subject::kNone},
     {Reason::kMediaType, Subject::kNone},
+    {Reason::kUpgradeRequired, Subject::kNone},
+    {Reason::kHandshakeInvalid, Subject::kNone},
+    {Reason::kOriginForbidden, Subject::kNone},
     {Reason::kNoMemory, Subject::kNone},
     {Reason::kTooManyConnections, Subject::kNone},
 };

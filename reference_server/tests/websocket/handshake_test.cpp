@@ -12,7 +12,7 @@ namespace httpmark::websocket {
 namespace {
 
 constexpr std::string_view kSampleKey = "dGhlIHNhbXBsZSBub25jZQ==";
-constexpr std::string_view kSubprotocols[] = {"chat", "soap"};
+const std::string kSubprotocols[] = {"chat", "soap"};
 
 // A request read by the server's own parser, and what the handshake makes of it.
 Handshake judged(const std::string& request, DeflateSettings deflate = {}) {
@@ -38,6 +38,15 @@ std::string request(std::string_view without = {}, std::string_view with = {},
     return out.append(with) + "\r\n";
 }
 
+std::string field_lines(const Handshake& handshake) {
+    std::string text;
+    for (const Field& field : handshake_fields(handshake)) {
+        LAW(field_is_safe(field));
+        text.append(field.name).append(": ").append(field.value).append("\r\n");
+    }
+    return text;
+}
+
 Refusal refusal(const std::string& text) {
     return judged(text).refusal;
 }
@@ -50,12 +59,9 @@ TEST(Handshake, the_example_of_the_rfc) {
     LAW(handshake.refusal == Refusal::kNone);
     LAW(handshake.origin == "http://example.com" && handshake.subprotocol == "chat");
     LAW(!handshake.deflate);
-    LAW(handshake_answer(handshake) ==
-        "HTTP/1.1 101 Switching Protocols\r\n"
-        "Upgrade: websocket\r\n"
-        "Connection: Upgrade\r\n"
+    LAW(field_lines(handshake) ==
         "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
-        "Sec-WebSocket-Protocol: chat\r\n\r\n");
+        "Sec-WebSocket-Protocol: chat\r\n");
 }
 
 TEST(Handshake, every_refusal_has_a_name_a_status_and_a_clause) {
@@ -205,7 +211,7 @@ TEST(Handshake, subprotocols) {
     LAW(chosen("x, chat, soap") == "chat");
     LAW(chosen("Chat").empty() && chosen("x").empty());
     LAW(chosen("x\r\nSec-WebSocket-Protocol: soap") == "soap");
-    LAW(handshake_answer(judged(request())).find("Protocol:") == std::string::npos);
+    LAW(field_lines(judged(request())).find("Protocol:") == std::string::npos);
 }
 
 TEST(Handshake, deflate_is_negotiated_where_it_is_turned_on) {
@@ -216,9 +222,8 @@ TEST(Handshake, deflate_is_negotiated_where_it_is_turned_on) {
     settings.enabled = true;
     const Handshake handshake = judged(text, settings);
     LAW(handshake.deflate && handshake.deflate->server_max_window_bits == 10);
-    LAW(
-        handshake_answer(handshake).ends_with("\r\nSec-WebSocket-Extensions: permessage-deflate; "
-                                              "server_max_window_bits=10\r\n\r\n"));
+    LAW(field_lines(handshake).ends_with(
+        "\r\nSec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=10\r\n"));
 }
 
 }  // namespace

@@ -39,15 +39,31 @@ TEST(MessageBuffer, what_was_prepared_counts_only_once_it_is_committed) {
     LAW(buffer.view() == "abc");
 }
 
-TEST(MessageBuffer, large_memory_is_given_back_and_little_is_kept) {
+TEST(MessageBuffer, memory_is_given_back_between_messages) {
     MessageBuffer buffer;
-    LAW(buffer.append(std::string(1000, 'x')));
-    buffer.clear();
-    LAW(buffer.size() == 0 && buffer.capacity() >= 1000);
-    LAW(buffer.append(std::string(100000, 'x')));
-    buffer.clear();
-    LAW(buffer.size() == 0 && buffer.capacity() == 0);
+    for (const std::size_t size : {std::size_t{1000}, std::size_t{100000}}) {
+        LAW(buffer.append(std::string(size, 'x')));
+        buffer.clear();
+        LAW(buffer.size() == 0 && buffer.capacity() == 0);
+    }
     LAW(buffer.append("again") && buffer.view() == "again");
+}
+
+TEST(MessageBuffer, memory_of_an_arena_ends_at_its_ceiling) {
+    constexpr std::uint64_t kCeiling = 4 << 20;
+    Arena arena(kCeiling);
+    {
+        MessageBuffer buffer(&arena);
+        std::string due;
+        const std::string part(100, 'x');
+        while (buffer.append(part)) due += part;
+        LAW(due.size() > kCeiling / 8 && due.size() < kCeiling);
+        LAW(buffer.view() == due && arena.bytes_in_use() >= due.size());
+        buffer.clear();
+        LAW(arena.bytes_in_use() == 0);
+        LAW(buffer.append("again") && buffer.view() == "again");
+    }
+    LAW(arena.bytes_in_use() == 0);
 }
 
 TEST(MessageBuffer, short_memory_is_told_and_loses_nothing) {

@@ -1,0 +1,29 @@
+#include "app/websocket.hpp"
+
+namespace httpmark {
+
+WebSocket::Sent WebSocket::send_text(std::string_view message) {
+    if (is_full()) {
+        room_is_awaited_ = true;
+        return Sent::kFull;
+    }
+    return session_.send_text(message);
+}
+
+WebSocket::Sent WebSocket::send_binary(std::string_view message) {
+    if (is_full()) {
+        room_is_awaited_ = true;
+        return Sent::kFull;
+    }
+    return session_.send_binary(message);
+}
+
+WebSocket::Sent WebSocket::ping(std::string_view payload) {
+    return is_full() ? Sent::kFull : session_.ping(payload);
+}
+
+WebSocket::Sent WebSocket::close(std::uint16_t code, std::string_view reason) {
+    return session_.close(code, reason);
+}
+
+}  // namespace httpmark

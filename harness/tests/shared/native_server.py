@@ -11,11 +11,14 @@ from httpmark.harness.tests.shared.ports import own_port, wait_listening
 
 
 @contextlib.contextmanager
-def listening(name: str) -> Iterator[str]:
-    """The reference ("server") or the null server, as the address it answers at."""
+def listening(name: str, *more: str) -> Iterator[str]:
+    """The reference ("server") or the null server, as the address it answers at; more options."""
     port = own_port()
     process = subprocess.Popen(
-        [binaries.need(name), "--address", "127.0.0.1", "--port", str(port), "--workers", "1"],
+        [
+            binaries.need(name), "--address", "127.0.0.1", "--port", str(port), "--workers", "1",
+            *more,
+        ],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:

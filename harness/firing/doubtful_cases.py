@@ -32,6 +32,7 @@ _LATE_LOT = 256
 # Of the other doubts, the first few of each family are asked again. Where one of them ends in
 # another way with few in flight, load was the cause, and the rest of the family is asked again.
 _SAMPLE = 32
+_QUICK_SAMPLE = 4
 _FEWER = (128, 48)  # connections; whoever shows no sign of load with so many is believed
 # How long an answer to the first of two writes is waited for: load made the shorter wait run out.
 _LOOK_MS = 250
@@ -76,12 +77,6 @@ def _doubted_by_load(stream: CaseStream, families: set[str]) -> dict[Which, Doub
     }
 
 
-def _decides(stream: CaseStream, which: Which) -> bool:
-    """Whether a case decides by itself, rather than as one of a generated family."""
-    family = stream.catalogue.families[which[0]]
-    return family.level.is_binding and not family.generated
-
-
 def _ask_late(stream: CaseStream, late: list[Which]) -> None:
     """Ask again with few in flight what ran out of time."""
     stream.ask_again(len(late))
@@ -107,15 +102,23 @@ def _ask_with_few(stream: CaseStream, doubted: dict[Which, Doubt]) -> None:
 
     _ask(stream, sample, compared)
     rest = {which for which in doubted.keys() - sample if which[0] in otherwise}
+    _ask_fewer_and_fewer(stream, rest, lambda exchange: True, attempt=Attempt.LATE)
+
+
+def _ask_fewer_and_fewer(
+    stream: CaseStream, rest: set[Which], keep: Callable[[Exchange], bool], *, attempt: Attempt
+) -> None:
+    """Ask with fewer and fewer connections, until one shows no sign of load."""
 
     def settles(exchange: Exchange) -> bool:
-        if exchange.doubt is None:
-            rest.discard((exchange.family, exchange.case))
-        return exchange.doubt is None
+        if exchange.doubt is not None:
+            return False
+        rest.discard((exchange.family, exchange.case))
+        return keep(exchange)
 
     for connections in _FEWER:
-        _ask(stream, set(rest), settles, connections=connections)
-    _ask(stream, rest, lambda exchange: True)
+        _ask(stream, set(rest), settles, attempt=attempt, connections=connections)
+    _ask(stream, rest, keep, attempt=attempt)
 
 
 def _ask(
@@ -220,7 +223,7 @@ def _last_plays(stream: CaseStream, doubts: Doubts) -> Iterator[Play]:
 
 
 def _ask_once_more(stream: CaseStream, doubts: Doubts, doubted: dict[Which, Doubt]) -> None:
-    """Ask once more what fails and decides, and what ran out of time.
+    """Ask once more what fails and decides, what ran out of time, and what load may have ended.
 
     Of a generated family the first few are asked. Where one of them ends in another way now, load
     was the cause, and what else of the family may have ended by load is asked, too. Everything else
@@ -228,10 +231,10 @@ def _ask_once_more(stream: CaseStream, doubts: Doubts, doubted: dict[Which, Doub
 
     :param doubted: what ended as load makes it end, whatever its verdict.
     """
-    deciding = {which for which in doubted if _decides(stream, which)}
-    for family, _ in deciding:  # these were counted already
+    wanted = doubts.answered | doubts.silent
+    ended = _sampled(stream, doubted) - wanted
+    for family in {family for family, _ in ended}:  # these were counted already
         stream.fired.folded.pop(family, None)
-    wanted = doubts.answered | doubts.silent | deciding
     silent: dict[Which, None] = {}
     noting = _noting(silent)
     otherwise: set[str] = set()
@@ -243,11 +246,21 @@ def _ask_once_more(stream: CaseStream, doubts: Doubts, doubted: dict[Which, Doub
         return noting(exchange)
 
     _ask(stream, wanted, compared, attempt=Attempt.DOUBTED, connections=None)
-    rest = {which for which in doubted.keys() - wanted if which[0] in otherwise}
+    _ask(stream, ended, compared, attempt=Attempt.DOUBTED)
+    rest = {which for which in doubted.keys() - wanted - ended if which[0] in otherwise}
     for family in {family for family, _ in rest}:
         stream.fired.folded.pop(family, None)
-    _ask(stream, rest, noting, attempt=Attempt.DOUBTED, connections=None)
+    _ask_fewer_and_fewer(stream, rest, noting, attempt=Attempt.DOUBTED)
     _ask_alone(stream, list(silent))
+
+
+def _sampled(stream: CaseStream, doubted: dict[Which, Doubt]) -> set[Which]:
+    """Of what load may have ended: every single case, and a few of each generated family."""
+    sample: set[Which] = set()
+    for family, group in itertools.groupby(doubted, key=lambda which: which[0]):
+        generated = stream.catalogue.families[family].generated
+        sample.update(itertools.islice(group, _QUICK_SAMPLE if generated else None))
+    return sample
 
 
 def _doubts(

@@ -83,10 +83,11 @@ def _fired(tmp_path: Path, peer: peers.Peer, *families: str, quick: bool = False
 
 
 @pytest.mark.process
-def test_a_close_that_only_a_crowd_causes_is_not_believed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_close_that_only_a_crowd_causes_is_not_believed(tmp_path: Path, quick: bool) -> None:
     family = "field_value_octet_good"
     with peers.peer(peers.crowded(24)) as peer:
-        result = _fired(tmp_path, peer, family)
+        result = _fired(tmp_path, peer, family, quick=quick)
     assert result.generated[family].words == {
         Level.CTRL: {Word.PASS: 96}, Level.SHOULD: {Word.PASS: 128},
     }  # fmt: skip
@@ -94,14 +95,17 @@ def test_a_close_that_only_a_crowd_causes_is_not_believed(tmp_path: Path) -> Non
 
 
 @pytest.mark.process
-def test_of_closes_that_are_the_servers_own_only_a_sample_is_asked_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("quick", "sample"), [(True, 4), (False, 32)])
+def test_of_closes_that_are_the_servers_own_only_a_sample_is_asked_again(
+    tmp_path: Path, quick: bool, sample: int
+) -> None:
     family = "field_value_octet_good"
     with peers.peer(peers.closing(peers.OK)) as peer:
-        result = _fired(tmp_path, peer, family)
+        result = _fired(tmp_path, peer, family, quick=quick)
     assert result.generated[family].words == {
         Level.CTRL: {Word.WARN: 96}, Level.SHOULD: {Word.WARN: 128},
     }  # fmt: skip
-    assert result.asked_again == {Doubt.CLOSED_UNANNOUNCED: 32}
+    assert result.asked_again == {Doubt.CLOSED_UNANNOUNCED: sample}
 
 
 @pytest.mark.process

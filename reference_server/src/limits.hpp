@@ -156,7 +156,8 @@ struct MultipartLimits {
 // Sizes that no flag changes.
 inline constexpr std::size_t kReceiveBufferSize = 64 * 1024;
 inline constexpr std::size_t kOutputScratchSize = 128 * 1024;
-inline constexpr std::size_t kTlsRecordMax = 16384;  // RFC 8446 5.1
+inline constexpr std::size_t kSentInTurnMax = 2 * 1024 * 1024;  // of one connection, at a time
+inline constexpr std::size_t kTlsRecordMax = 16384;             // RFC 8446 5.1
 // What a receive decrypts to: its own bytes and a record begun before.
 inline constexpr std::size_t kPlainBufferSize = kReceiveBufferSize + 2 * kTlsRecordMax;
 // A whole scratch as records, and room for what a handshake or an alert adds.

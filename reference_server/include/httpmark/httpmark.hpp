@@ -16,6 +16,9 @@
 #include "http/response.hpp"
 #include "http/uri.hpp"
 
+// Files beneath a directory.
+#include "app/static_files.hpp"
+
 // Forms, cookies, JSON, media types, content codings.
 #include "content/content_coding.hpp"
 #include "content/cookies.hpp"

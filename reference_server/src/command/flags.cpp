@@ -35,6 +35,12 @@ bool take_server_name(Options& options, std::string_view value) {
     return true;
 }
 
+bool take_static(Options& options, std::string_view value) {
+    if (value.empty()) return complain("--static takes a directory");
+    options.static_directory = value;
+    return true;
+}
+
 // One word of what a path requires; false where it is none of them.
 bool take_content_rule(std::string_view word, ContentRule& rule) {
     std::uint64_t number = 0;
@@ -230,8 +236,9 @@ constexpr Flag kFlags[] = {{"address", "A",
 }
 }
 }
-, {"metrics", "", "serve counters at /metrics, for Prometheus",
-   Switch{[](Options & o) -> auto& {return o.metrics;
+, {"static", "DIR", "serve the files below this directory at /static/", Grammar{take_static}},
+    {"metrics", "", "serve counters at /metrics, for Prometheus",
+     Switch{[](Options & o) -> auto& {return o.metrics;
 }
 }
 }

@@ -22,6 +22,7 @@ struct Options {
     ServerOptions server;
     std::string tls_flag;  // the first of those that only a --tls-port gives a meaning
     std::optional<ClientVerify> client_verify;
+    std::string static_directory;  // empty: no files are served
     std::vector<ContentRule> content_rules;
     bool metrics = false;
     bool print_limits = false;

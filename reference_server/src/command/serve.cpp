@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "app/static_files.hpp"
 #include "command/complain.hpp"
 #include "server/server.hpp"
 
@@ -117,6 +118,15 @@ int serve(Options& options, AddRoutes add_routes) {
     Router::Builder routes;
     add_routes(routes);
     if (options.metrics) options.server.metrics_path = "/metrics";
+    if (!options.static_directory.empty()) {
+        std::string why;
+        const auto files = StaticFiles::open(options.static_directory.c_str(), {}, why);
+        if (files == nullptr) {
+            complain("--static: %s", why.c_str());
+            return kExitUsage;
+        }
+        StaticFiles::add(routes, "/static", files);
+    }
     for (const ContentRule& rule : options.content_rules) {
         routes.limit_content(rule.path, rule.body_max, rule.wants_length, rule.media_type);
     }

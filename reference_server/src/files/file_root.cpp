@@ -141,6 +141,18 @@ OpenedFile::~OpenedFile() {
     if (descriptor_ >= 0) close(descriptor_);
 }
 
+std::size_t OpenedFile::read(std::uint64_t offset, char* out, std::size_t size) const {
+    std::size_t done = 0;
+    while (done < size) {
+        const ssize_t got =
+            pread(descriptor_, out + done, size - done, static_cast<off_t>(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        done += static_cast<std::size_t>(got);
+    }
+    return done;
+}
+
 FileRoot::~FileRoot() {
     if (directory_ >= 0) close(directory_);
 }

@@ -2,6 +2,8 @@
 // those that serve files.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,6 +31,8 @@ class OpenedFile {
     FileFault fault() const { return fault_; }
     const FileFacts& facts() const { return facts_; }
     int descriptor() const { return descriptor_; }  // -1 with a fault
+    // Bytes read from `offset` on: fewer than `size` only where the file ends or cannot be read.
+    std::size_t read(std::uint64_t offset, char* out, std::size_t size) const;
     // The caller closes it from now on.
     int release() { return std::exchange(descriptor_, -1); }
 

@@ -101,6 +101,11 @@ constexpr std::array<ErrorRow, static_cast<std::size_t>(Reason::kCount)> kErrors
     {Reason::kUpgradeRequired, "upgrade-required", 426, "RFC 9110 15.5.22", kLives},
     {Reason::kHandshakeInvalid, "handshake-invalid", 400, "RFC 6455 4.2.1", kLives},
     {Reason::kOriginForbidden, "origin-forbidden", 403, "RFC 6455 4.2.2", kLives},
+    {Reason::kPathInvalid, "path-invalid", 400, "RFC 9110 15.5.1", kLives},
+    {Reason::kForbidden, "forbidden", 403, "RFC 9110 15.5.4", kLives},
+    {Reason::kPreconditionFailed, "precondition-failed", 412, "RFC 9110 15.5.13", kLives},
+    {Reason::kFileBusy, "file-busy", 503, "RFC 9110 15.6.4", kLives},
+    {Reason::kFileFailed, "file-failed", 500, "RFC 9110 15.6.1", kLives},
     {Reason::kNoMemory, "no-memory", 503, "RFC 9110 15.6.4", kCloses},
     {Reason::kTooManyConnections, "too-many-connections", 503, "RFC 9110 15.6.4", kCloses},
 }};

@@ -100,6 +100,13 @@ enum class Reason : std::uint8_t {
     kUpgradeRequired,
     kHandshakeInvalid,
     kOriginForbidden,
+    // files
+    kPathInvalid,
+    kForbidden,
+    kPreconditionFailed,
+    kFileBusy,
+    kFileFailed,
+    // the server as a whole
     kNoMemory,
     kTooManyConnections,
     kCount,

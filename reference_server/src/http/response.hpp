@@ -137,6 +137,7 @@ class DateLine {
     explicit DateLine(std::string_view server_name = {});
     bool update(std::int64_t unix_seconds);  // true when it changed
     std::string_view text() const { return {text_.data(), size_}; }
+    std::int64_t unix_seconds() const { return seconds_; }
 
   private:
     std::array<char, kSize + 8 + kServerNameMax + 2 + kCopySlack> text_{};
@@ -191,10 +192,18 @@ struct ResponseOptions {
 // answers at a time, in one thread for each worker.
 class ContentSource {
   public:
+    // Where the content stands in a file that is open for reading.
+    struct File {
+        int descriptor = -1;
+        std::uint64_t offset = 0;  // of the first byte of the content
+    };
+
     // Bytes of the content from `offset` on, at least 1 and at most `most` of them, which stay as
-    // they are until the next call for this answer. None: it cannot be read, and the connection is
+    // they are until the next call in this thread. None: it cannot be read, and the connection is
     // closed, because only that can tell the client.
     virtual std::string_view read(std::uint64_t offset, std::size_t most) = 0;
+    // The system may then copy it to the wire itself; read() must give the same all the same.
+    virtual File file() const { return {}; }
     // Of this answer no more will be asked: all of it was sent, or the connection is gone.
     virtual void release() {}
 
@@ -286,6 +295,9 @@ class ResponseWriter {
     // class is in app/later_answer.hpp.
     LaterAnswer later();
     bool is_answered_later() const { return status_ == kAnsweredLater; }
+
+    // The moment that the answer's Date tells.
+    std::int64_t unix_seconds() const { return date_.unix_seconds(); }
 
     // Why a function gave false: kNoMemory, else kHandlerFailed.
     Reason fault() const { return fault_; }

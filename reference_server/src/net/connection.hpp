@@ -22,6 +22,7 @@
 #include "limits.hpp"
 #include "net/arena.hpp"
 #include "net/counters.hpp"
+#include "net/file_part.hpp"
 #include "net/observer.hpp"
 #include "net/timers.hpp"
 #include "net/tls.hpp"
@@ -37,6 +38,14 @@ class Transport {
     // Bytes taken; when fewer than `size`, ask for room by set_interest(). kBroken: the connection
     // is gone.
     virtual std::ptrdiff_t send(std::uint32_t id, const char* data, std::size_t size) = 0;
+    // The same, of bytes that others will follow at once: these may be waited for.
+    virtual std::ptrdiff_t send_more(std::uint32_t id, const char* data, std::size_t size) {
+        return send(id, data, size);
+    }
+    // The same, of bytes of a file, which must have them: kBroken, too, where it ends before the
+    // first. kCannot: they have to be read.
+    static constexpr std::ptrdiff_t kCannot = -2;
+    virtual std::ptrdiff_t send_file(std::uint32_t, const FilePart&) { return kCannot; }
     virtual void set_interest(std::uint32_t id, bool octets, bool room) = 0;
     virtual void shutdown_write(std::uint32_t id) = 0;
     virtual void close(std::uint32_t id) = 0;
@@ -231,15 +240,17 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     bool blocked(const Connection& c) const { return c.output != nullptr && is_full(*c.output); }
     static std::size_t unsent(const Output& output);
     bool is_full(const Output& output) const;
-    void flush();
+    void flush(bool more = false);
     void push_output(Connection& c);
     bool next_octets(Connection& c, std::size_t most, std::string_view& octets);
     static void sent_octets(Output& out, std::size_t size);
     static void release_later(Output& out);
     void push_plain(Connection& c);
+    std::ptrdiff_t send_next(Connection& c, std::size_t& wanted);
     void push_tls(Connection& c);
     void send_ciphertext(Connection& c);
-    std::ptrdiff_t send_now(Connection& c, const char* data, std::size_t size);
+    std::ptrdiff_t send_now(Connection& c, const char* data, std::size_t size, bool more = false);
+    std::ptrdiff_t count_sent(Connection& c, std::ptrdiff_t taken);
     bool append_output(Connection& c, const char* data, std::size_t size);
     Output* ensure_output(Connection& c, std::size_t room);
     void release_output(Connection& c);

@@ -25,7 +25,7 @@ char* Connections::prepare_more(std::size_t size) {
 }
 
 void Connections::append(const LaterContent& content) {
-    flush();
+    flush(content.source != nullptr && content.source->file().descriptor >= 0);
     Output* const out = ensure_output(*current_, 0);
     if (out == nullptr) {
         current_->set(Connection::kBroken);  // the head is out: only a close can tell
@@ -36,8 +36,9 @@ void Connections::append(const LaterContent& content) {
     out->later = content;
 }
 
-// What has gathered in the scratch goes out in one send; what the wire leaves is copied.
-void Connections::flush() {
+// What has gathered in the scratch goes out in one send; what the wire leaves is copied. `more`:
+// a file follows at once.
+void Connections::flush(bool more) {
     Connection& c = *current_;
     const auto size = static_cast<std::size_t>(at_ - scratch_);
     at_ = scratch_;
@@ -56,7 +57,7 @@ void Connections::flush() {
             send_ciphertext(c);
             return;
         }
-        const std::ptrdiff_t sent = send_now(c, scratch_, size);
+        const std::ptrdiff_t sent = send_now(c, scratch_, size, more);
         if (sent >= 0 && static_cast<std::size_t>(sent) < size &&
             !append_output(c, scratch_ + sent, size - static_cast<std::size_t>(sent))) {
             c.set(Connection::kBroken);
@@ -66,8 +67,12 @@ void Connections::flush() {
     push_output(c);
 }
 
-std::ptrdiff_t Connections::send_now(Connection& c, const char* data, std::size_t size) {
-    const std::ptrdiff_t taken = transport_.send(current_id_, data, size);
+std::ptrdiff_t Connections::send_now(Connection& c, const char* data, std::size_t size, bool more) {
+    return count_sent(c, more ? transport_.send_more(current_id_, data, size)
+                              : transport_.send(current_id_, data, size));
+}
+
+std::ptrdiff_t Connections::count_sent(Connection& c, std::ptrdiff_t taken) {
     if (taken < 0) {
         c.set(Connection::kBroken);
         return taken;
@@ -141,23 +146,45 @@ void Connections::release_later(Output& out) {
     out.later = LaterContent();
 }
 
+// Sends the next bytes, of a file by the system where it can. Bytes taken; `wanted` were to be
+// sent, 0 where there are none.
+std::ptrdiff_t Connections::send_next(Connection& c, std::size_t& wanted) {
+    const Output& out = *c.output;
+    if (out.begin == out.end && out.later.source != nullptr) {
+        const ContentSource::File file = out.later.source->file();
+        wanted = static_cast<std::size_t>(std::min<std::uint64_t>(out.later.left, kSentInTurnMax));
+        const std::ptrdiff_t taken =
+            file.descriptor < 0
+                ? Transport::kCannot
+                : transport_.send_file(current_id_,
+                                       {file.descriptor, file.offset + out.later.offset, wanted});
+        if (taken != Transport::kCannot) return count_sent(c, taken);
+    }
+    std::string_view octets;
+    wanted = next_octets(c, kReceiveBufferSize, octets) ? octets.size() : 0;
+    return wanted == 0 ? 0 : send_now(c, octets.data(), wanted);
+}
+
+// Up to what the wire takes, or what one connection may send before the others have their turn.
 void Connections::push_plain(Connection& c) {
-    while (c.output != nullptr && !c.has(Connection::kBroken)) {
-        std::string_view octets;
-        if (!next_octets(c, kReceiveBufferSize, octets)) {
-            if (!c.has(Connection::kBroken)) release_output(c);
+    for (std::size_t sent = 0; c.output != nullptr && sent < kSentInTurnMax;) {
+        std::size_t wanted = 0;
+        const std::ptrdiff_t taken = send_next(c, wanted);
+        if (c.has(Connection::kBroken)) return;
+        if (wanted == 0) {
+            release_output(c);
             return;
         }
-        const std::ptrdiff_t taken = send_now(c, octets.data(), octets.size());
-        if (taken < 0) return;
         sent_octets(*c.output, static_cast<std::size_t>(taken));
-        if (static_cast<std::size_t>(taken) < octets.size()) return;
+        sent += static_cast<std::size_t>(taken);
+        if (static_cast<std::size_t>(taken) < wanted) return;
     }
 }
 
 // As above, a record at a time: no more is encrypted than the wire has room for.
 void Connections::push_tls(Connection& c) {
-    while (c.output != nullptr && !c.has(Connection::kBroken)) {
+    std::size_t sent = 0;
+    while (c.output != nullptr && !c.has(Connection::kBroken) && sent < kSentInTurnMax) {
         Output& out = *c.output;
         const std::size_t waiting = out.cipher.size - out.cipher_begin;
         if (waiting != 0) {
@@ -179,6 +206,7 @@ void Connections::push_tls(Connection& c) {
             return;
         }
         sent_octets(out, octets.size());
+        sent += octets.size();
         send_ciphertext(c);
     }
 }

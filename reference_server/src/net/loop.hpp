@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "net/file_part.hpp"
+
 namespace httpmark {
 
 // Slot index in the low half, generation in the high half: a stale completion is told by it.
@@ -37,6 +39,7 @@ class LoopEvents {
 class Loop {
   public:
     static constexpr std::ptrdiff_t kBroken = -1;
+    static constexpr std::ptrdiff_t kCannot = -2;
 
     virtual ~Loop() = default;
 
@@ -53,6 +56,14 @@ class Loop {
     // order, and before a later shutdown_write(). kBroken: the connection is gone.
     virtual std::ptrdiff_t send(std::int32_t handle, LoopToken token, const char* data,
                                 std::size_t size) = 0;
+    // The same, of bytes that others will follow at once: these may be waited for.
+    virtual std::ptrdiff_t send_more(std::int32_t handle, LoopToken token, const char* data,
+                                     std::size_t size) {
+        return send(handle, token, data, size);
+    }
+    // The same, of bytes of a file, which must have them: kBroken, too, where it ends before the
+    // first. kCannot: they have to be read.
+    virtual std::ptrdiff_t send_file(std::int32_t, LoopToken, const FilePart&) { return kCannot; }
     // What the connection waits for: bytes, room to send, both or neither. A fresh one waits for
     // bytes. Room is announced for as long as it is asked for.
     virtual void set_interest(std::int32_t handle, LoopToken token, bool octets, bool room) = 0;
@@ -64,6 +75,10 @@ class Loop {
     // From any thread.
     virtual void wake() = 0;
 };
+
+// Loop::send_file() by sendfile(2), for a socket that does not block. A peer that has gone is told
+// by SIGPIPE as well, which the thread must block.
+std::ptrdiff_t send_file_at_once(int socket, const FilePart& part);
 
 // What getpeername() tells of a descriptor, as text.
 std::string peer_name(int descriptor);

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -72,15 +73,14 @@ class EpollLoop final : public Loop {
 
     std::ptrdiff_t send(std::int32_t handle, LoopToken, const char* data,
                         std::size_t size) override {
-        ssize_t taken = 0;
-        do {
-            taken = ::send(handle, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-        } while (taken < 0 && errno == EINTR);
-        if (taken < 0) {
-            if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) return kBroken;
-            taken = 0;
-        }
-        return taken;
+        return send_with(handle, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    std::ptrdiff_t send_more(std::int32_t handle, LoopToken, const char* data,
+                             std::size_t size) override {
+        return send_with(handle, data, size, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE);
+    }
+    std::ptrdiff_t send_file(std::int32_t handle, LoopToken, const FilePart& part) override {
+        return send_file_at_once(handle, part);
     }
 
     void set_interest(std::int32_t handle, LoopToken token, bool octets, bool room) override {
@@ -121,6 +121,18 @@ class EpollLoop final : public Loop {
     }
 
   private:
+    static std::ptrdiff_t send_with(int socket, const char* data, std::size_t size, int flags) {
+        ssize_t taken = 0;
+        do {
+            taken = ::send(socket, data, size, flags);
+        } while (taken < 0 && errno == EINTR);
+        if (taken < 0) {
+            if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) return kBroken;
+            taken = 0;
+        }
+        return taken;
+    }
+
     bool watch(int fd, LoopToken token, std::uint32_t interest) {
         epoll_event event{};
         event.events = interest;
@@ -190,6 +202,27 @@ class EpollLoop final : public Loop {
 };
 
 }  // namespace
+
+std::ptrdiff_t send_file_at_once(int socket, const FilePart& part) {
+    auto offset = static_cast<off_t>(part.offset);
+    ssize_t taken = 0;
+    do {
+        taken = sendfile(socket, part.descriptor, &offset, part.size);
+    } while (taken < 0 && errno == EINTR);
+    if (taken > 0) return taken;
+    if (taken == 0) return Loop::kBroken;
+    switch (errno) {
+        case EAGAIN:
+        case ENOBUFS:
+            return 0;
+        case EINVAL:
+        case ENOSYS:
+        case EOPNOTSUPP:
+            return Loop::kCannot;
+        default:
+            return Loop::kBroken;
+    }
+}
 
 std::string peer_name(int descriptor) {
     sockaddr_storage storage{};

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <ctime>
 
 #include "check.hpp"
@@ -35,6 +36,15 @@ std::unique_ptr<Loop> make_loop(const Limits& limits, Engine engine) {
 #endif
     CHECK(engine == Engine::kEpoll);
     return make_epoll_loop(settings);
+}
+
+// A peer that has gone is told by what the calls return, and sendfile() cannot be asked not to send
+// the signal as well.
+void block_broken_pipes() {
+    sigset_t pipes;
+    sigemptyset(&pipes);
+    sigaddset(&pipes, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipes, nullptr);
 }
 
 std::uint32_t id_of(LoopToken token) {
@@ -76,6 +86,7 @@ bool Worker::start(std::vector<Listener> listeners, std::shared_ptr<const TlsCon
 }
 
 void Worker::run() {
+    block_broken_pipes();
     while (true) {
         int timeout = connections_.timeout_ms();
         if (draining_) {
@@ -188,6 +199,13 @@ void Worker::on_sendable(LoopToken token) {
 
 std::ptrdiff_t Worker::send(std::uint32_t id, const char* data, std::size_t size) {
     return loop_->send(connections_.slot(id).handle, token_of(id), data, size);
+}
+std::ptrdiff_t Worker::send_more(std::uint32_t id, const char* data, std::size_t size) {
+    return loop_->send_more(connections_.slot(id).handle, token_of(id), data, size);
+}
+std::ptrdiff_t Worker::send_file(std::uint32_t id, const FilePart& part) {
+    static_assert(Loop::kCannot == Transport::kCannot && Loop::kBroken == Transport::kBroken);
+    return loop_->send_file(connections_.slot(id).handle, token_of(id), part);
 }
 void Worker::set_interest(std::uint32_t id, bool octets, bool room) {
     loop_->set_interest(connections_.slot(id).handle, token_of(id), octets, room);

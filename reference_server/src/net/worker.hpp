@@ -54,6 +54,8 @@ class Worker final : private LoopEvents, private Transport {
     void on_turn() override;
 
     std::ptrdiff_t send(std::uint32_t id, const char* data, std::size_t size) override;
+    std::ptrdiff_t send_more(std::uint32_t id, const char* data, std::size_t size) override;
+    std::ptrdiff_t send_file(std::uint32_t id, const FilePart& part) override;
     void set_interest(std::uint32_t id, bool octets, bool room) override;
     void shutdown_write(std::uint32_t id) override;
     void close(std::uint32_t id) override;

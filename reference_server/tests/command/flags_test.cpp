@@ -168,6 +168,8 @@ TEST(Flags, values_reach_their_options) {
                                   "wait",
                                   "--access-log",
                                   "/log",
+                                  "--static",
+                                  "/www",
                                   "--server-name=a=b",
                                   "--request-timeout-s",
                                   "5",
@@ -180,6 +182,8 @@ TEST(Flags, values_reach_their_options) {
     LAW(server.port == 7 && server.workers == 3);
     LAW(server.strictness == Strictness::kBrowser && server.wait_over_connections);
     LAW(server.choices.refuse_empty_codings && !server.choices.refuse_repeated_fields);
+    LAW(options.static_directory == "/www" && take({"--static", "/"}).ok);
+    LAW(take({"--static="}).complaint == "httpmark-server: --static takes a directory\n");
     LAW(server.access_log == "/log" && server.server_name == "a=b");
     LAW(server.limits.head_timeout_ms == 7 && server.limits.body_timeout_ms == 5000);
 }

@@ -170,6 +170,11 @@ constexpr Place kPlaces[] = {
     {Reason::kUpgradeRequired, Subject::kNone},
     {Reason::kHandshakeInvalid, Subject::kNone},
     {Reason::kOriginForbidden, Subject::kNone},
+    {Reason::kPathInvalid, Subject::kNone},
+    {Reason::kForbidden, Subject::kNone},
+    {Reason::kPreconditionFailed, Subject::kNone},
+    {Reason::kFileBusy, Subject::kNone},
+    {Reason::kFileFailed, Subject::kNone},
     {Reason::kNoMemory, Subject::kNone},
     {Reason::kTooManyConnections, Subject::kNone},
 };

@@ -1,0 +1,117 @@
+#include "app/static_files.hpp"
+
+#include <new>
+#include <utility>
+
+#include "files/file_content.hpp"
+#include "files/media_type_of_name.hpp"
+
+namespace httpmark {
+
+namespace {
+
+// What is not longer is read at once and goes out with the head: that takes less time than to have
+// the system send it from the file.
+constexpr std::size_t kReadAtOnceMax = 16384;
+
+Reason reason_of(const ResponseWriter& writer, bool written) {
+    return written ? Reason::kNone : writer.fault();
+}
+
+// As it came, with its question mark.
+std::string_view query_of(const Target& target) {
+    if (!target.has_query) return {};
+    return {target.query.data() - 1, target.query.size() + 1};
+}
+
+// Why an answer has no part of the file. kNone: it has fields of its own.
+Reason refusal_of(unsigned status) {
+    switch (status) {
+        case 400:
+            return Reason::kPathInvalid;
+        case 403:
+            return Reason::kForbidden;
+        case 404:
+            return Reason::kNotFound;
+        case 405:
+            return Reason::kMethodNotAllowed;
+        case 412:
+            return Reason::kPreconditionFailed;
+        case 500:
+            return Reason::kFileFailed;
+        case 503:
+            return Reason::kFileBusy;
+        default:
+            return Reason::kNone;
+    }
+}
+
+// Of an answer that says how long its content is and has none, because it is to HEAD.
+class NoContent final : public ContentSource {
+  public:
+    std::string_view read(std::uint64_t, std::size_t) override { return {}; }
+};
+
+}  // namespace
+
+std::shared_ptr<const StaticFiles> StaticFiles::open(const char* directory, const Options& options,
+                                                     std::string& error) {
+    auto root = FileRoot::open(directory, options.root, error);
+    if (!root) return nullptr;
+    return std::shared_ptr<const StaticFiles>(new StaticFiles(*std::move(root), options));
+}
+
+void StaticFiles::add(Router::Builder& routes, std::string_view mount,
+                      std::shared_ptr<const StaticFiles> files) {
+    const std::size_t mount_size = mount.size();
+    routes.add(
+        Method::kGet, std::string(mount) + "/...",
+        [files = std::move(files), mount_size](const Request& request, ResponseWriter& writer) {
+            return files->answer(request, writer, mount_size);
+        });
+}
+
+Reason StaticFiles::answer(const Request& request, ResponseWriter& writer,
+                           std::size_t mount_size) const {
+    const std::string_view whole = request.target.path;
+    const TargetPath path(whole.substr(mount_size), path_options_);
+    OpenedFile file = path.fault() == PathFault::kNone ? root_.open_file(path.name())
+                                                       : OpenedFile(FileFault::kMissing);
+    FileRequest asked;
+    asked.method = request.head.method;
+    asked.path = whole;
+    asked.mount_size = mount_size;
+    asked.query = query_of(request.target);
+    asked.fields = request.fields();
+    asked.media_type = media_type_of_name(path.name_view());
+    asked.now = writer.unix_seconds();
+    const FileAnswer answer(asked, path.fault(), file.fault(), file.facts());
+    if (answer.has_part()) return write_file(answer, std::move(file), writer);
+    const Reason refusal = refusal_of(answer.status());
+    if (refusal != Reason::kNone) return refusal;
+    return reason_of(writer, writer.write(answer.status(), answer.fields(), {}));
+}
+
+Reason StaticFiles::write_file(const FileAnswer& answer, OpenedFile file, ResponseWriter& writer) {
+    const std::uint64_t size = answer.part_size();
+    if (!answer.sends_part()) {
+        static NoContent none;
+        return reason_of(writer, writer.write_source(answer.status(), answer.fields(), size, none));
+    }
+    if (size <= kReadAtOnceMax) {
+        const std::string_view text =
+            read_file(file, answer.part_first(), static_cast<std::size_t>(size));
+        if (text.size() != size) return Reason::kFileFailed;  // it became shorter meanwhile
+        return reason_of(writer, writer.write(answer.status(), answer.fields(), text));
+    }
+    FileContent* const content =
+        new (std::nothrow) FileContent(std::move(file), answer.part_first());
+    if (content == nullptr) return Reason::kNoMemory;
+    if (writer.write_source(answer.status(), answer.fields(), size, *content)) {
+        return Reason::kNone;
+    }
+    content->release();
+    return writer.fault();
+}
+
+}  // namespace httpmark

@@ -146,6 +146,7 @@ void ExtensionOffers::judge(const Offer& offer) {
             std::min(agreed.client_max_window_bits, offer.client_window);
     }
     deflate_ = agreed;
+    server_window_was_offered_ = offer.server_window != 0;
     client_window_was_offered_ = offer.client_window_seen;
 }
 
@@ -154,7 +155,8 @@ std::string ExtensionOffers::answer() const {
     std::string text = "permessage-deflate";
     if (deflate_->server_no_context_takeover) text += "; server_no_context_takeover";
     if (deflate_->client_no_context_takeover) text += "; client_no_context_takeover";
-    if (deflate_->server_max_window_bits < 15) {
+    // An offer with it is accepted by naming it, whatever the value (7.1.2.1).
+    if (server_window_was_offered_ || deflate_->server_max_window_bits < 15) {
         text += "; server_max_window_bits=" + std::to_string(deflate_->server_max_window_bits);
     }
     if (client_window_was_offered_ && deflate_->client_max_window_bits < 15) {

@@ -28,6 +28,7 @@ class ExtensionOffers {
 
     DeflateSettings settings_;
     std::optional<DeflateParameters> deflate_;
+    bool server_window_was_offered_ = false;
     bool client_window_was_offered_ = false;
 };
 

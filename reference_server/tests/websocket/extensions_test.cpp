@@ -45,7 +45,7 @@ TEST(Extensions, what_is_agreed) {
              {"; client_no_context_takeover", "; client_no_context_takeover"},
              {"; server_max_window_bits=10", "; server_max_window_bits=10"},
              {"; server_max_window_bits=8", "; server_max_window_bits=8"},
-             {"; server_max_window_bits=15", ""},
+             {"; server_max_window_bits=15", "; server_max_window_bits=15"},
              {"; server_max_window_bits=\"12\"", "; server_max_window_bits=12"},
              {"; server_max_window_bits=\"1\\2\"", "; server_max_window_bits=12"},
              {"; client_max_window_bits", ""},

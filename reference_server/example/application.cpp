@@ -208,7 +208,7 @@ void add_routes(Router::Builder& routes) {
     any("/big", answer_big);
     any("/404", [](const Request&, ResponseWriter&) { return Reason::kNotFound; });
     routes.add(method_bit(Method::kGet), "/get-only", hello);
-    routes.add_websocket("/websocket", {.on_message = send_back});
+    routes.add_websocket("/websocket", {.on_message = send_back, .deflate = {.enabled = true}});
 }
 
 }  // namespace httpmark::example

@@ -17,7 +17,7 @@ struct ErrorEvent {
     std::string_view peer;
 };
 
-// A final answer has been written.
+// A final answer has been written, or the 101 that switches to WebSocket.
 struct AnswerEvent {
     const ErrorEvent* error;  // nullptr for an answer of a handler
     std::string_view peer;

@@ -21,16 +21,49 @@ Bytef* writable(std::string_view octets) {
     return const_cast<Bytef*>(reinterpret_cast<const Bytef*>(octets.data()));
 }
 
+// zlib does not say how large a block is that it gives back: that stands before it.
+struct BlockHead {
+    alignas(16) std::size_t capacity;
+};
+
+void* allocate(void* arena, uInt items, uInt size) {
+    std::size_t capacity = 0;
+    char* const block = static_cast<Arena*>(arena)->allocate(
+        sizeof(BlockHead) + std::size_t{items} * size, capacity);
+    if (block == nullptr) return nullptr;
+    return new (block) BlockHead{capacity} + 1;
+}
+
+void release(void* arena, void* block) {
+    BlockHead* const head = static_cast<BlockHead*>(block) - 1;
+    static_cast<Arena*>(arena)->release(reinterpret_cast<char*>(head), head->capacity);
+}
+
+std::unique_ptr<z_stream> new_stream(Arena* arena) {
+    std::unique_ptr<z_stream> stream(new (std::nothrow) z_stream());
+    if (stream == nullptr || arena == nullptr) return stream;
+    stream->opaque = arena;
+    stream->zalloc = allocate;
+    stream->zfree = release;
+    return stream;
+}
+
 }  // namespace
 
-MessageInflater::MessageInflater(const DeflateParameters& parameters) : parameters_(parameters) {}
+MessageInflater::MessageInflater(const DeflateParameters& parameters, Arena* arena)
+    : arena_(arena), parameters_(parameters) {}
 
 MessageInflater::~MessageInflater() {
+    close();
+}
+
+void MessageInflater::close() {
     if (stream_) inflateEnd(stream_.get());
+    stream_.reset();
 }
 
 bool MessageInflater::open() {
-    stream_.reset(new (std::nothrow) z_stream());
+    stream_ = new_stream(arena_);
     if (!stream_) return false;
     if (inflateInit2(stream_.get(), -static_cast<int>(parameters_.client_max_window_bits)) == Z_OK)
         return true;
@@ -81,21 +114,27 @@ Violation MessageInflater::finish(MessageBuffer& message, std::uint64_t size_max
     const bool at_block_end = (where & kBlockEnd) != 0 && (where & kUnusedBits) == 0;
     if (!at_stream_start_ && !at_block_end) return Violation::kDeflateNotFinished;
     if (parameters_.client_no_context_takeover) {
-        inflateReset(stream_.get());
+        close();
         at_stream_start_ = true;
     }
     return Violation::kNone;
 }
 
-MessageDeflater::MessageDeflater(const DeflateParameters& parameters, std::uint8_t level)
-    : parameters_(parameters), level_(level) {}
+MessageDeflater::MessageDeflater(const DeflateParameters& parameters, std::uint8_t level,
+                                 Arena* arena)
+    : arena_(arena), parameters_(parameters), level_(level) {}
 
 MessageDeflater::~MessageDeflater() {
+    close();
+}
+
+void MessageDeflater::close() {
     if (stream_) deflateEnd(stream_.get());
+    stream_.reset();
 }
 
 bool MessageDeflater::open() {
-    stream_.reset(new (std::nothrow) z_stream());
+    stream_ = new_stream(arena_);
     if (!stream_) return false;
     // zlib writes no window of 256 bytes. Without references to earlier bytes any window will do.
     const bool refers = parameters_.server_max_window_bits > 8;
@@ -128,7 +167,7 @@ bool MessageDeflater::deflate(std::string_view message, MessageBuffer& payload) 
     }
     CHECK(payload.view().ends_with(kFlushTail));
     payload.remove_suffix(kFlushTail.size());
-    if (parameters_.server_no_context_takeover) deflateReset(&stream);
+    if (parameters_.server_no_context_takeover) close();
     return true;
 }
 

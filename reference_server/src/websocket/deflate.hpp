@@ -26,7 +26,7 @@ struct DeflateParameters {
 struct DeflateSettings {
     bool enabled = false;
     // What the server asks for by itself; a client's offer can only narrow it.
-    DeflateParameters wanted;
+    DeflateParameters wanted = {};
     std::uint8_t level = 6;
     std::uint64_t size_min = 64;  // shorter messages are sent as they are
 };
@@ -34,7 +34,8 @@ struct DeflateSettings {
 // Decompresses the messages of one client.
 class MessageInflater {
   public:
-    explicit MessageInflater(const DeflateParameters& parameters);
+    // Memory of an arena counts against its ceiling; without one, it is the heap's.
+    explicit MessageInflater(const DeflateParameters& parameters, Arena* arena = nullptr);
     ~MessageInflater();
     MessageInflater(const MessageInflater&) = delete;
     MessageInflater& operator=(const MessageInflater&) = delete;
@@ -49,16 +50,19 @@ class MessageInflater {
 
   private:
     bool open();
+    void close();
 
-    DeflateParameters parameters_;
+    Arena* arena_;
     std::unique_ptr<z_stream_s> stream_;  // made with the first compressed message
+    DeflateParameters parameters_;
     bool at_stream_start_ = true;
 };
 
 // Compresses the messages of the server.
 class MessageDeflater {
   public:
-    MessageDeflater(const DeflateParameters& parameters, std::uint8_t level);
+    MessageDeflater(const DeflateParameters& parameters, std::uint8_t level,
+                    Arena* arena = nullptr);
     ~MessageDeflater();
     MessageDeflater(const MessageDeflater&) = delete;
     MessageDeflater& operator=(const MessageDeflater&) = delete;
@@ -70,9 +74,12 @@ class MessageDeflater {
   private:
     bool open();
 
+    void close();
+
+    Arena* arena_;
+    std::unique_ptr<z_stream_s> stream_;
     DeflateParameters parameters_;
     std::uint8_t level_;
-    std::unique_ptr<z_stream_s> stream_;
 };
 
 }  // namespace httpmark::websocket

@@ -23,8 +23,8 @@ Session::Session(FrameSink& sink, const SessionSettings& settings,
       message_(arena),
       payload_(arena) {
     if (!agreed) return;
-    inflater_.emplace(*agreed);
-    deflater_.emplace(*agreed, settings.deflate.level);
+    inflater_.emplace(*agreed, arena);
+    deflater_.emplace(*agreed, settings.deflate.level, arena);
 }
 
 // Tells the client, unless a Close frame was sent before, and ends.

@@ -57,8 +57,8 @@ class Session {
     // or sent, and the server closes the connection (7.1.1).
     enum class State : std::uint8_t { kOpen, kClosing, kClosed };
 
-    // `agreed`: what the handshake negotiated of permessage-deflate. `arena`: where messages that
-    // come in parts are put together.
+    // `agreed`: what the handshake negotiated of permessage-deflate. `arena`: memory for
+    // messages that come in parts, and for compression.
     Session(FrameSink& sink, const SessionSettings& settings,
             const std::optional<DeflateParameters>& agreed, Arena* arena = nullptr);
 

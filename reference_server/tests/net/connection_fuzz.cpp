@@ -66,7 +66,7 @@ class Witness final : public Observer {
         ++errors;
     }
     void on_answer(const AnswerEvent& event) override {
-        CHECK(event.status >= 200);
+        CHECK(event.status >= 200 || event.status == 101);
         if (event.error != nullptr) --errors;
         CHECK(event.target.empty() || event.version.starts_with("HTTP/1."));
     }

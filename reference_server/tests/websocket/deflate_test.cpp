@@ -1,7 +1,9 @@
 #include "websocket/deflate.hpp"
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "laws.hpp"
 
@@ -237,6 +239,36 @@ TEST(Deflate, any_bytes_have_one_verdict) {
         }
         inflate_every_way(payload, 150);
     }
+}
+
+TEST(Deflate, memory_of_an_arena_is_counted_and_given_back) {
+    Arena arena(8 << 20);
+    for (const bool kept : {false, true}) {
+        DeflateParameters parameters;
+        parameters.server_no_context_takeover = parameters.client_no_context_takeover = !kept;
+        {
+            MessageDeflater deflater(parameters, 6, &arena);
+            MessageInflater inflater(parameters, &arena);
+            for (const char* message : {"first", "second", ""}) {
+                const std::string payload = deflated(deflater, message);
+                LAW(inflate(inflater, payload, 3, 3, 100).message == message);
+                LAW((arena.bytes_in_use() > 0) == kept, << message);
+            }
+        }
+        LAW(arena.bytes_in_use() == 0);
+    }
+}
+
+TEST(Deflate, above_the_ceiling_of_an_arena_it_fails_and_the_heap_is_not_asked) {
+    Arena arena(1 << 20);
+    std::vector<std::unique_ptr<MessageDeflater>> deflaters;
+    MessageBuffer payload;
+    do {
+        deflaters.push_back(std::make_unique<MessageDeflater>(DeflateParameters(), 6, &arena));
+    } while (deflaters.size() < 100 && deflaters.back()->deflate("x", payload));
+    LAW(deflaters.size() > 1 && deflaters.size() < 10, << deflaters.size());
+    deflaters.clear();
+    LAW(arena.bytes_in_use() == 0);
 }
 
 }  // namespace

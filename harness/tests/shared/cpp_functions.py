@@ -25,6 +25,7 @@ CONTAINER = re.compile(
 )
 OPERATOR = re.compile(r"\boperator\s*(?:\(\s*\)|\[\s*\]|[^\s\w(]+)")
 LAMBDA = re.compile(r"\[[^\[\]]*\]\s*(?:\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)[^(){};=]*)?$")
+LAMBDA_HEAD_MAX = 2000  # characters
 MEMBERS = re.compile(r"\)[^()]*(?<!:):(?!:)")
 BODY_NEXT = re.compile(
     r"\)\s*(?:(?:const|volatile|noexcept(?:\s*\(\))?|override|final|&&?|try)\s*)*"
@@ -109,11 +110,13 @@ class Scan:
         """What the brace opens that stands behind `head`."""
         if self.function is not None:
             return "block"
+        if "table" in self.open_braces:  # whose rows are all in the head: its end says enough
+            return "lambda" if LAMBDA.search(self.head[-LAMBDA_HEAD_MAX:]) else "table"
         head = self.declaration()
         if CONTAINER.match(head):
             return "container"
         bare = outside_brackets(OPERATOR.sub("operator", head))
-        if "table" in self.open_braces or "=" in bare:
+        if "=" in bare:
             return "lambda" if LAMBDA.search(head) else "table"
         # `C(int a) : a_{a} {`: the first brace initialises a member.
         is_body = re.search(r"[)}]\s*$", bare) if MEMBERS.search(bare) else BODY_NEXT.search(bare)

@@ -197,8 +197,9 @@ void add_routes(Router::Builder& routes) {
         [](const Request& request, ResponseWriter& writer) {
             return writer.answer(200, kOctets, request.content);
         },
-        {.wants_content = true});
-    any("/mirror", answer_mirror, {.wants_content = true});
+        {.wants_content = true, .coded_content = CodedContent::kAsItCame});
+    any("/mirror", answer_mirror,
+        {.wants_content = true, .coded_content = CodedContent::kAsItCame});
     any("/echo", answer_echo);
     any("/slow", answer_slowly);
     any("/early", hello, {.early = true});

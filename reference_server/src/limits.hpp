@@ -174,7 +174,8 @@ inline constexpr std::size_t kJsonDepthMax = 64;
 inline constexpr std::size_t kCookieNameAndValueMax = 4096;  // RFC 6265bis 5.6
 inline constexpr std::size_t kCookieAttributeMax = 1024;
 inline constexpr std::uint64_t kCodedContentMin = 1024;  // smaller content is not worth a coding
-inline constexpr int kCodingLevel = 6;                   // of zlib
+inline constexpr std::uint64_t kDecodedContentMax = 33554432;  // where a route says nothing else
+inline constexpr int kCodingLevel = 6;                         // of zlib
 inline constexpr std::uint32_t kTickMs = 64;
 inline constexpr unsigned kWorkersMax = 256;
 

@@ -1,4 +1,6 @@
 // After a warm-up a request costs no allocation: neither from the heap nor from the arena's steps.
+#include <memory>
+#include <span>
 #include <string>
 
 #include "counted_allocations.hpp"
@@ -24,6 +26,38 @@ class Drain final : public Transport {
     unsigned sends = 0;
 };
 
+// Asks each in turn, whole and cut in two at a moving place.
+void ask_in_turn(std::span<const std::string> requests, const ServerSettings& settings,
+                 bool halves) {
+    Drain drain;
+    drain.halves = halves;
+    Connections connections(settings, drain, 1000);
+    connections.set_time(1000, 784111777);
+    const std::uint32_t id = connections.open(3, false);
+    std::uint64_t now = 1000;
+    const auto turn = [&](unsigned round) {
+        const std::string& request = requests[round % requests.size()];
+        const std::size_t cut = round % request.size();
+        if (cut != 0) connections.on_data(id, request.data(), cut);
+        connections.on_data(id, request.data() + cut, request.size() - cut);
+        for (unsigned i = 0; i < 10000 && drain.room; ++i) connections.on_sendable(id);
+        now += 10;
+        connections.set_time(now, 784111777);
+        connections.run_timers();
+    };
+    for (unsigned round = 0; round < 2000; ++round) turn(round);
+    const std::uint64_t before = allocations.load();
+    bool same = true;
+    for (unsigned round = 0; round < 20000; ++round) {
+        turn(round);
+        same = same && allocations.load() == before;
+        ++law_count;
+    }
+    LAW(same, << allocations.load() - before << " allocations");
+    LAW(connections.counters().requests == 22000);
+    LAW(connections.arena().bytes_in_use() == 0);
+}
+
 TEST(Allocation, none_per_request_after_warm_up) {
     const std::string requests[] = {
         "GET /hello HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -34,37 +68,30 @@ TEST(Allocation, none_per_request_after_warm_up) {
         "GET /404 HTTP/1.1\r\nHost: h\r\n\r\n",
         "GET /big HTTP/1.1\r\nHost: h\r\n\r\n",
     };
-    for (const bool halves : {false, true}) {
-        const ServerSettings settings = with_routes({});
-        Drain drain;
-        drain.halves = halves;
-        Connections connections(settings, drain, 1000);
-        connections.set_time(1000, 784111777);
-        const std::uint32_t id = connections.open(3, false);
-        std::uint64_t now = 1000;
-        const auto turn = [&](unsigned round) {
-            const std::string& request = requests[round % std::size(requests)];
-            // Whole, and cut in two at a moving place.
-            const std::size_t cut = round % request.size();
-            if (cut != 0) connections.on_data(id, request.data(), cut);
-            connections.on_data(id, request.data() + cut, request.size() - cut);
-            for (unsigned i = 0; i < 10000 && drain.room; ++i) connections.on_sendable(id);
-            now += 10;
-            connections.set_time(now, 784111777);
-            connections.run_timers();
-        };
-        for (unsigned round = 0; round < 2000; ++round) turn(round);
-        const std::uint64_t before = allocations.load();
-        bool same = true;
-        for (unsigned round = 0; round < 20000; ++round) {
-            turn(round);
-            same = same && allocations.load() == before;
-            ++law_count;
-        }
-        LAW(same, << allocations.load() - before << " allocations");
-        LAW(connections.counters().requests == 22000);
-        LAW(connections.arena().bytes_in_use() == 0);
-    }
+    for (const bool halves : {false, true}) ask_in_turn(requests, with_routes({}), halves);
+}
+
+// What a route asks for beyond that costs none either.
+TEST(Allocation, none_per_coded_answer_after_warm_up) {
+    const std::string text(2000, 'a');
+    Router::Builder routes;
+    routes.add(Method::kGet, "/constant", Answer(200, {{"Content-Type", "text/plain"}}, text),
+               {.codes_answers = true});
+    routes.add(Method::kPost, "/written",
+               [&](const Request&, ResponseWriter& writer) {
+                   return writer.answer(200, {{"Content-Type", "text/plain"}}, text);
+               },
+               {.wants_content = true, .codes_answers = true});
+    const std::shared_ptr<const Router> router = built(routes);
+    ServerSettings settings;
+    settings.router = router.get();
+    const std::string requests[] = {
+        "GET /constant HTTP/1.1\r\nHost: h\r\nAccept-Encoding: gzip\r\n\r\n",
+        "POST /written HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nAccept-Encoding: "
+        "deflate\r\n\r\nx",
+        "POST /written HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx",
+    };
+    ask_in_turn(requests, settings, false);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 // Routes, requests, answers.
 #include "app/later_answer.hpp"
 #include "app/request.hpp"
+#include "app/request_content.hpp"
 #include "app/router.hpp"
 #include "http/error.hpp"
 #include "http/response.hpp"
@@ -20,6 +21,7 @@
 #include "app/static_files.hpp"
 
 // Forms, cookies, JSON, media types, content codings.
+#include "content/collected_form.hpp"
 #include "content/content_coding.hpp"
 #include "content/cookies.hpp"
 #include "content/fault.hpp"

@@ -1,7 +1,10 @@
 #include "app/request.hpp"
 
 #include "app/router.hpp"
+#include "content/cookies.hpp"
+#include "content/form.hpp"
 #include "http/chunked.hpp"
+#include "http/uri.hpp"
 
 namespace httpmark {
 
@@ -38,6 +41,42 @@ std::string_view Request::value(std::string_view name) const {
         return parameter.takes_rest ? rest : std::string_view(rest.data(), segment_size(rest));
     }
     return {};
+}
+
+std::string Request::decoded_value(std::string_view name) const {
+    std::string text(value(name));
+    // The parser has seen every pair.
+    text.resize(percent_decode(text, text.data()).value_or(std::string_view()).size());
+    return text;
+}
+
+std::optional<std::string> Request::parameter(std::string_view name) const {
+    const auto found = find_form_value(target.query, name);
+    if (!found) return std::nullopt;
+    std::string text(*found);
+    text.resize(decode_form(text, text.data()).size());
+    return text;
+}
+
+std::optional<std::string_view> Request::field(std::string_view lower) const {
+    FieldReader reader(fields());
+    std::string_view name;
+    std::string_view value;
+    while (reader.next(name, value)) {
+        if (equals_ignoring_case(name, lower)) return value;
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string_view> Request::cookie(std::string_view name) const {
+    FieldReader reader(fields());
+    std::string_view field_name;
+    std::string_view pairs;
+    while (reader.next(field_name, pairs)) {
+        if (!equals_ignoring_case(field_name, "cookie")) continue;
+        if (const auto found = find_cookie(pairs, name)) return found;
+    }
+    return std::nullopt;
 }
 
 }  // namespace httpmark

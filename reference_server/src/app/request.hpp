@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "http/parser.hpp"
@@ -66,6 +68,15 @@ struct Request {
     // What stands in the path where the route's pattern has {name} or {name...}, as it came: see
     // percent_decode(). Empty where the pattern has no such name.
     std::string_view value(std::string_view name) const;
+    // What that means: percent pairs are the bytes that they stand for, "/" and NUL among them.
+    std::string decoded_value(std::string_view name) const;
+    // The first parameter of that name in the query, decoded as a form is. For more of them there
+    // is Form::of_urlencoded(target.query).
+    std::optional<std::string> parameter(std::string_view name) const;
+    // The first field line of that name, which is given in lower case.
+    std::optional<std::string_view> field(std::string_view lower) const;
+    // The first cookie of that name.
+    std::optional<std::string_view> cookie(std::string_view name) const;
     // The field lines as received, for a FieldReader.
     std::string_view fields() const {
         if (data == nullptr) return {};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "app/coded_answer.hpp"
+#include "app/coded_content.hpp"
 #include "http/syntax.hpp"
 
 namespace httpmark {
@@ -126,8 +128,24 @@ std::uint32_t Router::walk(std::uint32_t at, std::string_view rest, bool ended) 
     return node.last;
 }
 
+// Handlers are wrapped in what their route asks for beyond the rules of the protocol.
+Answer Router::Builder::as_asked(Answer answer, RouteOptions& options) {
+    if (answer.handler && options.wants_content &&
+        options.coded_content != CodedContent::kAsItCame) {
+        options.wants_head = true;
+        answer.handler = with_plain_content(std::move(answer.handler), options.coded_content,
+                                            options.decoded_max);
+    }
+    if (options.codes_answers) {
+        options.wants_head = true;
+        answer = with_coded_content(std::move(answer));
+    }
+    return answer;
+}
+
 Router::Builder& Router::Builder::add(Methods methods, std::string_view pattern, Answer answer,
                                       RouteOptions options) {
+    answer = as_asked(std::move(answer), options);
     entries_.push_back({methods, std::string(pattern), std::move(answer), std::move(options)});
     return *this;
 }
@@ -143,6 +161,7 @@ Router::Builder& Router::Builder::add_websocket(std::string_view pattern, WebSoc
 }
 
 Router::Builder& Router::Builder::set_not_found(Answer answer, RouteOptions options) {
+    answer = as_asked(std::move(answer), options);
     not_found_ = Entry{0, "not found", std::move(answer), std::move(options)};
     return *this;
 }

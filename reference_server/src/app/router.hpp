@@ -30,6 +30,7 @@
 #include "http/error.hpp"
 #include "http/parser.hpp"
 #include "http/response.hpp"
+#include "limits.hpp"
 
 namespace httpmark {
 
@@ -88,11 +89,23 @@ struct Answer {
         : Answer(status, std::span(fields.begin(), fields.size()), content) {}
 };
 
+// What becomes of content with a Content-Encoding (RFC 9110 8.4).
+enum class CodedContent : std::uint8_t {
+    kRefused,   // 415: the handler reads content as it is meant
+    kDecoded,   // gzip and deflate; 415 for any other
+    kAsItCame,  // the handler reads the field itself
+};
+
 struct RouteOptions {
     bool wants_content = false;  // the handler reads it: it is gathered
     bool wants_head = true;  // false: the handler does not read the head, which is then not kept
                              // where the content comes later
     bool early = false;      // answers without waiting for the content
+    // Of a route that wants content.
+    CodedContent coded_content = CodedContent::kRefused;
+    std::uint64_t decoded_max = kDecodedContentMax;  // 413 above it
+    // Answers are sent as gzip or deflate, where the client prefers that and it is worth it.
+    bool codes_answers = false;
     // What the content must be like, where the route says so.
     std::uint64_t body_max = ~std::uint64_t{0};  // 413 above it
     bool wants_length = false;                   // 411 for content of unknown length
@@ -226,6 +239,7 @@ class Router::Builder {
     };
 
     using Parameters = std::vector<PathParameter>;
+    static Answer as_asked(Answer answer, RouteOptions& options);
     static bool add_entry(Router& router, const Entry& entry, std::string& error);
     static std::uint32_t new_place(Router& router);
     static std::uint32_t literal_place(Router& router, std::string_view path);

@@ -17,6 +17,7 @@ constexpr auto kRows = std::to_array<ContentFaultRow>({
     {ContentFault::kParametersTooMany, "parameters-too-many", 400, "RFC 9110 5.6.6"},
     {ContentFault::kFormPercent, "form-percent", 400, "WHATWG URL 5.1"},
     {ContentFault::kFormFieldsTooMany, "form-fields-too-many", 413, "RFC 9110 15.5.14"},
+    {ContentFault::kFormType, "form-type", 415, "RFC 9110 15.5.16"},
     {ContentFault::kMultipartType, "multipart-type", 415, "RFC 7578 4"},
     {ContentFault::kBoundaryMissing, "boundary-missing", 400, "RFC 7578 4.1"},
     {ContentFault::kBoundarySyntax, "boundary-syntax", 400, "RFC 2046 5.1.1"},

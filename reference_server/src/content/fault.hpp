@@ -16,6 +16,7 @@ enum class ContentFault : std::uint8_t {
     // application/x-www-form-urlencoded
     kFormPercent,
     kFormFieldsTooMany,
+    kFormType,
     // multipart/form-data
     kMultipartType,
     kBoundaryMissing,

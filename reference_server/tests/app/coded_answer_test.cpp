@@ -1,0 +1,240 @@
+// Content-Encoding of answers, through whole connections.
+#include "app/coded_answer.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "answers.hpp"
+#include "app/later_answer.hpp"
+#include "content/json_answer.hpp"
+#include "net/requests.hpp"
+#include "routes.hpp"
+
+namespace httpmark {
+namespace {
+
+constexpr auto kPlain = fixed_field("Content-Type", "text/plain");
+
+std::string long_text() {
+    std::string text;
+    for (unsigned i = 0; i < 800; ++i) text += "line " + std::to_string(i % 37) + '\n';
+    return text;
+}
+
+class Source final : public ContentSource {
+  public:
+    std::string_view read(std::uint64_t offset, std::size_t most) override {
+        return std::string_view(text).substr(static_cast<std::size_t>(offset), most);
+    }
+    void release() override { ++released; }
+    std::string text = long_text();
+    unsigned released = 0;
+};
+
+struct Served {
+    const std::string text = long_text();
+    Source source;
+    mutable LaterAnswer token;
+    std::shared_ptr<const Router> router;
+    ServerSettings settings;
+
+    Served() {
+        Router::Builder routes;
+        add_coded(routes);
+        add_others(routes);
+        router = built(routes);
+        settings.router = router.get();
+    }
+
+    static void add(Router::Builder& routes, const char* path, Answer answer) {
+        routes.add(Method::kGet, path, std::move(answer), {.codes_answers = true});
+    }
+
+    void add_coded(Router::Builder& routes) {
+        const auto tagged = [&](const char* tag) {
+            return [this, tag](const Request&, ResponseWriter& writer) {
+                const Field fields[] = {
+                    {"ETag", tag}, {"Set-Cookie", "a=b"}, {"Set-Cookie", "c=d"}};
+                return writer.answer(200, {kPlain.lines(), fields}, text);
+            };
+        };
+        add(routes, "/constant",
+            Answer(200, {{"Content-Type", "text/plain"}, {"ETag", "\"t\""}}, text));
+        add(routes, "/handler", tagged("\"t\""));
+        add(routes, "/weak", tagged("W/\"t\""));
+        add(routes, "/started", [this](const Request&, ResponseWriter& writer) {
+            char* room = nullptr;
+            if (!writer.start(200, kPlain, text.size(), room)) return writer.fault();
+            if (room != nullptr) std::copy(text.begin(), text.end(), room);
+            return Reason::kNone;
+        });
+        add(routes, "/referred", [this](const Request&, ResponseWriter& writer) {
+            static const std::string longer = text + text + text + text;
+            return writer.write_reference(200, kPlain, longer) ? Reason::kNone : writer.fault();
+        });
+        add(routes, "/later", [this](const Request& request, ResponseWriter& writer) {
+            if (request.asked_again) return writer.answer(200, kPlain, text);
+            writer.defer(100);
+            return Reason::kNone;
+        });
+        add(routes, "/elsewhere", [this](const Request&, ResponseWriter& writer) {
+            token = writer.later();
+            return Reason::kNone;
+        });
+        add(routes, "/source", [this](const Request&, ResponseWriter& writer) {
+            return writer.write_source(200, kPlain, source.text.size(), source) ? Reason::kNone
+                                                                                : writer.fault();
+        });
+    }
+
+    void add_others(Router::Builder& routes) {
+        add(routes, "/small", Answer(200, {{"Content-Type", "text/plain"}}, "small"));
+        add(routes, "/small-handler", [](const Request&, ResponseWriter& writer) {
+            return writer.answer(200, kPlain, "small");
+        });
+        add(routes, "/image", [this](const Request&, ResponseWriter& writer) {
+            return writer.answer(200, {{"Content-Type", "image/png"}}, text);
+        });
+        add(routes, "/part", [this](const Request&, ResponseWriter& writer) {
+            return writer.answer(206, {kPlain.lines()}, text);
+        });
+        add(routes, "/coded", [this](const Request&, ResponseWriter& writer) {
+            const Field own{"Content-Encoding", "x-own"};
+            return writer.answer(200, {kPlain.lines(), {&own, 1}}, text);
+        });
+        add(routes, "/none", Answer(204, {}, {}));
+        add(routes, "/unchanged", [](const Request&, ResponseWriter& writer) {
+            return writer.answer(304, {{"ETag", "\"t\""}}, {});
+        });
+        add(routes, "/fails", [](const Request&, ResponseWriter&) { return Reason::kNotFound; });
+        add(routes, "/unsafe", [](const Request&, ResponseWriter& writer) {
+            return writer.answer(200, {{"X", "a\r\nb"}}, "text");
+        });
+        add(routes, "/random", [](const Request&, ResponseWriter& writer) {
+            std::string octets;
+            std::uint32_t state = 1;
+            for (unsigned i = 0; i < 2000; ++i) {
+                state = state * 1664525 + 1013904223;
+                octets += static_cast<char>(state >> 24);
+            }
+            return writer.answer(200, kPlain, octets);
+        });
+    }
+
+    Answered ask(const std::string& path, const std::string& accept,
+                 const std::string& method = "GET") const {
+        const std::string field = accept.empty() ? "" : "Accept-Encoding: " + accept + "\r\n";
+        return answered(once(request(method + ' ' + path + " HTTP/1.1", field), settings).sent);
+    }
+};
+
+struct Wanted {
+    const char* accept;
+    ContentCoding coding;
+};
+constexpr Wanted kWanted[] = {
+    {"", ContentCoding::kIdentity},
+    {"gzip", ContentCoding::kGzip},
+    {"deflate", ContentCoding::kDeflate},
+    {"gzip, deflate", ContentCoding::kGzip},
+    {"gzip;q=0.5, deflate;q=0.6", ContentCoding::kDeflate},
+    {"br", ContentCoding::kIdentity},
+    {"*", ContentCoding::kGzip},
+    {"gzip;q=0.1, identity;q=0.2", ContentCoding::kIdentity},
+    {"gzip;q=0, *;q=0.1", ContentCoding::kDeflate},
+    {"gzip;q=2", ContentCoding::kIdentity},
+};
+
+TEST(CodedAnswer, every_way_to_write_one_is_coded_as_the_client_wants) {
+    const Served served;
+    for (const char* path : {"/constant", "/handler", "/weak", "/started", "/referred"}) {
+        const std::string whole = served.ask(path, "").content;
+        LAW(whole.starts_with(served.text));
+        for (const Wanted& row : kWanted) {
+            const Answered answer = served.ask(path, row.accept);
+            const bool is_coded = row.coding != ContentCoding::kIdentity;
+            LAW(answer.status == 200 && answer.field("vary") == "Accept-Encoding", << path);
+            LAW(answer.field("content-encoding") == (is_coded ? coding_name(row.coding) : ""),
+                << path << row.accept);
+            LAW(decoded(row.coding, answer.content) == whole, << path << row.accept);
+            LAW(answer.field("content-length") == std::to_string(answer.content.size()));
+            LAW(answer.field("content-type") == "text/plain");
+            LAW(!is_coded || answer.content.size() < whole.size() / 2);
+            // RFC 9110 9.3.2: the fields that GET would get.
+            Answered head = served.ask(path, row.accept, "HEAD");
+            LAW(head.content.empty() && head.head == answer.head, << path << head.head);
+        }
+    }
+}
+
+TEST(CodedAnswer, other_fields_stay_and_a_strong_tag_becomes_weak) {
+    const Served served;
+    for (const char* path : {"/constant", "/handler"}) {
+        LAW(served.ask(path, "gzip").field("etag") == "W/\"t\"", << path);
+        LAW(served.ask(path, "").field("etag") == "\"t\"", << path);
+    }
+    LAW(served.ask("/weak", "gzip").field("etag") == "W/\"t\"");
+    LAW(served.ask("/handler", "gzip").field("set-cookie") == "a=b, c=d");
+}
+
+TEST(CodedAnswer, what_is_not_to_be_coded_is_sent_as_it_is_and_still_varies) {
+    const Served served;
+    for (const char* path : {"/small", "/small-handler", "/image", "/part", "/coded", "/source",
+                             "/none", "/unchanged", "/random"}) {
+        const Answered plain = served.ask(path, "");
+        const Answered answer = served.ask(path, "gzip");
+        LAW(answer.content == plain.content && answer.head == plain.head, << path << answer.head);
+        LAW(answer.field("vary") == "Accept-Encoding", << path);
+    }
+    LAW(served.ask("/coded", "gzip").field("content-encoding") == "x-own");
+    LAW(served.source.released == 2);
+}
+
+TEST(CodedAnswer, where_identity_is_refused_all_is_coded_or_not_acceptable) {
+    const Served served;
+    for (const char* path : {"/constant", "/handler", "/small", "/small-handler", "/random"}) {
+        const Answered answer = served.ask(path, "gzip, identity;q=0");
+        LAW(answer.status == 200 && answer.field("content-encoding") == "gzip", << path);
+        LAW(decoded(ContentCoding::kGzip, answer.content) == served.ask(path, "").content);
+        const Answered refused = served.ask(path, "br, identity;q=0");
+        LAW(refused.status == 406 && refused.content == "not-acceptable\n", << path);
+        LAW(refused.field("vary") == "Accept-Encoding");
+    }
+    LAW(served.ask("/none", "br, identity;q=0").status == 204);
+    LAW(served.ask("/fails", "br, identity;q=0").status == 404);
+}
+
+TEST(CodedAnswer, one_that_comes_later_is_coded_too) {
+    const Served served;
+    Wire wire(served.settings);
+    const std::uint32_t id = wire.connect();
+    wire.feed(id, request("GET /later HTTP/1.1", "Accept-Encoding: gzip\r\n"));
+    LAW(wire.sent(id).empty());
+    wire.pass(200);
+    const Answered answer = answered(wire.sent(id));
+    LAW(decoded(ContentCoding::kGzip, answer.content) == served.text);
+}
+
+TEST(CodedAnswer, one_that_another_thread_gives_is_left_as_it_is) {
+    const Served served;
+    Wire wire(served.settings);
+    const std::uint32_t id = wire.connect();
+    wire.feed(id, request("GET /elsewhere HTTP/1.1", "Accept-Encoding: gzip\r\n"));
+    LAW(wire.sent(id).empty() && served.token);
+    LAW(served.token.complete(200, {{"Content-Type", "text/plain"}}, served.text));
+    wire.connections().read_mail();
+    const Answered answer = answered(wire.sent(id));
+    LAW(answer.status == 200 && answer.content == served.text, << visible(wire.sent(id)));
+}
+
+TEST(CodedAnswer, a_handler_that_fails_fails_as_without_it) {
+    const Served served;
+    LAW(served.ask("/fails", "gzip").status == 404);
+    LAW(served.ask("/unsafe", "gzip").status == 500);
+    const Talk talk = once(request("OPTIONS /handler HTTP/1.1") + request("POST /handler HTTP/1.1"),
+                           served.settings);
+    LAW(statuses(talk.sent) == (Statuses{204, 405}), << visible(talk.sent));
+}
+
+}  // namespace
+}  // namespace httpmark

@@ -1,0 +1,106 @@
+// What a handler reads of a request, through whole connections.
+#include "app/request_content.hpp"
+
+#include <string>
+
+#include "answers.hpp"
+#include "net/requests.hpp"
+#include "routes.hpp"
+
+namespace httpmark {
+namespace {
+
+// Tells a form as lines; a refusal as the library words it.
+Reason tell_form(const Request& request, ResponseWriter& writer) {
+    const Form form = read_form(request, {.fields_max = 3}, {.parts_max = 3, .part_max = 100});
+    if (form.fault() != ContentFault::kNone) return refuse_content(writer, form);
+    std::string text;
+    for (const FormEntry& entry : form.entries()) {
+        text += std::string(entry.name) + '=' + std::string(entry.value);
+        if (entry.is_file) text += " file " + std::string(entry.filename);
+        text += '\n';
+    }
+    return writer.answer(200, {}, text);
+}
+
+Reason tell_request(const Request& request, ResponseWriter& writer) {
+    std::string text = request.decoded_value("name");
+    text += '|' + request.parameter("q").value_or("none");
+    text += '|' + std::string(request.cookie("c").value_or("none"));
+    text += '|' + std::string(request.field("x-own").value_or("none"));
+    return writer.answer(200, {}, text);
+}
+
+struct Served {
+    std::shared_ptr<const Router> router;
+    ServerSettings settings;
+
+    Served() {
+        Router::Builder routes;
+        routes.add(kAnyMethod, "/form", tell_form, {.wants_content = true});
+        routes.add(kAnyMethod, "/request/{name}", tell_request);
+        router = built(routes);
+        settings.router = router.get();
+    }
+    Answered ask(const std::string& octets) const {
+        return answered(talk_every_way(octets, settings).sent);
+    }
+    Answered post(const std::string& type, const std::string& content) const {
+        const std::string length = "Content-Length: " + std::to_string(content.size()) + "\r\n";
+        return ask(request("POST /form HTTP/1.1", type + length, content));
+    }
+};
+
+const std::string kUrlencoded = "Content-Type: application/x-www-form-urlencoded\r\n";
+const std::string kMultipart = "Content-Type: multipart/form-data; boundary=\"b\"\r\n";
+
+TEST(RequestContent, forms_are_read_as_their_type_says) {
+    const Served served;
+    LAW(served.post(kUrlencoded, "a=1&b+c=%26").content == "a=1\nb c=&\n");
+    LAW(served.post("Content-Type: Application/X-WWW-Form-Urlencoded;charset=UTF-8\r\n", "a")
+            .content == "a=\n");
+    LAW(served
+            .post(
+                kMultipart,
+                "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--b\r\n"
+                "Content-Disposition: form-data; name=f; filename=\"n.txt\"\r\n\r\n\r\nx\r\n--b--")
+            .content == "a=1\nf=\r\nx file n.txt\n");
+    LAW(served.post(kUrlencoded, "").content.empty());
+}
+
+TEST(RequestContent, what_is_no_form_is_refused_with_name_and_offset) {
+    const Served served;
+    const auto refused = [&](int status, const std::string& text, const Answered& answer) {
+        LAW(answer.status == status && answer.content == text, << answer.status << answer.content);
+    };
+    refused(415, "form-type at 0\n", served.post("", "a=1"));
+    refused(415, "form-type at 0\n", served.post("Content-Type: text/plain\r\n", "a=1"));
+    refused(400, "media-type-syntax at 4\n", served.post("Content-Type: text\r\n", "a=1"));
+    refused(400, "form-percent at 4\n", served.post(kUrlencoded, "a=1&%zz"));
+    refused(413, "form-fields-too-many at 6\n", served.post(kUrlencoded, "a&b&c&d"));
+    refused(400, "boundary-missing at 19\n",
+            served.post("Content-Type: multipart/form-data\r\n", "a"));
+    refused(400, "multipart-unfinished at 5\n", served.post(kMultipart, "--b\r\n"));
+    refused(415, "coding-unknown\n", served.post(kUrlencoded + "Content-Encoding: gzip\r\n", "a"));
+    const std::string head = "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n";
+    refused(413, "part-too-large at " + std::to_string(head.size() + 100) + "\n",
+            served.post(kMultipart, head + std::string(101, 'x') + "\r\n--b--"));
+}
+
+TEST(RequestContent, a_handler_reads_path_query_cookies_and_fields) {
+    const Served served;
+    const auto told = [&](const std::string& target, const std::string& fields,
+                          const std::string& content = "") {
+        return served.ask(request("POST " + target + " HTTP/1.1", fields, content)).content;
+    };
+    LAW(told("/request/a%20b%2Fc+d?q=1+2%26&q=3", "Cookie: b=1; c=2\r\nX-OWN: v \r\n") ==
+        "a b/c+d|1 2&|2|v");
+    LAW(told("/request/a?p", "") == "a|none|none|none");
+    LAW(told("/request/%00?%71=", "Cookie: x=y\r\nCookie: c=z\r\n") ==
+        std::string("\0||z|none", 9));
+    // Also where its content comes after all of it.
+    LAW(told("/request/a?q=b", "X-Own: v\r\nContent-Length: 5\r\n", "12345") == "a|b|none|v");
+}
+
+}  // namespace
+}  // namespace httpmark

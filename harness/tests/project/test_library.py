@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import http.client
+import json
 import re
 import shutil
 import subprocess
 import sys
-import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,43 +21,25 @@ from httpmark.harness.tests.shared.repository import ROOT, tracked
 LIBRARY = ROOT / "reference_server"
 INCLUDED = re.compile(r'^#include ([<"][^>"]+[>"])', re.MULTILINE)
 
-PROJECT = """
-cmake_minimum_required(VERSION 3.22)
-project(outside LANGUAGES CXX)
-find_package(httpmark 0.1 REQUIRED)
-add_executable(app app.cpp)
-target_link_libraries(app httpmark::httpmark)
-"""
-APPLICATION = """
-#include <httpmark/httpmark.hpp>
+PAGE = ROOT / "docs" / "library.md"
+PROGRAMS = sorted((LIBRARY / "tutorial").glob("*.cpp"))
+BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 
-#include <cstdio>
 
-int main() {
-    httpmark::Router::Builder routes;
-    routes.add(httpmark::Method::kGet, "/greet/{name}",
-               [](const httpmark::Request& request, httpmark::ResponseWriter& writer) {
-                   return httpmark::answer_json(writer, 200, [&](httpmark::JsonWriter& json) {
-                       json.begin_object().key("hello").string(request.value("name"));
-                       json.end_object();
-                   });
-               });
-    httpmark::StartError error;
-    const auto server = httpmark::Server::start(routes, {.port = 0, .workers = 1}, error);
-    if (server == nullptr) {
-        std::fprintf(stderr, "%s\\n", error.text.c_str());
-        return 1;
-    }
-    std::printf("%d\\n", server->port());
-    std::fflush(stdout);
-    server->wait();
-}
-"""
+def blocks(language: str) -> list[str]:
+    """What the page shows in a language."""
+    return [text for name, text in BLOCK.findall(PAGE.read_text("utf-8")) if name == language]
+
+
+def test_the_page_shows_each_program_word_for_word() -> None:
+    assert sorted(blocks("cpp")) == sorted(path.read_text("utf-8") for path in PROGRAMS)
+    for path in PROGRAMS:
+        assert f"`{path.relative_to(ROOT)}`" in PAGE.read_text("utf-8")
 
 
 def test_applications_are_written_on_the_public_header_alone() -> None:
     """Else the library would lack what they need."""
-    sources = tracked("reference_server/example/*", "reference_server/examples/*.cpp")
+    sources = tracked("reference_server/example/*", "reference_server/tutorial/*.cpp")
     assert LIBRARY / "example" / "application.cpp" in sources
     assert len(tracked("reference_server/example/*")) == 1, "the server stands in one file"
     for path in sources:
@@ -67,9 +53,75 @@ def run(*words: str | Path, cwd: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
+def ask(
+    port: int, target: str, *, method: str = "GET", content: str | None = None, **fields: str
+) -> tuple[int, str, dict[str, str]]:
+    """Status, content and fields of one answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    named = {name.replace("_", "-"): value for name, value in fields.items()}
+    connection.request(method, target, body=content, headers=named)
+    answer = connection.getresponse()
+    octets = answer.read()
+    connection.close()
+    if answer.getheader("Content-Encoding") == "gzip":
+        octets = gzip.decompress(octets)
+    return answer.status, octets.decode(), {k.lower(): v for k, v in answer.getheaders()}
+
+
+@contextmanager
+def running(program: Path, *words: str) -> Iterator[int]:
+    """The port of a program that runs, and then ends by itself when it is asked to."""
+    with child_process.start([str(program), *words], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line.startswith("listening on "), line
+            yield int(line.rpartition(":")[2])
+            process.terminate()
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+
+
+def ask_hello(program: Path) -> None:
+    with running(program, "--port", "0", "--workers", "1") as port:
+        assert ask(port, "/")[:2] == (200, "Hello, world!\n")
+        assert ask(port, "/other")[0] == 404
+
+
+def ask_json_api(program: Path) -> None:
+    form = {"Content_Type": "application/x-www-form-urlencoded"}
+    with running(program, "0") as port:
+        status, text, fields = ask(port, "/notes", method="POST", content="text=buy+milk", **form)
+        assert (status, text) == (201, '{"id":1,"text":"buy milk"}')
+        assert fields["location"] == "/notes/1"
+        for number in range(60):
+            ask(port, "/notes", method="POST", content=f"text=to+do+{number}", **form)
+        status, text, fields = ask(port, "/notes", Accept_Encoding="gzip")
+        assert (fields["content-encoding"], fields["vary"]) == ("gzip", "Accept-Encoding")
+        assert [note["id"] for note in json.loads(text)] == list(range(1, 62))
+        assert json.loads(ask(port, "/notes?contains=mi%6Ck")[1]) == [{"id": 1, "text": "buy milk"}]
+        assert ask(port, "/notes", method="POST", content="text=%zz", **form)[:2] == (
+            400,
+            "form-percent at 5\n",
+        )
+        assert ask(port, "/notes", method="POST", content="text=x")[0] == 415
+        assert ask(port, "/notes", method="POST", content="other=x", **form)[0] == 422
+        assert ask(port, "/notes/1", method="DELETE")[0] == 204
+        assert [ask(port, f"/notes/{one}", method="DELETE")[0] for one in ("1", "2x")] == [404, 404]
+        assert json.loads(ask(port, "/nowhere")[1]) == {"problem": "there is nothing here"}
+
+
+ASKED: dict[str, Callable[[Path], None]] = {"hello": ask_hello, "json_api": ask_json_api}
+
+
 @pytest.mark.process
 @pytest.mark.timeout(900)
-def test_an_installed_library_is_used_from_a_project_outside_the_tree(tmp_path: Path) -> None:
+def test_the_programs_of_the_page_run_on_an_installed_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is compiled in one folder is found again from another one.
+    monkeypatch.setenv("CCACHE_BASEDIR", str(tmp_path))
     cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}:/usr/bin")
     assert cmake is not None, "make setup installs it"
     launcher = shutil.which("ccache")
@@ -91,18 +143,17 @@ def test_an_installed_library_is_used_from_a_project_outside_the_tree(tmp_path: 
         "httpmark.hpp"
     ]
     assert str(LIBRARY) not in "".join(path.read_text() for path in prefix.rglob("*.cmake"))
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "CMakeLists.txt").write_text(PROJECT)
-    (outside / "app.cpp").write_text(APPLICATION)
-    run(cmake, "-S", outside, "-B", outside / "build", f"-DCMAKE_PREFIX_PATH={prefix}", cwd=outside)
-    run(cmake, "--build", outside / "build", cwd=outside)
-    with child_process.start([str(outside / "build" / "app")], stdout=subprocess.PIPE) as app:
-        try:
-            assert app.stdout is not None
-            port = int(app.stdout.readline())
-            url = f"http://127.0.0.1:{port}/greet/you"
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                assert answer.read() == b'{"hello":"you"}'
-        finally:
-            app.kill()
+    # Each program of the page, with the CMakeLists.txt that it shows.
+    assert ASKED.keys() == {path.stem for path in PROGRAMS}
+    (project,) = blocks("cmake")
+    for path in PROGRAMS:
+        outside = tmp_path / path.stem
+        outside.mkdir()
+        (outside / "CMakeLists.txt").write_text(project)
+        shutil.copy(path, outside / "app.cpp")
+        run(
+            cmake, "-S", outside, "-B", outside / "build", f"-DCMAKE_PREFIX_PATH={prefix}", *cached,
+            cwd=outside,
+        )  # fmt: skip
+        run(cmake, "--build", outside / "build", cwd=outside)
+        ASKED[path.stem](outside / "build" / "app")

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/router.hpp"
+#include "server/server.hpp"
 
 namespace httpmark {
 
@@ -10,5 +11,10 @@ using AddRoutes = void (*)(Router::Builder&);
 
 // Until a signal ends it. The exit code; what is wrong is said on standard error.
 int run(int argc, const char* const* argv, AddRoutes add_routes);
+
+// The same without flags: says on standard output where it listens, and stops at SIGTERM or SIGINT
+// as soon as all answers are out. A second one stops it at once; SIGHUP reads certificates and
+// opens the access log again; SIGUSR1 prints counters.
+int run(Router::Builder& routes, const ServerOptions& options, bool prints_counters = false);
 
 }  // namespace httpmark

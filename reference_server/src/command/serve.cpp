@@ -33,13 +33,13 @@ sigset_t block_signals() {
     return signals;
 }
 
-void print_places(const Server& server, const Options& options) {
+void print_places(const Server& server, const ServerOptions& options) {
     for (const Server::Place& place : server.places()) {
         const bool v6 = place.address.find(':') != std::string::npos;
         std::printf("listening on %s%s%s:%d%s\n", v6 ? "[" : "", place.address.c_str(),
                     v6 ? "]" : "", place.port, place.tls ? " (tls)" : "");
     }
-    for (const std::string& path : options.server.unix_paths) {
+    for (const std::string& path : options.unix_paths) {
         std::printf("listening on unix:%s\n", path.c_str());
     }
     std::fflush(stdout);
@@ -112,9 +112,22 @@ void wait_for_signals(Server& server, const sigset_t& signals) {
 
 }  // namespace
 
-int serve(Options& options, AddRoutes add_routes) {
+int run(Router::Builder& routes, const ServerOptions& options, bool prints_counters) {
     const sigset_t signals = block_signals();
     raise_descriptor_limit();
+    StartError error;
+    const std::unique_ptr<Server> server = Server::start(routes, options, error);
+    if (server == nullptr) {
+        complain("%s", error.text.c_str());
+        return error.kind == StartError::Kind::kOptions ? kExitUsage : kExitEnvironment;
+    }
+    print_places(*server, options);
+    wait_for_signals(*server, signals);
+    if (prints_counters) print_counters(*server);
+    return 0;
+}
+
+int serve(Options& options, AddRoutes add_routes) {
     Router::Builder routes;
     add_routes(routes);
     if (options.metrics) options.server.metrics_path = "/metrics";
@@ -130,16 +143,7 @@ int serve(Options& options, AddRoutes add_routes) {
     for (const ContentRule& rule : options.content_rules) {
         routes.limit_content(rule.path, rule.body_max, rule.wants_length, rule.media_type);
     }
-    StartError error;
-    const std::unique_ptr<Server> server = Server::start(routes, options.server, error);
-    if (server == nullptr) {
-        complain("%s", error.text.c_str());
-        return error.kind == StartError::Kind::kOptions ? kExitUsage : kExitEnvironment;
-    }
-    print_places(*server, options);
-    wait_for_signals(*server, signals);
-    if (options.stats) print_counters(*server);
-    return 0;
+    return run(routes, options.server, options.stats);
 }
 
 }  // namespace httpmark

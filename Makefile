@@ -189,7 +189,7 @@ mutants: needs-check $(VENV)/.dev
 	$(BIN)/python -m httpmark.harness.tests.mutants $(MUTANTS)
 
 perf: setup
-	@$(call INSTALL,wrk:wrk h2load:nghttp2-client strace:strace openssl:openssl)
+	@$(call INSTALL,wrk:wrk h2load:nghttp2-client strace:strace openssl:openssl nginx:nginx-light)
 	$(BIN)/cmake -S . -B build/perf -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
 	$(BIN)/cmake --build build/perf -j 2 --target httpmark-server httpmark-null httpmark-load httpmark-parser-bench httpmark-answer-bench
 	$(BIN)/python reference_server/bench/figures.py build/perf

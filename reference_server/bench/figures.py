@@ -35,12 +35,21 @@ TIMER_CALLS = re.compile(r"timer|itimer|nanosleep|alarm|clock_gettime|gettimeofd
 class Server:
     """A process that listens on a free port; leaves with the context."""
 
-    def __init__(self, name: str, command: Sequence[str | Path], cpu: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        cpu: int | None = None,
+        file: tuple[Path, str] | None = None,
+    ) -> None:
+        """In the words, and in the text of a file to be written before, PORT is its port."""
         self.name = name
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         words = [str(word).replace("PORT", str(self.port)) for word in command]
+        if file is not None:
+            file[0].write_text(file[1].replace("PORT", str(self.port)))
         self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if cpu is not None:
             os.sched_setaffinity(self.process.pid, {cpu})
@@ -73,13 +82,18 @@ class Server:
 
 
 def cost_ns(
-    server: Server, load: Path, seconds: float, options: Sequence[str], scheme: str
+    server: Server,
+    load: Path,
+    seconds: float,
+    options: Sequence[str],
+    scheme: str = "http",
+    path: str = "/hello",
 ) -> float:
     """CPU ns of the server per request, over one run of the generator."""
     command = [str(load), "--duration-s", str(seconds), "--threads", "1", "--json", *options]
     before = server.cpu_ns()
     done = subprocess.run(
-        [*command, f"{scheme}://127.0.0.1:{server.port}/hello"],
+        [*command, f"{scheme}://127.0.0.1:{server.port}{path}"],
         capture_output=True,
         text=True,
         check=False,
@@ -248,6 +262,84 @@ def route_rows(build: Path, folder: Path, pairs: int, seconds: float) -> None:
         for number, (name, (a, b)) in enumerate(costs.items()):
             bound = 2.2 if number else 1.8
             ratio_row(f"depth 256 over null: {name}", f"at most {bound}", a, b, bound)
+
+
+# One process, so that its CPU time is all there is. What is not said is nginx's default.
+NGINX = """
+daemon off;
+master_process off;
+pid FOLDER/nginx.pid;
+error_log stderr crit;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+  keepalive_requests 1000000000;
+  client_body_temp_path FOLDER/body;
+  proxy_temp_path FOLDER/proxy;
+  fastcgi_temp_path FOLDER/fastcgi;
+  uwsgi_temp_path FOLDER/uwsgi;
+  scgi_temp_path FOLDER/scgi;
+  types {{ application/octet-stream bin; }}
+  sendfile on;
+  {more}
+  server {{
+    listen 127.0.0.1:PORT;
+    location /static/ {{ alias FOLDER/files/; }}
+  }}
+}}
+"""
+NGINX_TUNED = "tcp_nopush on; open_file_cache max=100 inactive=60s; open_file_cache_valid 60s;"
+FILES = (("1 KiB", 1024, "64"), ("64 KiB", 65536, "64"), ("1 MiB", 1048576, "16"))
+
+
+def static_rows(build: Path, folder: Path, pairs: int, seconds: float) -> None:
+    """Files of three sizes, each beside nginx, which sends them by sendfile(2)."""
+    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    if nginx is None:
+        row("a static file over nginx", "below 1", "not measured: no nginx", None)
+        return
+    load = build / "harness/native/httpmark-load"
+    files = folder / "files"
+    files.mkdir()
+    for _, size, _ in FILES:
+        (files / f"{size}.bin").write_bytes(os.urandom(size))
+    own = [build / "reference_server/httpmark-server", "--address", "127.0.0.1", "--port", "PORT"]
+    own += ["--workers", "1", "--static", files]
+    plain, tuned = folder / "plain.conf", folder / "tuned.conf"
+    texts = {
+        path: NGINX.format(more=more).replace("FOLDER", str(folder))
+        for path, more in ((plain, ""), (tuned, NGINX_TUNED))
+    }
+    theirs = [nginx, "-p", folder, "-e", "stderr", "-c"]
+    with (
+        Server("epoll", own, 0) as epoll,
+        Server("uring", [*own, "--engine", "uring"], 0) as uring,
+        Server("nginx", [*theirs, plain], 0, (plain, texts[plain])) as usual,
+        Server("tuned nginx", [*theirs, tuned], 0, (tuned, texts[tuned])) as best,
+    ):
+        servers = [epoll, uring, usual, best]
+        for name, size, connections in FILES:
+            costs: list[list[float]] = [[] for _ in servers]
+            for turn in range(pairs):
+                for index in (
+                    range(len(servers)) if turn % 2 == 0 else reversed(range(len(servers)))
+                ):
+                    costs[index].append(
+                        cost_ns(
+                            servers[index],
+                            load,
+                            seconds,
+                            ["--connections", connections],
+                            path=f"/static/{size}.bin",
+                        )
+                    )
+            a, b, c, d = costs
+            cost_row(f"a file of {name}, epoll", "", a, None)
+            cost_row("  io_uring", "", b, None)
+            cost_row("  nginx, sendfile on", "", c, None)
+            ratio_row("  epoll over nginx", "below 1", a, c, 1.0)
+            ratio_row("  epoll over nginx with open_file_cache, tcp_nopush", "", a, d, None)
+            ratio_row("  io_uring over nginx", "", b, c, None)
 
 
 def tls_rows(build: Path, folder: Path, seconds: float) -> None:
@@ -459,7 +551,9 @@ def main() -> None:
         "--pairs", type=int, default=13, help="samples of each server at depth 1 (13)"
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="of each sample (1)")
-    parser.add_argument("--only", default="", help="parser, plain, routes, tls, calls or memory")
+    parser.add_argument(
+        "--only", default="", help="parser, plain, routes, static, tls, calls or memory"
+    )
     options = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     say(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; the less else runs, the better")
@@ -469,6 +563,9 @@ def main() -> None:
             "parser": lambda: parser_rows(options.build),
             "plain": lambda: plain_rows(options.build, options.pairs, options.seconds),
             "routes": lambda: route_rows(
+                options.build, folder, max(options.pairs // 2 + 1, 7), options.seconds
+            ),
+            "static": lambda: static_rows(
                 options.build, folder, max(options.pairs // 2 + 1, 7), options.seconds
             ),
             "tls": lambda: tls_rows(options.build, folder, options.seconds),

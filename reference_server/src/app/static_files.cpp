@@ -12,7 +12,7 @@ namespace {
 
 // What is not longer is read at once and goes out with the head: that takes less time than to have
 // the system send it from the file.
-constexpr std::size_t kReadAtOnceMax = 16384;
+constexpr std::size_t kReadAtOnceMax = 8192;
 
 Reason reason_of(const ResponseWriter& writer, bool written) {
     return written ? Reason::kNone : writer.fault();

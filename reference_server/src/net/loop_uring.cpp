@@ -128,13 +128,26 @@ class UringLoop final : public Loop {
         UringPeer& peer = peers_[handle];
         if (peer.send_buffer != SendBuffers::kNone) return 0;
         // Slow readers hold the whole pool: the others are not to wait for them.
-        if (send_.empty()) return send_at_once(handle, data, size);
+        if (send_.empty()) return send_at_once(handle, data, size, 0);
         peer.send_buffer = send_.take();
         peer.send_begin = 0;
         peer.send_end = static_cast<std::uint32_t>(std::min(size, SendBuffers::kSize));
         std::memcpy(send_.at(peer.send_buffer), data, peer.send_end);
         arm_send(handle, peer);
         return static_cast<std::ptrdiff_t>(peer.send_end);
+    }
+
+    // The ring has no sendfile(): a file, and what goes before it, is sent at once, without it.
+    std::ptrdiff_t send_more(std::int32_t handle, LoopToken token, const char* data,
+                             std::size_t size) override {
+        const bool waits = peers_[handle].send_buffer != SendBuffers::kNone;
+        return waits || settings_.direct_descriptors ? send(handle, token, data, size)
+                                                     : send_at_once(handle, data, size, MSG_MORE);
+    }
+    std::ptrdiff_t send_file(std::int32_t handle, LoopToken, const FilePart& part) override {
+        if (settings_.direct_descriptors) return kCannot;
+        if (peers_[handle].send_buffer != SendBuffers::kNone) return 0;
+        return send_file_at_once(handle, part);
     }
 
     void set_interest(std::int32_t handle, LoopToken, bool octets, bool room) override {
@@ -316,12 +329,12 @@ class UringLoop final : public Loop {
 
     // What the socket has room for, without a buffer of the pool: the bytes have been copied, or
     // refused, when the call returns.
-    std::ptrdiff_t send_at_once(std::int32_t handle, const char* data, std::size_t size) {
+    std::ptrdiff_t send_at_once(std::int32_t handle, const char* data, std::size_t size, int more) {
         std::ptrdiff_t taken = 0;
         if (settings_.direct_descriptors) {
             taken = send_by_ring(handle, data, size);
         } else {
-            taken = ::send(handle, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+            taken = ::send(handle, data, size, MSG_NOSIGNAL | MSG_DONTWAIT | more);
             if (taken < 0) taken = -errno;
         }
         if (taken >= 0) return taken;

@@ -134,7 +134,7 @@ TEST(StaticFiles, what_an_answer_says_of_a_file) {
 TEST(StaticFiles, files_of_any_size_come_whole_whatever_the_room) {
     Site site;
     const std::size_t before = open_descriptors();
-    for (const std::size_t size : {1U, 16384U, 16385U, 65536U, 300000U}) {
+    for (const std::size_t size : {1U, 8192U, 8193U, 65536U, 300000U}) {
         const std::string text = text_of(size);
         site.file("www/file", text);
         for (const bool by_system : {false, true}) {
@@ -158,7 +158,7 @@ TEST(StaticFiles, files_of_any_size_come_whole_whatever_the_room) {
                     sent.remove_prefix(std::min(wanted.size(), sent.size()));
                 }
                 LAW(statuses(sent) == Statuses{404}, << visible(sent));
-                LAW((wire.file_sends() != 0) == (by_system && size > 16384));
+                LAW((wire.file_sends() != 0) == (by_system && size > 8192));
                 LAW(wire.connections().arena().bytes_in_use() == 0);
                 LAW(open_descriptors() == before);
             }

@@ -213,13 +213,10 @@ Reason write_gathered(Coder& coder, const Request& request, unsigned status,
 }
 
 Reason answer_coded(const Handler& handler, const Request& request, ResponseWriter& writer) {
-    static const DateLine date = [] {
-        DateLine line;
-        line.update(0);
-        return line;
-    }();
     static const ResponseOptions options{};
+    static thread_local DateLine date;  // left out again, but handlers ask for the moment
     static thread_local Coder coder;
+    date.update(writer.unix_seconds());
     coder.gathered.clear(writer);
     ResponseWriter gathering(coder.gathered, date, options);
     Reason reason = handler(request, gathering);

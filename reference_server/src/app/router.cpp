@@ -154,8 +154,10 @@ Router::Builder& Router::Builder::add_websocket(std::string_view pattern, WebSoc
                                                 std::optional<Answer> otherwise,
                                                 RouteOptions options) {
     const bool alone = !otherwise.has_value();
-    entries_.push_back({method_bit(Method::kGet), std::string(pattern),
-                        std::move(otherwise).value_or(Answer()), std::move(options),
+    Answer answer = std::move(otherwise).value_or(Answer());
+    if (!alone) answer = as_asked(std::move(answer), options);
+    entries_.push_back({method_bit(Method::kGet), std::string(pattern), std::move(answer),
+                        std::move(options),
                         std::make_shared<const WebSocketRoute>(std::move(websocket)), alone});
     return *this;
 }

@@ -81,6 +81,9 @@ struct Served {
             token = writer.later();
             return Reason::kNone;
         });
+        add(routes, "/moment", [](const Request&, ResponseWriter& writer) {
+            return writer.answer(200, kPlain, std::to_string(writer.unix_seconds()));
+        });
         add(routes, "/source", [this](const Request&, ResponseWriter& writer) {
             return writer.write_source(200, kPlain, source.text.size(), source) ? Reason::kNone
                                                                                 : writer.fault();
@@ -175,6 +178,7 @@ TEST(CodedAnswer, other_fields_stay_and_a_strong_tag_becomes_weak) {
     }
     LAW(served.ask("/weak", "gzip").field("etag") == "W/\"t\"");
     LAW(served.ask("/handler", "gzip").field("set-cookie") == "a=b, c=d");
+    LAW(served.ask("/moment", "gzip").content == std::to_string(kWireDate));
 }
 
 TEST(CodedAnswer, what_is_not_to_be_coded_is_sent_as_it_is_and_still_varies) {

@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ import pytest
 
 from httpmark.harness.tests.shared import child_process
 from httpmark.harness.tests.shared.repository import ROOT, tracked
+from httpmark.harness.tests.shared.websocket_frames import FIN, HANDSHAKE, TEXT, plain, text
 
 LIBRARY = ROOT / "reference_server"
 INCLUDED = re.compile(r'^#include ([<"][^>"]+[>"])', re.MULTILINE)
@@ -112,7 +114,69 @@ def ask_json_api(program: Path) -> None:
         assert json.loads(ask(port, "/nowhere")[1]) == {"problem": "there is nothing here"}
 
 
-ASKED: dict[str, Callable[[Path], None]] = {"hello": ask_hello, "json_api": ask_json_api}
+def ask_file_server(program: Path) -> None:
+    folder = program.parent / "files"
+    (folder / "below").mkdir(parents=True)
+    (folder / "text.txt").write_text("0123456789")
+    (folder / "below" / "index.html").write_text("<p>index</p>")
+    (program.parent / "secret").write_text("secret")
+    with running(program, str(folder), "0") as port:
+        status, content, fields = ask(port, "/text.txt")
+        assert (status, content, fields["content-type"]) == (200, "0123456789", "text/plain")
+        assert ask(port, "/text.txt", Range="bytes=2-4")[:2] == (206, "234")
+        assert ask(port, "/text.txt", If_None_Match=fields["etag"])[:2] == (304, "")
+        assert ask(port, "/below/")[:2] == (200, "<p>index</p>")
+        assert ask(port, "/none")[0] == 404
+        for path in ("/../secret", "/%2e%2e/secret", "/below/..%2f..%2fsecret"):
+            assert ask(port, path)[0] in (301, 404), path
+    wrong = subprocess.run([program, folder / "none"], capture_output=True, check=False, timeout=20)
+    assert wrong.returncode == 2
+    assert wrong.stderr
+
+
+def enter_chat(port: int, name: str) -> socket.socket:
+    """A connection that speaks WebSocket."""
+    wire = socket.create_connection(("127.0.0.1", port), timeout=10)
+    wire.sendall(HANDSHAKE.replace(b"/websocket", f"/chat?name={name}".encode()) + b"\r\n")
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += wire.recv(1)
+    assert head.startswith(b"HTTP/1.1 101 "), head
+    return wire
+
+
+def told(wire: socket.socket, *messages: str) -> None:
+    """These are the next messages, and each is one frame."""
+    for message in messages:
+        frame = plain(FIN | TEXT, message.encode())
+        got = b""
+        while len(got) < len(frame):
+            got += wire.recv(len(frame) - len(got))
+        assert got == frame
+
+
+def ask_chat(program: Path) -> None:
+    with running(program, "0") as port:
+        page = ask(port, "/")
+        assert page[0] == 200
+        assert "new WebSocket" in page[1]
+        with enter_chat(port, "Ann") as ann:
+            told(ann, "Ann is here")
+            with enter_chat(port, "B%C3%B6b") as bob:
+                told(ann, "Böb is here")
+                told(bob, "Böb is here")
+                ann.sendall(text(b"hello"))
+                told(ann, "Ann: hello")
+                told(bob, "Ann: hello")
+            told(ann, "Böb has left")
+
+
+ASKED: dict[str, Callable[[Path], None]] = {
+    "hello": ask_hello,
+    "json_api": ask_json_api,
+    "chat": ask_chat,
+    "file_server": ask_file_server,
+}
 
 
 @pytest.mark.process

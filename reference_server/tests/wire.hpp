@@ -63,6 +63,7 @@ class Wire final : public Transport {
     const std::string& sent(std::uint32_t id) const { return peers_[id].sent; }
     bool shut(std::uint32_t id) const { return peers_[id].shut; }
     bool reading(std::uint32_t id) const { return peers_[id].reading; }
+    bool wants_room(std::uint32_t id) const { return peers_[id].wants_room; }
     unsigned sends(std::uint32_t id) const { return peers_[id].sends; }
     Connections& connections() { return connections_; }
     std::uint64_t now_ms() const { return now_ms_; }

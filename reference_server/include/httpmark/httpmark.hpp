@@ -13,6 +13,8 @@
 #include "app/request.hpp"
 #include "app/request_content.hpp"
 #include "app/router.hpp"
+#include "app/waker.hpp"
+#include "http/content_stream.hpp"
 #include "http/error.hpp"
 #include "http/response.hpp"
 #include "http/uri.hpp"

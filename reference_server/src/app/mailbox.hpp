@@ -16,25 +16,37 @@ namespace httpmark {
 
 class Mailbox;
 
-// A request that waits for its answer. The slot of its connection may be another's by the time the
-// answer comes: the generation tells, and the worker asks besides whether it is this one that waits
-// there.
-struct WaitingRequest {
-    WaitingRequest(std::shared_ptr<Mailbox> box, std::uint32_t slot, std::uint32_t of_slot)
+// A connection. Its slot may be another's by the time somebody writes: the generation tells.
+struct Address {
+    Address(std::shared_ptr<Mailbox> box, std::uint32_t slot, std::uint32_t of_slot)
         : mailbox(std::move(box)), id(slot), generation(of_slot) {}
 
     const std::shared_ptr<Mailbox> mailbox;
     const std::uint32_t id;
     const std::uint32_t generation;
+};
+
+// A request that waits for its answer. The worker asks besides whether it is this one that waits
+// on the connection.
+struct WaitingRequest : Address {
+    using Address::Address;
     std::atomic<bool> gone{false};  // set by the worker: nobody waits any more
 };
 
-// The answer: one that is prepared, or who writes it, or why there is none.
+// What waits on a connection until it is woken.
+struct Sleeper : Address {
+    using Address::Address;
+    std::atomic<bool> posted{false};  // its letter is under way
+};
+
+// To wake a sleeper, or the answer to a request: one that is prepared, or who writes it, or why
+// there is none.
 struct Letter {
-    std::shared_ptr<WaitingRequest> request;
+    std::shared_ptr<WaitingRequest> request = nullptr;
     std::shared_ptr<const PreparedAnswer> answer = nullptr;
     Handler handler = {};
     Reason reason = Reason::kNone;
+    std::shared_ptr<Sleeper> sleeper = nullptr;
 };
 
 // Shared by the worker and by all who may write to it; it may outlive the worker.

@@ -73,6 +73,7 @@ bool is_safe(const Field& field) {
 
 constexpr char kLength[] = "Content-Length: ";
 constexpr char kAllow[] = "Allow: ";
+constexpr char kChunkedLine[] = "Transfer-Encoding: chunked\r\n";
 constexpr char kSeparator[] = ": ";
 constexpr std::string_view kClose = "Connection: close\r\n";
 constexpr std::string_view kKeepAlive = "Connection: keep-alive\r\n";
@@ -82,6 +83,12 @@ constexpr std::string_view kRequired =
 constexpr std::string_view kRequiredAndClose =
     "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: upgrade, close\r\n";
 constexpr char kLineEnd[] = "\r\n";
+// Others are no status (RFC 9110 15), or of an answer that another one follows (15.2). 101 is
+// followed by another protocol.
+constexpr bool is_final(unsigned status) {
+    return status - 200 < 800 || status == 101;
+}
+
 // Content that is longer is sent from where it stands, if it stays there.
 constexpr std::size_t kCopiedContentMax = 16384;
 
@@ -137,27 +144,33 @@ std::shared_ptr<const PreparedAnswer> PreparedAnswer::make(unsigned status,
     return answer;
 }
 
+template <ContentFraming kFraming>
 bool ResponseWriter::head(unsigned status, const Fields& fields, std::uint64_t content_length,
                           std::size_t content_here, char*& content) {
     fault_ = Reason::kHandlerFailed;
-    if (status_ != 0) return false;
+    if (status_ != 0 || !is_final(status)) return false;
+    constexpr bool kHasLength = kFraming == ContentFraming::kLength;
     const bool no_length = status_forbids_length(status);
     if (status_forbids_content(status)) content_length = content_here = 0;
     const StatusLine& line = status_line(status);
     const std::string_view date = date_.text();
     const std::string_view fixed = fields.fixed.text();
     const std::size_t digits = digit_count(content_length);
-    const bool says_nothing =
-        !options_.close && !options_.say_keep_alive && options_.upgrade == Upgrade::kNone;
-    const std::string_view connection =
-        says_nothing ? std::string_view() : connection_lines(options_);
+    const bool says_nothing = !options_.close && !options_.say_keep_alive &&
+                              options_.upgrade == Upgrade::kNone &&
+                              kFraming != ContentFraming::kClose;
+    const std::string_view connection = says_nothing ? std::string_view()
+                                        : kFraming == ContentFraming::kClose
+                                            ? kClose
+                                            : connection_lines(options_);
     std::size_t size = line.size + date.size() + fixed.size() + connection.size() + 2;
     for (const Field& field : fields.others) {
         if (!is_safe(field)) return false;
         size += field.name.size() + 2 + field.value.size() + 2;
     }
     // RFC 9110 8.6: no Content-Length in 1xx and 204; a 304 may leave it out.
-    if (!no_length) size += sizeof kLength - 1 + digits + 2;
+    if (kHasLength && !no_length) size += sizeof kLength - 1 + digits + 2;
+    if (kFraming == ContentFraming::kChunks) size += sizeof kChunkedLine - 1;
     if (!options_.allow.empty()) size += sizeof kAllow - 1 + options_.allow.size() + 2;
     if (options_.head_request) content_here = 0;
     char* const begin = sink_.prepare(size + content_here);
@@ -167,7 +180,7 @@ bool ResponseWriter::head(unsigned status, const Fields& fields, std::uint64_t c
     }
     fault_ = Reason::kNone;
     status_ = status;
-    content_size_ = options_.head_request ? 0 : content_length;
+    content_size_ = options_.head_request || !kHasLength ? 0 : content_length;
     char* out = put_steps<32>(begin, line.text.data(), line.size);
     out = put_steps<64>(out, date.data(), date.size());
     if (!fixed.empty()) out = put_steps<32>(out, fixed.data(), fixed.size());
@@ -178,7 +191,8 @@ bool ResponseWriter::head(unsigned status, const Fields& fields, std::uint64_t c
     if (!options_.allow.empty()) {
         out = put_literal(put(put_literal(out, kAllow), options_.allow), kLineEnd);
     }
-    if (!no_length) {
+    if (kFraming == ContentFraming::kChunks) out = put_literal(out, kChunkedLine);
+    if (kHasLength && !no_length) {
         out = put_decimal(put_literal(out, kLength), content_length, digits);
         out = put_literal(out, kLineEnd);
     }
@@ -219,6 +233,28 @@ bool ResponseWriter::write_source(unsigned status, const Fields& fields, std::ui
     } else {
         sink_.append({&source, nullptr, 0, size});
     }
+    return true;
+}
+
+bool ResponseWriter::write_stream(unsigned status, const Fields& fields,
+                                  std::unique_ptr<ContentStream> stream,
+                                  std::optional<std::uint64_t> size) {
+    using Framing = ContentFraming;
+    fault_ = Reason::kHandlerFailed;
+    if (stream == nullptr) return false;
+    if (status_forbids_content(status)) size = 0;
+    Framing framing = Framing::kLength;
+    if (!size) framing = options_.chunked ? Framing::kChunks : Framing::kClose;
+    if (framing == Framing::kClose && options_.head_request) framing = Framing::kNone;
+    char* room = nullptr;
+    bool written = false;
+    if (framing == Framing::kLength) written = head(status, fields, *size, 0, room);
+    if (framing == Framing::kChunks) written = head<Framing::kChunks>(status, fields, 0, 0, room);
+    if (framing == Framing::kClose) written = head<Framing::kClose>(status, fields, 0, 0, room);
+    if (framing == Framing::kNone) written = head<Framing::kNone>(status, fields, 0, 0, room);
+    if (!written || options_.head_request || size == 0) return written;
+    sink_.append(
+        {nullptr, nullptr, 0, size.value_or(LaterContent::kUnknown), stream.release(), framing});
     return true;
 }
 

@@ -18,12 +18,14 @@
 #include <string_view>
 
 #include "check.hpp"
+#include "http/content_stream.hpp"
 #include "http/error.hpp"
 #include "http/syntax.hpp"
 
 namespace httpmark {
 
 class LaterAnswer;
+class Waker;
 
 struct Field {
     std::string_view name;
@@ -181,6 +183,7 @@ struct ResponseOptions {
     bool say_keep_alive = false;  // to a 1.0 client that asked (RFC 9112 9.3)
     std::string_view allow = {};  // to OPTIONS (RFC 9110 9.3.7)
     Upgrade upgrade = Upgrade::kNone;
+    bool chunked = true;  // the client knows the chunked coding (RFC 9112 6.1)
 
     // Nothing of it adds a field.
     bool adds_nothing() const {
@@ -211,12 +214,20 @@ class ContentSource {
     ~ContentSource() = default;
 };
 
-// Content that is not in the room of a Sink. Of `bytes`, when there is no source.
+// What tells where content ends (RFC 9112 6.3).
+enum class ContentFraming : std::uint8_t { kNone, kLength, kChunks, kClose };
+
+// Content that is not in the room of a Sink. Of `bytes`, when there is neither source nor stream.
 struct LaterContent {
     ContentSource* source = nullptr;
     const char* bytes = nullptr;
     std::uint64_t offset = 0;
-    std::uint64_t left = 0;
+    std::uint64_t left = 0;           // kUnknown until a stream says that it ends
+    ContentStream* stream = nullptr;  // belongs to whoever holds this
+    ContentFraming framing = ContentFraming::kLength;
+    bool asleep = false;  // the stream has nothing for now
+
+    static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
 };
 
 // Where bytes of responses go. What was prepared is committed by the caller having written it.
@@ -233,8 +244,9 @@ class Sink {
     }
     // After what was prepared.
     virtual void append(const LaterContent& content) = 0;
-    // For ResponseWriter::later().
+    // For the functions of ResponseWriter.
     virtual LaterAnswer later();
+    virtual Waker waker();
 
   protected:
     ~Sink() = default;
@@ -286,6 +298,14 @@ class ResponseWriter {
     bool write_source(unsigned status, const Fields& fields, std::uint64_t size,
                       ContentSource& source);
 
+    // The content is asked of `stream` piece by piece while it is sent. Its length may be given:
+    // the stream must then have exactly that many bytes. Otherwise the answer is chunked, and to a
+    // client of HTTP/1.0 it ends with the connection.
+    bool write_stream(unsigned status, const Fields& fields, std::unique_ptr<ContentStream> stream,
+                      std::optional<std::uint64_t> size = {});
+    // Wakes what pauses on this connection, from any thread. Its class is in app/waker.hpp.
+    Waker waker();
+
     // Instead of writing: the handler is asked again after that time, by Request::asked_again. A
     // route that answers early cannot do so.
     void defer(std::uint32_t ms) { deferred_ms_ = ms; }
@@ -304,6 +324,7 @@ class ResponseWriter {
     // What was written; 0 before.
     unsigned status() const { return is_answered() ? status_ : 0; }
     bool is_answered() const { return status_ >= kStatusMin; }
+    // 0 where it was not known.
     std::uint64_t content_size() const { return content_size_; }
 
   private:
@@ -311,6 +332,7 @@ class ResponseWriter {
     static constexpr unsigned kStatusMin = 100;
 
     [[gnu::always_inline]] bool write_prepared(const PreparedAnswer& answer);
+    template <ContentFraming kFraming = ContentFraming::kLength>
     bool head(unsigned status, const Fields& fields, std::uint64_t content_length,
               std::size_t content_here, char*& content);
 

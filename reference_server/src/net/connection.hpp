@@ -84,9 +84,10 @@ struct Connection {
         kWrite,
         kLinger,
         kHandshake,
-        kPing,   // of a WebSocket peer: anything, or it is sent a Ping
-        kPong,   // anything after that
-        kClose,  // the answer to a Close frame
+        kPing,    // of a WebSocket peer: anything, or it is sent a Ping
+        kPong,    // anything after that
+        kClose,   // the answer to a Close frame
+        kStream,  // content of which there is none for now
     };
     enum Flag : std::uint16_t {
         kClosing = 1,     // no further request is read; close once everything is sent
@@ -229,9 +230,17 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     // connection_mail.cpp
     LaterAnswer later() override;
     void wake() override { transport_.wake(); }
-    void deliver(Letter& letter);
+    void deliver(const Letter& letter);
     void leave_waiting(std::uint32_t id);
     void forget_later();
+
+    // connection_stream.cpp
+    bool next_piece(Connection& c, std::string_view& octets);
+    static bool take_piece(Output& out);
+    bool append_last_chunk(Connection& c);
+    static bool is_asleep(const Output& output);
+    Waker waker() override;
+    void wake_up(Sleeper& sleeper);
 
     // connection_output.cpp
     char* prepare_more(std::size_t size) override;
@@ -253,6 +262,7 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     std::ptrdiff_t count_sent(Connection& c, std::ptrdiff_t taken);
     bool append_output(Connection& c, const char* data, std::size_t size);
     Output* ensure_output(Connection& c, std::size_t room);
+    Output* replace_output(Connection& c, std::size_t room);
     void release_output(Connection& c);
 
     // connection_waits.cpp

@@ -53,7 +53,8 @@ ResponseOptions Connections::options_for(const Connection& c, const RequestHead&
     const bool last = draining_ || (limits.requests_per_connection != 0 &&
                                     c.requests >= limits.requests_per_connection);
     const bool close = last || c.has(Connection::kClosing) || !wants_persistence(head);
-    return {head.method == Method::kHead, close, !close && !head.is_http_1_1()};
+    const bool keep = !close && !head.is_http_1_1();
+    return {head.method == Method::kHead, close, keep, {}, Upgrade::kNone, head.is_http_1_1()};
 }
 
 ResponseOptions Connections::options_of(const Connection& c, const Request& request) const {

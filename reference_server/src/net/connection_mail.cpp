@@ -25,11 +25,17 @@ void Connections::forget_later() {
 
 void Connections::read_mail() {
     mailbox_->take(letters_);
-    for (Letter& letter : letters_) deliver(letter);
+    for (const Letter& letter : letters_) {
+        if (letter.sleeper != nullptr) {
+            wake_up(*letter.sleeper);
+        } else {
+            deliver(letter);
+        }
+    }
     letters_.clear();
 }
 
-void Connections::deliver(Letter& letter) {
+void Connections::deliver(const Letter& letter) {
     const std::uint32_t id = letter.request->id;
     if (!is_current(id, letter.request->generation)) return;
     Connection& c = slot(id);

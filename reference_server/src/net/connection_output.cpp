@@ -30,10 +30,12 @@ void Connections::append(const LaterContent& content) {
     if (out == nullptr) {
         current_->set(Connection::kBroken);  // the head is out: only a close can tell
         if (content.source != nullptr) content.source->release();
+        delete content.stream;
         return;
     }
     CHECK(out->later.left == 0);
     out->later = content;
+    if (content.framing == ContentFraming::kClose) current_->set(Connection::kClosing);
 }
 
 // What has gathered in the scratch goes out in one send; what the wire leaves is copied. `more`:
@@ -120,6 +122,7 @@ bool Connections::next_octets(Connection& c, std::size_t most, std::string_view&
     }
     LaterContent& later = out.later;
     if (later.left == 0) return false;
+    if (later.stream != nullptr) return next_piece(c, octets);
     const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(later.left, most));
     octets = later.source == nullptr ? std::string_view(later.bytes + later.offset, wanted)
                                      : later.source->read(later.offset, wanted);
@@ -143,6 +146,7 @@ void Connections::sent_octets(Output& out, std::size_t size) {
 
 void Connections::release_later(Output& out) {
     if (out.later.source != nullptr) out.later.source->release();
+    delete out.later.stream;
     out.later = LaterContent();
 }
 
@@ -172,7 +176,7 @@ void Connections::push_plain(Connection& c) {
         const std::ptrdiff_t taken = send_next(c, wanted);
         if (c.has(Connection::kBroken)) return;
         if (wanted == 0) {
-            release_output(c);
+            if (c.output->later.left == 0) release_output(c);
             return;
         }
         sent_octets(*c.output, static_cast<std::size_t>(taken));
@@ -196,8 +200,10 @@ void Connections::push_tls(Connection& c) {
             out.cipher_begin = 0;
         }
         std::string_view octets;
-        if (c.tls == nullptr || !next_octets(c, kTlsRecordMax, octets)) {
-            if (!c.has(Connection::kBroken)) release_output(c);
+        const bool some = c.tls != nullptr && next_octets(c, kTlsRecordMax, octets);
+        if (!some) {
+            const bool over = c.tls == nullptr || c.output->later.left == 0;
+            if (over && !c.has(Connection::kBroken)) release_output(c);
             return;
         }
         octets = octets.substr(0, kTlsRecordMax);
@@ -205,7 +211,7 @@ void Connections::push_tls(Connection& c) {
             c.set(Connection::kBroken);
             return;
         }
-        sent_octets(out, octets.size());
+        sent_octets(*c.output, octets.size());
         sent += octets.size();
         send_ciphertext(c);
     }
@@ -222,7 +228,12 @@ bool Connections::is_full(const Output& output) const {
 
 Output* Connections::ensure_output(Connection& c, std::size_t room) {
     Output* const old = c.output;
-    if (old != nullptr && old->capacity - old->end >= room) return old;
+    return old != nullptr && old->capacity - old->end >= room ? old : replace_output(c, room);
+}
+
+// Room for that many bytes behind what is there already.
+Output* Connections::replace_output(Connection& c, std::size_t room) {
+    Output* const old = c.output;
     const std::size_t kept = old == nullptr ? 0 : old->end - old->begin;
     std::size_t capacity = 0;
     char* const block = arena_.allocate(sizeof(Output) + kept + room + kCopySlack, capacity);

@@ -78,11 +78,16 @@ void Connections::settle(std::uint32_t id) {
 // Output is unsent. Where it is little and nothing else is in the way, the next requests may come.
 void Connections::await_room(std::uint32_t id) {
     Connection& c = slot(id);
-    const bool reads = !blocked(c) && !c.has(Connection::kClosing | Connection::kPeerClosed) &&
-                       (c.exchange == nullptr || (c.exchange->parked.size == 0 &&
-                                                  c.exchange->stage < Exchange::Stage::kWaiting));
-    set_interest(id, reads, true);
-    if (c.wait != Connection::Wait::kWrite) {
+    const bool asleep = is_asleep(*c.output);
+    const bool reads =
+        (asleep || !blocked(c)) && !c.has(Connection::kClosing | Connection::kPeerClosed) &&
+        (c.exchange == nullptr ||
+         (c.exchange->parked.size == 0 && c.exchange->stage < Exchange::Stage::kWaiting));
+    set_interest(id, reads, !asleep);
+    if (asleep) {
+        if (c.wait == Connection::Wait::kStream) return;
+        set_wait(id, Connection::Wait::kStream, settings_.limits.handler_timeout_ms);
+    } else if (c.wait != Connection::Wait::kWrite) {
         set_wait(id, Connection::Wait::kWrite, settings_.limits.write_timeout_ms);
     }
 }
@@ -237,6 +242,7 @@ void Connections::on_timer(std::uint32_t id) {
         case Connection::Wait::kWrite:
         case Connection::Wait::kLinger:
         case Connection::Wait::kHandshake:
+        case Connection::Wait::kStream:
         case Connection::Wait::kNothing:
             Counters::add(counters_.timeouts);
             free_slot(id);

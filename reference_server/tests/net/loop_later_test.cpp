@@ -2,10 +2,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "app/later_answer.hpp"
+#include "app/waker.hpp"
 #include "net/live_server.hpp"
 #include "wire.hpp"
 
@@ -174,6 +176,107 @@ TEST_P(EveryEngine, a_stop_waits_for_answers_and_then_no_longer) {
         reader.join();
         LAW(answered || (kept && kept.gone()));
     }
+}
+
+// What one thread puts in and the worker takes out.
+class Pipe {
+  public:
+    // False when the stream is gone.
+    bool put(std::string_view octets, bool last) {
+        {
+            const std::lock_guard<std::mutex> held(lock_);
+            if (gone_) return false;
+            octets_ += octets;
+            ended_ = last;
+        }
+        waker.wake();
+        return true;
+    }
+    ContentStream::Piece take(std::span<char> room) {
+        const std::lock_guard<std::mutex> held(lock_);
+        const std::size_t size = std::min(room.size(), octets_.size());
+        std::copy_n(octets_.begin(), size, room.begin());
+        octets_.erase(0, size);
+        if (!octets_.empty()) return {size, ContentStream::State::kMore};
+        return {size, ended_ ? ContentStream::State::kEnd : ContentStream::State::kLater};
+    }
+    void leave() {
+        const std::lock_guard<std::mutex> held(lock_);
+        gone_ = true;
+    }
+    Waker waker;
+
+  private:
+    std::mutex lock_;
+    std::string octets_;
+    bool ended_ = false;
+    bool gone_ = false;
+};
+
+class FromPipe final : public ContentStream {
+  public:
+    explicit FromPipe(std::shared_ptr<Pipe> pipe) : pipe_(std::move(pipe)) {}
+    ~FromPipe() override { pipe_->leave(); }
+    Piece read(std::span<char> room) override { return pipe_->take(room); }
+
+  private:
+    std::shared_ptr<Pipe> pipe_;
+};
+
+TEST_P(EveryEngine, other_threads_feed_streams_and_learn_that_the_client_has_gone) {
+    constexpr unsigned kLines = 2000;
+    std::mutex lock;
+    std::vector<std::thread> feeders;
+    std::atomic<unsigned> gone{0};
+    Router::Builder routes;
+    routes.add(kAnyMethod, "/lines/{kind}", [&](const Request& request, ResponseWriter& writer) {
+        const bool endless = request.value("kind") == "endless";
+        const auto pipe = std::make_shared<Pipe>();
+        pipe->waker = writer.waker();
+        const std::lock_guard<std::mutex> held(lock);
+        feeders.emplace_back([pipe, endless, &gone] {
+            for (unsigned i = 0; endless || i < kLines; ++i) {
+                const bool last = !endless && i + 1 == kLines;
+                if (!pipe->put(std::to_string(i) + '\n', last)) {
+                    ++gone;
+                    return;
+                }
+                if (i % 100 == 0) usleep(1000);
+            }
+        });
+        return writer.write_stream(200, {}, std::make_unique<FromPipe>(pipe)) ? Reason::kNone
+                                                                              : writer.fault();
+    });
+    const auto router = built(routes);
+    START(serving(router));
+    const std::string end = " HTTP/1.0\r\nHost: h\r\n\r\n";
+    std::string wanted;
+    for (unsigned i = 0; i < kLines; ++i) wanted += std::to_string(i) + '\n';
+    std::vector<int> readers;
+    for (unsigned i = 0; i < 6; ++i) {
+        const int fd = server_->connect();
+        write_all(fd, (i % 2 == 0 ? "GET /lines/some" : "GET /lines/endless") + end);
+        if (i % 2 == 0) {
+            readers.push_back(fd);
+        } else {
+            LAW(!read_some(fd, 100).octets.empty());
+            const linger abrupt{1, 0};
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt);
+            close(fd);
+        }
+    }
+    for (const int fd : readers) {
+        const Received received = read_some(fd, kToTheEnd);
+        LAW(received.ended && received.octets.ends_with("\r\n\r\n" + wanted),
+            << received.octets.size());
+        close(fd);
+    }
+    {
+        const std::lock_guard<std::mutex> held(lock);
+        for (std::thread& feeder : feeders) feeder.join();  // or they would feed for ever
+    }
+    server_ = nullptr;
+    LAW(gone == 3, << gone);
 }
 
 INSTANTIATE_TEST_SUITE_P(Later, EveryEngine, testing::ValuesIn(engines()), engine_name);

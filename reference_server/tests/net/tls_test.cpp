@@ -8,11 +8,14 @@
 #include <openssl/x509v3.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "app/waker.hpp"
 #include "wire.hpp"
 
 namespace httpmark {
@@ -274,6 +277,54 @@ TEST(Tls, a_blocked_wire_keeps_order_and_bounds) {
 }
 
 // RFC 8446 4.6.3: each asks for an answer, and the client reads none of them.
+// In pieces of one byte to more than a record, with pauses and with room in bits.
+TEST(Tls, streams_are_sent_whole) {
+    class Growing final : public ContentStream {
+      public:
+        Piece read(std::span<char> room) override {
+            const std::size_t size = std::min(room.size(), next_);
+            std::fill_n(room.begin(), size, static_cast<char>('a' + next_ % 26));
+            next_ = next_ * 3 / 2 + 1;
+            if (next_ > 100000) return {size, State::kEnd};
+            return {size, next_ % 2 == 0 ? State::kLater : State::kMore};
+        }
+
+      private:
+        std::size_t next_ = 1;
+    };
+    Waker waker;
+    Router::Builder routes;
+    routes.add(kAnyMethod, "/stream", [&](const Request&, ResponseWriter& writer) {
+        waker = writer.waker();
+        return writer.write_stream(200, {}, std::make_unique<Growing>()) ? Reason::kNone
+                                                                         : writer.fault();
+    });
+    ServerSettings settings;
+    const auto router = built(routes);
+    settings.router = router.get();
+    const Certificate certificate("a.example");
+    std::string first;
+    for (const std::size_t room : {std::size_t{1} << 30, std::size_t{1000}, std::size_t{20000}}) {
+        Wire wire(settings);
+        wire.connections().set_tls(load(settings_for({&certificate})));
+        Client client(wire, {});
+        LAW(client.handshake());
+        wire.give_room(client.id(), room);
+        client.write("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n");
+        std::string all;
+        for (unsigned i = 0; i < 1000 && !all.ends_with("\r\n0\r\n\r\n"); ++i) {
+            waker.wake();
+            wire.deliver();
+            wire.give_room(client.id(), room);
+            all += client.read();
+        }
+        LAW(all.ends_with("\r\n0\r\n\r\n") && all.size() > 50000, << all.size());
+        if (first.empty()) first = all;
+        LAW(all == first);
+        LAW(wire.connections().arena().bytes_in_use() == 0);
+    }
+}
+
 TEST(Tls, a_flood_of_key_updates_is_bounded) {
     const Certificate certificate("a.example");
     Wire wire;

@@ -9,6 +9,7 @@
 #pragma once
 
 // Routes, requests, answers.
+#include "app/content_reader.hpp"
 #include "app/later_answer.hpp"
 #include "app/request.hpp"
 #include "app/request_content.hpp"

@@ -101,6 +101,7 @@ struct RouteOptions {
     bool wants_head = true;  // false: the handler does not read the head, which is then not kept
                              // where the content comes later
     bool early = false;      // answers without waiting for the content
+    bool streams = false;    // takes the content piece by piece: ResponseWriter::read_content()
     // Of a route that wants content.
     CodedContent coded_content = CodedContent::kRefused;
     std::uint64_t decoded_max = kDecodedContentMax;  // 413 above it
@@ -131,7 +132,7 @@ struct Route {
     // Nothing is asked of content but that the limits of the server let it pass.
     bool takes_any_content() const {
         return options.body_max == ~std::uint64_t{0} && !options.wants_length &&
-               options.media_type.empty();
+               options.media_type.empty() && !options.streams;
     }
 };
 

@@ -24,6 +24,7 @@
 
 namespace httpmark {
 
+class ContentReader;
 class LaterAnswer;
 class Waker;
 
@@ -247,6 +248,7 @@ class Sink {
     // For the functions of ResponseWriter.
     virtual LaterAnswer later();
     virtual Waker waker();
+    virtual bool read_content(std::unique_ptr<ContentReader> reader, bool paused);
 
   protected:
     ~Sink() = default;
@@ -306,6 +308,13 @@ class ResponseWriter {
     // Wakes what pauses on this connection, from any thread. Its class is in app/waker.hpp.
     Waker waker();
 
+    // Instead of writing, on a route with RouteOptions::streams: the content is handed over piece
+    // by piece, at once or, where it begins `paused`, when the Waker is used. A client that waits
+    // for a 100 is told then (RFC 9110 10.1.1). False where an answer has been written. Its class
+    // is in app/content_reader.hpp.
+    bool read_content(std::unique_ptr<ContentReader> reader, bool paused = false);
+    bool reads_content() const { return status_ == kReadsContent; }
+
     // Instead of writing: the handler is asked again after that time, by Request::asked_again. A
     // route that answers early cannot do so.
     void defer(std::uint32_t ms) { deferred_ms_ = ms; }
@@ -323,12 +332,15 @@ class ResponseWriter {
     Reason fault() const { return fault_; }
     // What was written; 0 before.
     unsigned status() const { return is_answered() ? status_ : 0; }
+    bool is_untouched() const { return status_ == 0; }
     bool is_answered() const { return status_ >= kStatusMin; }
     // 0 where it was not known.
     std::uint64_t content_size() const { return content_size_; }
 
   private:
-    static constexpr unsigned kAnsweredLater = 1;  // in the place of a status
+    // In the place of a status:
+    static constexpr unsigned kAnsweredLater = 1;
+    static constexpr unsigned kReadsContent = 2;
     static constexpr unsigned kStatusMin = 100;
 
     [[gnu::always_inline]] bool write_prepared(const PreparedAnswer& answer);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/content_reader.hpp"
 #include "app/mailbox.hpp"
 #include "app/router.hpp"
 #include "http/chunked.hpp"
@@ -88,6 +89,7 @@ struct Connection {
         kPong,    // anything after that
         kClose,   // the answer to a Close frame
         kStream,  // content of which there is none for now
+        kPause,   // of a reader of content
     };
     enum Flag : std::uint16_t {
         kClosing = 1,     // no further request is read; close once everything is sent
@@ -214,6 +216,9 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     void respond(Connection& c, const Request& request, const ResponseOptions& options);
     void respond(Connection& c, const Request& request);
     void respond_by(Connection& c, const Request& request, const Letter& letter);
+    void respond_by(Connection& c, const Request& request, ContentReader& reader);
+    void answer_before_end(Connection& c, const Request& request, const ResponseOptions& options,
+                           const ResponseWriter& writer);
     void end_answer(Connection& c, const Request& request, const ResponseOptions& options,
                     const ResponseWriter& writer, Reason reason);
     Reason respond_later(Connection& c, const Request& request, const ResponseWriter& writer);
@@ -232,7 +237,20 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     void wake() override { transport_.wake(); }
     void deliver(const Letter& letter);
     void leave_waiting(std::uint32_t id);
-    void forget_later();
+    void forget_asked();
+
+    // connection_content.cpp
+    bool read_content(std::unique_ptr<ContentReader> reader, bool paused) override;
+    bool await_pieces(Connection& c, const Arrival& arrival);
+    void pause_content(Exchange& x) const;
+    ResponseOptions early_options(const Connection& c, const Request& request) const;
+    bool hand_over(Connection& c, std::string_view piece);
+    bool after_piece(Connection& c, const Request& request, const ResponseOptions& options,
+                     const ResponseWriter& writer, ContentReader::Flow flow);
+    static void abort_content(Exchange& x, Reason reason);
+    void wake_content(std::uint32_t id);
+    void leave_content(Connection& c);
+    void write_continue();
 
     // connection_stream.cpp
     bool next_piece(Connection& c, std::string_view& octets);
@@ -324,8 +342,12 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     std::int64_t unix_seconds_ = 0;
     Observer* observer_ = nullptr;
     std::shared_ptr<Mailbox> mailbox_;
-    std::vector<Letter> letters_;                  // being read
-    std::shared_ptr<WaitingRequest> asked_later_;  // of the handler that is being asked
+    std::vector<Letter> letters_;  // being read
+    // Of the handler that is being asked.
+    std::shared_ptr<WaitingRequest> asked_later_;
+    std::unique_ptr<ContentReader> asked_reader_;
+    bool asked_to_pause_ = false;
+    bool content_is_due_ = false;
     bool draining_ = false;
     // Neither a setting nor the state of this worker has a say in common requests.
     bool common_way_ = false;

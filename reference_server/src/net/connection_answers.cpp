@@ -75,7 +75,7 @@ void Connections::respond(Connection& c, const Request& request) {
     if (!writer.is_answered()) [[unlikely]] {
         if (reason == Reason::kNone) reason = respond_later(c, request, writer);
         if (reason == Reason::kNone) return;
-        forget_later();
+        forget_asked();
         write_error(c, reason, request, ErrorEvent::kNoOffset);
         return;
     }
@@ -94,6 +94,21 @@ void Connections::respond(Connection& c, const Request& request, const ResponseO
         reason = route.handler(request, writer);
     }
     end_answer(c, request, options, writer, reason);
+}
+
+// By the reader of content, all of which has come.
+void Connections::respond_by(Connection& c, const Request& request, ContentReader& reader) {
+    const ResponseOptions options = options_of(c, request);
+    ResponseWriter writer(*this, date_, options);
+    end_answer(c, request, options, writer, reader.on_end(request, writer));
+}
+
+// By a reader that has not waited for the rest. Anything but an answer is none.
+void Connections::answer_before_end(Connection& c, const Request& request,
+                                    const ResponseOptions& options, const ResponseWriter& writer) {
+    asked_reader_ = nullptr;
+    if (options.close) c.set(Connection::kClosing);
+    end_answer(c, request, options, writer, Reason::kHandlerFailed);
 }
 
 // By another thread's letter instead of the route's handler.
@@ -132,7 +147,16 @@ Reason Connections::judge_route(const Request& request, const Framing& framing) 
 // For a handler that has written nothing: kNone where the answer comes later.
 Reason Connections::respond_later(Connection& c, const Request& request,
                                   const ResponseWriter& writer) {
+    if (writer.reads_content()) {
+        if (content_is_due_) return Reason::kNone;
+        const std::unique_ptr<ContentReader> reader = std::move(asked_reader_);
+        if (!request.route.options.streams || request.asked_again) return Reason::kHandlerFailed;
+        respond_by(c, request, *reader);
+        return Reason::kNone;
+    }
     const std::optional<std::uint32_t>& ms = writer.deferred_ms();
+    if (ms && request.route.options.streams) return Reason::kHandlerFailed;
+    if (content_is_due_) return Reason::kHandlerFailed;
     if (!writer.is_answered_later() && !ms) return Reason::kHandlerFailed;
     if (request.route.options.early) return Reason::kHandlerFailed;
     const Reason reason = keep_request(c, request);
@@ -228,7 +252,9 @@ void Connections::refuse(Connection& c, Reason reason, Method method, std::uint6
     head.version_minor = 1;
     static const Route kNoRoute{};
     write_error(c, reason, {head, kNoRoute, nullptr, 0, c.requests, {}, {}, {}}, offset);
-    if (c.exchange != nullptr) release_exchange(c);
+    if (c.exchange == nullptr) return;
+    abort_content(*c.exchange, reason);
+    release_exchange(c);
 }
 
 }  // namespace httpmark

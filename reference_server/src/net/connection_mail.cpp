@@ -10,14 +10,15 @@ namespace httpmark {
 
 // For the handler that is being asked; end_answer() sees what became of it.
 LaterAnswer Connections::later() {
-    forget_later();
+    forget_asked();
     asked_later_ =
         std::make_shared<WaitingRequest>(mailbox_, current_id_, slot(current_id_).generation);
     return LaterAnswer(asked_later_);
 }
 
-// It is not waited for: the handler has failed all the same.
-void Connections::forget_later() {
+// Nothing of it is waited for: the handler has failed all the same.
+void Connections::forget_asked() {
+    asked_reader_ = nullptr;
     if (asked_later_ == nullptr) return;
     asked_later_->gone.store(true, std::memory_order_release);
     asked_later_ = nullptr;

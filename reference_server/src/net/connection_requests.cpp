@@ -17,6 +17,7 @@ struct Connections::Arrival {
     bool here;      // the content stands there whole
     bool expects;   // its sender waits for a 100
     bool early;     // the answer does not wait for it
+    bool streams;   // it is handed over as it comes, if the handler wants it
 };
 
 // Bytes in, then whatever had to wait behind blocked output or a late answer, as far as it goes.
@@ -58,7 +59,8 @@ void Connections::resume(std::uint32_t id) {
     Connection& c = slot(id);
     while (!blocked(c) && !c.has(Connection::kBroken | Connection::kClosing) &&
            c.exchange != nullptr && c.exchange->parked.size != 0 &&
-           c.exchange->stage != Exchange::Stage::kWaiting) {
+           c.exchange->stage != Exchange::Stage::kWaiting &&
+           c.exchange->stage != Exchange::Stage::kPaused) {
         Buffer parked = c.exchange->parked;
         c.exchange->parked = Buffer();
         if (c.exchange->stage == Exchange::Stage::kParked) release_exchange(c);
@@ -244,10 +246,14 @@ const char* Connections::route_head(Connection& c, const RequestHead& head, cons
                                             static_cast<std::uint64_t>(end - p) >= framing.length);
     const bool expects = head.has(kExpectContinue) && head.is_http_1_1() &&
                          framing.kind != BodyKind::kNone && p == end;
-    const bool early = reason != Reason::kNone || route.options.early;
-    const Arrival arrival{request, framing, reason, here, expects, early};
+    // A handler that takes pieces is asked before they come.
+    const bool streams = route.options.streams && framing.kind != BodyKind::kNone &&
+                         !(framing.kind == BodyKind::kLength && framing.length == 0);
+    const bool early = reason != Reason::kNone || route.options.early || streams;
+    const Arrival arrival{request, framing, reason, here, expects, early, streams};
     if (early) {
         answer_early(c, arrival);
+        if (asked_reader_ != nullptr) return await_pieces(c, arrival) ? p : end;
     } else if (here) {
         request.content = {p, static_cast<std::size_t>(framing.length)};
         respond(c, request);
@@ -273,8 +279,14 @@ void Connections::answer_early(Connection& c, const Arrival& arrival) {
     }
     if (arrival.reason != Reason::kNone) {
         write_error(c, arrival.reason, arrival.request, ErrorEvent::kNoOffset);
-    } else {
-        respond(c, arrival.request);
+        return;
+    }
+    content_is_due_ = arrival.streams;
+    respond(c, arrival.request);
+    content_is_due_ = false;
+    if (asked_reader_ != nullptr) {
+        // No answer yet: nothing has been announced.
+        c.clear(Connection::kClosing);
     }
 }
 
@@ -313,11 +325,26 @@ bool Connections::await_rest(Connection& c, const Arrival& arrival) {
     if (settings_.choices.refuse_framing_trailers) x->chunked.refuse_framing_trailers();
     x->started_ms = now_ms_;
     if (arrival.expects) {
-        // RFC 9110 10.1.1: all checks have passed, content is announced and none has come.
-        constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-        std::memcpy(at_, kContinue.data(), kContinue.size());
-        at_ += kContinue.size();
+        write_continue();
     }
+    return true;
+}
+
+// The handler has taken a reader, and content is to come.
+bool Connections::await_pieces(Connection& c, const Arrival& arrival) {
+    std::unique_ptr<ContentReader> reader = std::move(asked_reader_);
+    const bool paused = asked_to_pause_;
+    Arrival awaited = arrival;
+    awaited.early = false;
+    awaited.expects = arrival.expects && !paused;
+    if (!await_rest(c, awaited)) {
+        reader->on_abort(Reason::kNoMemory);
+        return false;
+    }
+    Exchange& x = *c.exchange;
+    x.reader = std::move(reader);
+    x.continue_due = arrival.expects && paused;
+    if (paused) pause_content(x);
     return true;
 }
 
@@ -330,6 +357,7 @@ bool Connections::gather(Connection& c, std::string_view piece) {
         release_exchange(c);
         return false;
     }
+    if (x.reader != nullptr) return hand_over(c, piece);
     if (!x.route->options.wants_content) return true;
     if (x.content.capacity == 0 && x.framing.kind == BodyKind::kLength &&
         !x.content.reserve(arena_, static_cast<std::size_t>(std::min<std::uint64_t>(
@@ -349,10 +377,10 @@ bool Connections::gather(Connection& c, std::string_view piece) {
     if (x.framing.kind == BodyKind::kLength) {
         const std::size_t size = static_cast<std::size_t>(
             std::min<std::uint64_t>(x.body_left, static_cast<std::uint64_t>(end - p)));
-        if (!gather(c, {p, size})) return end;
         x.body_left -= size;
+        if (!gather(c, {p, size})) return end;
         p += size;
-        if (x.body_left == 0) body_done(c);
+        if (x.body_left == 0 && x.stage == Exchange::Stage::kBody) body_done(c);
         return p;
     }
     std::string_view input(p, static_cast<std::size_t>(end - p));
@@ -363,9 +391,10 @@ bool Connections::gather(Connection& c, std::string_view piece) {
                 return end;
             case ChunkedDecoder::Status::kContent:
                 if (!gather(c, piece)) return end;
+                if (x.stage == Exchange::Stage::kPaused) return input.data();
                 break;
             case ChunkedDecoder::Status::kTrailer:
-                if (!x.answered && x.route->options.wants_content &&
+                if (!x.answered && (x.route->options.wants_content || x.reader != nullptr) &&
                     !x.trailers.append(arena_, piece)) {
                     refuse(c, Reason::kNoMemory, x.parser.head().method);
                     return end;
@@ -393,7 +422,12 @@ void Connections::body_done(Connection& c) {
         release_exchange(c);
         return;
     }
-    respond(c, kept_request(c));
+    if (x.reader != nullptr) {
+        const std::unique_ptr<ContentReader> reader = std::move(x.reader);
+        respond_by(c, kept_request(c), *reader);
+    } else {
+        respond(c, kept_request(c));
+    }
     end_exchange(c);
 }
 
@@ -420,6 +454,7 @@ Exchange* Connections::ensure_exchange(Connection& c) {
 void Connections::release_exchange(Connection& c) {
     Exchange* const x = c.exchange;
     if (x == nullptr) return;
+    abort_content(*x, Reason::kIncomplete);
     x->head.release(arena_);
     x->content.release(arena_);
     x->trailers.release(arena_);

@@ -131,6 +131,10 @@ void Connections::wake_up(Sleeper& sleeper) {
     const std::uint32_t id = sleeper.id;
     if (!is_current(id, sleeper.generation)) return;
     Connection& c = slot(id);
+    if (c.exchange != nullptr && c.exchange->stage == Exchange::Stage::kPaused) {
+        wake_content(id);
+        return;
+    }
     if (c.output == nullptr || !c.output->later.asleep) return;
     c.output->later.asleep = false;
     if (c.wait == Connection::Wait::kStream) c.wait = Connection::Wait::kNothing;

@@ -120,6 +120,12 @@ void Connections::await_exchange(std::uint32_t id) {
                 set_wait(id, Connection::Wait::kHandler, until == Exchange::kNever ? 0 : ms);
             }
             break;
+        case Exchange::Stage::kPaused:
+            set_interest(id, false, false);
+            if (c.wait != Connection::Wait::kPause) {
+                set_wait(id, Connection::Wait::kPause, limits.handler_timeout_ms);
+            }
+            break;
         case Exchange::Stage::kParked:
             break;
     }
@@ -217,6 +223,10 @@ void Connections::on_timer(std::uint32_t id) {
             if (prolong_wait(id, content_due_ms(*c.exchange))) return;
             Counters::add(counters_.timeouts);
             give_up_content(c, Reason::kBodyTimeout);
+            break;
+        case Connection::Wait::kPause:
+            Counters::add(counters_.timeouts);
+            refuse(c, Reason::kHandlerTimeout, c.exchange->parser.head().method);
             break;
         case Connection::Wait::kHandler:
             if (answer_waiting(id)) return;

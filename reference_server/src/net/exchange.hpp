@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 
+#include "app/content_reader.hpp"
 #include "app/mailbox.hpp"
 #include "app/router.hpp"
 #include "http/chunked.hpp"
@@ -52,10 +53,11 @@ struct Buffer {
 // A request that is not all there yet, or whose answer is due later.
 struct Exchange {
     static constexpr std::uint64_t kNever = ~std::uint64_t{0};
-    enum class Stage : std::uint8_t { kHead, kBody, kWaiting, kParked };
+    enum class Stage : std::uint8_t { kHead, kBody, kWaiting, kPaused, kParked };
 
     Stage stage = Stage::kHead;
-    bool answered = false;  // the rest of the content is only read to stay in step
+    bool continue_due = false;  // a 100 waits for the end of a pause
+    bool answered = false;      // the rest of the content is only read to stay in step
     const Route* route = nullptr;
     std::uint32_t head_size = 0;
     std::size_t block_capacity = 0;
@@ -63,13 +65,15 @@ struct Exchange {
     std::uint64_t body_left = 0;
     std::uint64_t body_taken = 0;
     std::uint64_t started_ms = 0;
-    std::uint64_t due_ms = 0;  // of a deferred answer; kNever where another thread answers
+    std::uint64_t due_ms = 0;  // of a deferred answer; kNever where another thread answers.
+                               // Of a pause, when it began.
     HeadParser parser;
     ChunkedDecoder chunked;
     Buffer head;
     Buffer content;
     Buffer trailers;
     std::shared_ptr<WaitingRequest> later;  // where another thread answers
+    std::unique_ptr<ContentReader> reader;  // of content that is not gathered
     Buffer parked;  // bytes after this request, received while it could not be left
 };
 

@@ -83,10 +83,10 @@ constexpr std::string_view kRequired =
 constexpr std::string_view kRequiredAndClose =
     "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: upgrade, close\r\n";
 constexpr char kLineEnd[] = "\r\n";
-// Others are no status (RFC 9110 15), or of an answer that another one follows (15.2). 101 is
-// followed by another protocol.
-constexpr bool is_final(unsigned status) {
-    return status - 200 < 800 || status == 101;
+// Others are no status (RFC 9110 15), or of an answer that another one follows (15.2), but for the
+// one that another protocol follows.
+constexpr bool is_final(unsigned status, const ResponseOptions& options) {
+    return status - 200 < 800 || (status == 101 && options.upgrade == Upgrade::kSwitched);
 }
 
 // Content that is longer is sent from where it stands, if it stays there.
@@ -148,7 +148,7 @@ template <ContentFraming kFraming>
 bool ResponseWriter::head(unsigned status, const Fields& fields, std::uint64_t content_length,
                           std::size_t content_here, char*& content) {
     fault_ = Reason::kHandlerFailed;
-    if (status_ != 0 || !is_final(status)) return false;
+    if (status_ != 0 || !is_final(status, options_)) return false;
     constexpr bool kHasLength = kFraming == ContentFraming::kLength;
     const bool no_length = status_forbids_length(status);
     if (status_forbids_content(status)) content_length = content_here = 0;

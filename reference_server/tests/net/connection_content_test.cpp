@@ -383,14 +383,12 @@ TEST(Content, may_be_answered_later_than_its_end) {
     LAW(wire.connections().arena().bytes_in_use() == 0 && uploads.destroyed == 3);
 }
 
+class Ignoring final : public ContentReader {
+    Flow on_piece(std::string_view, ResponseWriter&) override { return Flow::kMore; }
+    Reason on_end(const Request&, ResponseWriter&) override { return Reason::kNone; }
+};
+
 TEST(Content, handlers_that_do_something_else_have_failed) {
-    const auto reader = [] {
-        struct Any final : ContentReader {
-            Flow on_piece(std::string_view, ResponseWriter&) override { return Flow::kMore; }
-            Reason on_end(const Request&, ResponseWriter&) override { return Reason::kNone; }
-        };
-        return std::make_unique<Any>();
-    };
     LaterAnswer token;
     Router::Builder routes;
     const auto add = [&](const char* path, Handler handler, bool streams) {
@@ -415,21 +413,22 @@ TEST(Content, handlers_that_do_something_else_have_failed) {
     add(
         "/fails",
         [&](const Request&, ResponseWriter& writer) {
-            LAW(writer.read_content(reader()) && !writer.read_content(reader()));
+            LAW(writer.read_content(std::make_unique<Ignoring>()) &&
+                !writer.read_content(std::make_unique<Ignoring>()));
             return Reason::kHandlerFailed;
         },
         true);
     add(
         "/plain",
         [&](const Request&, ResponseWriter& writer) {
-            LAW(writer.read_content(reader()));
+            LAW(writer.read_content(std::make_unique<Ignoring>()));
             return Reason::kNone;
         },
         false);
     add(
         "/no-answer",
         [&](const Request&, ResponseWriter& writer) {
-            LAW(!writer.read_content(nullptr) && writer.read_content(reader()));
+            LAW(!writer.read_content(nullptr) && writer.read_content(std::make_unique<Ignoring>()));
             return Reason::kNone;
         },
         true);

@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "app/content_reader.hpp"
 #include "app/later_answer.hpp"
+#include "app/waker.hpp"
 #include "content/content_coding.hpp"
 #include "content/media_type.hpp"
 #include "http/syntax.hpp"
@@ -61,6 +63,10 @@ class Gathered final : public Sink {
     void shrink() { room_.shrink(); }
     void append(const LaterContent& content) override { later_ = content; }
     LaterAnswer later() override { return outer_->later(); }
+    Waker waker() override { return outer_->waker(); }
+    bool read_content(std::unique_ptr<ContentReader> reader, bool paused) override {
+        return outer_->read_content(std::move(reader), paused);
+    }
     std::string_view octets() const { return {begin_, size_}; }
     const LaterContent& later_content() const { return later_; }
 
@@ -194,6 +200,17 @@ Reason write_coded(Coder& coder, const AcceptEncoding& accept, ResponseWriter& w
     return meant.write(writer, coding, content) ? Reason::kNone : writer.fault();
 }
 
+// A stream is left as it is.
+Reason write_stream(Coder& coder, const LaterContent& later, ResponseWriter& writer) {
+    std::unique_ptr<ContentStream> stream(later.stream);
+    std::optional<std::uint64_t> size;
+    if (later.framing == ContentFraming::kLength) size = later.left;
+    coder.meant.fields.push_back(kVaryByCoding);
+    const std::span<const Field> all(coder.meant.fields);
+    const bool written = writer.write_stream(coder.meant.status, all, std::move(stream), size);
+    return written ? Reason::kNone : writer.fault();
+}
+
 // What is gathered in `coder` is one whole answer, as on the wire.
 Reason write_gathered(Coder& coder, const Request& request, unsigned status,
                       ResponseWriter& writer) {
@@ -204,6 +221,7 @@ Reason write_gathered(Coder& coder, const Request& request, unsigned status,
     std::string_view content = octets.substr(end);
     if (later.bytes != nullptr) content = {later.bytes, static_cast<std::size_t>(later.left)};
     coder.meant.read(status, octets.substr(fields, end - fields), content);
+    if (later.stream != nullptr) return write_stream(coder, later, writer);
     if (later.source == nullptr) return write_coded(coder, accepted_by(request), writer);
     coder.meant.fields.push_back(kVaryByCoding);
     const std::span<const Field> all(coder.meant.fields);

@@ -15,7 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "app/static_files.hpp"
 #include "app/waker.hpp"
+#include "files/tree.hpp"
 #include "wire.hpp"
 
 namespace httpmark {
@@ -196,6 +198,36 @@ TEST(Tls, both_versions_in_pieces_of_any_size) {
             LAW(wire.shut(client.id()));
         }
     }
+}
+
+// What the system could send in the clear has to be read and encrypted.
+TEST(Tls, files_are_never_sent_in_the_clear) {
+    std::string text;
+    for (unsigned i = 0; i < 200000; ++i) text += static_cast<char>('a' + i % 23);
+    Tree tree;
+    tree.file("file", text);
+    std::string error;
+    const auto files = StaticFiles::open(tree.at(".").c_str(), {}, error);
+    CHECK(files != nullptr);
+    Router::Builder routes;
+    StaticFiles::add(routes, "", files);
+    const auto router = built(routes);
+    ServerSettings settings;
+    settings.router = router.get();
+    const std::size_t before = open_descriptors();
+    const Certificate certificate("a.example");
+    Wire wire(settings);
+    wire.send_files();
+    wire.connections().set_tls(load(settings_for({&certificate})));
+    Client client(wire, {});
+    LAW(client.handshake());
+    const std::string ask = "GET /file HTTP/1.1\r\nHost: h\r\n";
+    client.write(ask + "\r\n" + ask + "Range: bytes=100-\r\nConnection: close\r\n\r\n");
+    const std::string got = client.read();
+    LAW(statuses(got) == (Statuses{200, 206}) && client.ended);
+    LAW(got.find("\r\n\r\n" + text + "HTTP/1.1 206 ") != std::string::npos);
+    LAW(got.ends_with("\r\n\r\n" + text.substr(100)));
+    LAW(wire.file_sends() == 0 && open_descriptors() == before);
 }
 
 TEST(Tls, replies_of_a_batch_share_records) {

@@ -10,6 +10,7 @@
 
 // Routes, requests, answers.
 #include "app/content_reader.hpp"
+#include "app/event_sender.hpp"
 #include "app/later_answer.hpp"
 #include "app/request.hpp"
 #include "app/request_content.hpp"

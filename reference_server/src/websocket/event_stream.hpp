@@ -23,6 +23,9 @@ enum class EventFault : std::uint8_t {
     kTypeOctet,  // CR, LF or NUL, which end the field or make it void
     kIdOctet,    // the same
     kNotUtf8,    // the stream is UTF-8, always (9.2.4)
+    // Of an EventSender alone.
+    kFull,  // too much waits for room on the wire
+    kGone,  // the client has left, or the stream has ended
 };
 
 // Appends the event, or nothing when it is refused.

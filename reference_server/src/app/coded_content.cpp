@@ -48,6 +48,13 @@ class DecodedRoom {
     std::size_t capacity_ = 0;
 };
 
+// Of a route that streams it is still to come.
+bool has_content(const Request& request) {
+    if (!request.content.empty()) return true;
+    return request.route.options.streams &&
+           (request.head.content_length != 0 || request.head.has(kCodingSeen));
+}
+
 CodingResult coding_of(const Request& request) {
     CodingResult result;
     FieldReader reader(request.fields());
@@ -92,7 +99,7 @@ Handler with_plain_content(Handler handler, CodedContent choice, std::uint64_t d
     if (choice == CodedContent::kAsItCame) return handler;
     return [handler = std::move(handler), choice, decoded_max](const Request& request,
                                                                ResponseWriter& writer) -> Reason {
-        if (request.content.empty()) return handler(request, writer);
+        if (!has_content(request)) return handler(request, writer);
         CodingResult result = coding_of(request);
         if (result.fault == ContentFault::kNone) {
             if (result.coding == ContentCoding::kIdentity) return handler(request, writer);

@@ -130,11 +130,13 @@ std::uint32_t Router::walk(std::uint32_t at, std::string_view rest, bool ended) 
 
 // Handlers are wrapped in what their route asks for beyond the rules of the protocol.
 Answer Router::Builder::as_asked(Answer answer, RouteOptions& options) {
-    if (answer.handler && options.wants_content &&
+    if (answer.handler && (options.wants_content || options.streams) &&
         options.coded_content != CodedContent::kAsItCame) {
         options.wants_head = true;
-        answer.handler = with_plain_content(std::move(answer.handler), options.coded_content,
-                                            options.decoded_max);
+        // What is handed over as it comes is not decoded.
+        const CodedContent choice =
+            options.streams ? CodedContent::kRefused : options.coded_content;
+        answer.handler = with_plain_content(std::move(answer.handler), choice, options.decoded_max);
     }
     if (options.codes_answers) {
         options.wants_head = true;

@@ -92,8 +92,8 @@ struct Answer {
 // What becomes of content with a Content-Encoding (RFC 9110 8.4).
 enum class CodedContent : std::uint8_t {
     kRefused,   // 415: the handler reads content as it is meant
-    kDecoded,   // gzip and deflate; 415 for any other
-    kAsItCame,  // the handler reads the field itself
+    kDecoded,   // gzip and deflate; 415 for any other. As kRefused on a route that streams
+    kAsItCame,  // the handler reads the field itself, and may use a ContentDecoder
 };
 
 struct RouteOptions {
@@ -102,7 +102,7 @@ struct RouteOptions {
                              // where the content comes later
     bool early = false;      // answers without waiting for the content
     bool streams = false;    // takes the content piece by piece: ResponseWriter::read_content()
-    // Of a route that wants content.
+    // Of a route that wants content, or streams it.
     CodedContent coded_content = CodedContent::kRefused;
     std::uint64_t decoded_max = kDecodedContentMax;  // 413 above it
     // Answers are sent as gzip or deflate, where the client prefers that and it is worth it.

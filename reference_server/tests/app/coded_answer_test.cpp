@@ -7,6 +7,7 @@
 #include "answers.hpp"
 #include "app/later_answer.hpp"
 #include "content/json_answer.hpp"
+#include "http/content_stream.hpp"
 #include "net/requests.hpp"
 #include "routes.hpp"
 
@@ -29,6 +30,22 @@ class Source final : public ContentSource {
     void release() override { ++released; }
     std::string text = long_text();
     unsigned released = 0;
+};
+
+// A text in pieces.
+class Pieces final : public ContentStream {
+  public:
+    explicit Pieces(std::string text) : text_(std::move(text)) {}
+    Piece read(std::span<char> room) override {
+        const std::size_t size = std::min({room.size(), std::size_t{100}, text_.size() - at_});
+        text_.copy(room.data(), size, at_);
+        at_ += size;
+        return {size, at_ == text_.size() ? State::kEnd : State::kMore};
+    }
+
+  private:
+    std::string text_;
+    std::size_t at_ = 0;
 };
 
 struct Served {
@@ -80,6 +97,17 @@ struct Served {
         add(routes, "/elsewhere", [this](const Request&, ResponseWriter& writer) {
             token = writer.later();
             return Reason::kNone;
+        });
+        add(routes, "/stream", [this](const Request&, ResponseWriter& writer) {
+            auto stream = std::make_unique<Pieces>(text);
+            return writer.write_stream(200, kPlain, std::move(stream)) ? Reason::kNone
+                                                                       : writer.fault();
+        });
+        add(routes, "/stream-of-known-size", [this](const Request&, ResponseWriter& writer) {
+            auto stream = std::make_unique<Pieces>(text);
+            return writer.write_stream(200, kPlain, std::move(stream), text.size())
+                       ? Reason::kNone
+                       : writer.fault();
         });
         add(routes, "/moment", [](const Request&, ResponseWriter& writer) {
             return writer.answer(200, kPlain, std::to_string(writer.unix_seconds()));
@@ -183,14 +211,17 @@ TEST(CodedAnswer, other_fields_stay_and_a_strong_tag_becomes_weak) {
 
 TEST(CodedAnswer, what_is_not_to_be_coded_is_sent_as_it_is_and_still_varies) {
     const Served served;
-    for (const char* path : {"/small", "/small-handler", "/image", "/part", "/coded", "/source",
-                             "/none", "/unchanged", "/random"}) {
+    for (const char* path :
+         {"/small", "/small-handler", "/image", "/part", "/coded", "/source", "/stream",
+          "/stream-of-known-size", "/none", "/unchanged", "/random"}) {
         const Answered plain = served.ask(path, "");
         const Answered answer = served.ask(path, "gzip");
         LAW(answer.content == plain.content && answer.head == plain.head, << path << answer.head);
         LAW(answer.field("vary") == "Accept-Encoding", << path);
     }
     LAW(served.ask("/coded", "gzip").field("content-encoding") == "x-own");
+    LAW(served.ask("/stream", "gzip").field("transfer-encoding") == "chunked");
+    LAW(served.ask("/stream-of-known-size", "gzip").content == served.text);
     LAW(served.source.released == 2);
 }
 

@@ -1,9 +1,11 @@
 // Content-Encoding of requests, through whole connections.
 #include "app/coded_content.hpp"
 
+#include <memory>
 #include <string>
 
 #include "answers.hpp"
+#include "app/content_reader.hpp"
 #include "net/requests.hpp"
 #include "routes.hpp"
 
@@ -11,6 +13,21 @@ namespace httpmark {
 namespace {
 
 constexpr std::uint64_t kMost = 3000;
+
+// Sends back what was streamed to it.
+class Echo final : public ContentReader {
+  public:
+    Flow on_piece(std::string_view piece, ResponseWriter&) override {
+        text_ += piece;
+        return Flow::kMore;
+    }
+    Reason on_end(const Request&, ResponseWriter& writer) override {
+        return writer.answer(200, {}, text_);
+    }
+
+  private:
+    std::string text_;
+};
 
 struct Served {
     std::shared_ptr<const Router> router;
@@ -34,6 +51,12 @@ struct Served {
                        return Reason::kNone;
                    },
                    {.wants_content = true, .coded_content = CodedContent::kDecoded});
+        routes.add(kAnyMethod, "/streamed",
+                   [](const Request&, ResponseWriter& writer) {
+                       return writer.read_content(std::make_unique<Echo>()) ? Reason::kNone
+                                                                            : writer.fault();
+                   },
+                   {.streams = true, .coded_content = CodedContent::kDecoded});
         router = built(routes);
         settings.router = router.get();
     }
@@ -163,6 +186,19 @@ TEST(CodedContent, what_is_cut_or_changed_is_refused_with_its_place) {
             // Some bytes of gzip's header are about the file, and say nothing of the content.
             judge(changed, coding == ContentCoding::kGzip && at >= 4 && at < 10);
         }
+    }
+}
+
+TEST(CodedContent, a_route_that_streams_is_handed_no_coded_content) {
+    const Served served;
+    for (const bool chunked : {false, true}) {
+        const Answered plain =
+            answered(talk_every_way(post("/streamed", "", kText, chunked), served.settings).sent);
+        LAW(plain.status == 200 && plain.content == kText, << plain.head);
+        const std::string octets = post("/streamed", "Content-Encoding: gzip\r\n",
+                                        coded(ContentCoding::kGzip, kText), chunked);
+        const Answered answer = answered(once(octets, served.settings).sent);
+        LAW(answer.status == 415 && answer.field("accept-encoding") == "identity", << answer.head);
     }
 }
 

@@ -13,6 +13,7 @@ import msgspec
 from httpmark.harness.catalogue import (
     case_builder,
     expectation,
+    notation,
     placeholder_values,
     undeclared,
     variations,
@@ -131,7 +132,13 @@ class Catalogue(msgspec.Struct, frozen=True):
             return undeclared.needs(lacking)
         if entry.transport is not None and (entry.transport == "tls") != (facts.scheme == "https"):
             return f"only over {entry.transport}"
-        return case_builder.inapplicable(self.rules[family], facts)
+        if (why := case_builder.inapplicable(self.rules[family], facts)) is not None:
+            return why
+        try:  # what it expects may need more than what it sends
+            next(self.planned(family, facts), None)
+        except notation.Unknown as error:
+            return undeclared.value(error.name)
+        return None
 
     def plan(self, name: str) -> LoadPlan:
         """A load profile by name.

@@ -344,3 +344,13 @@ def test_a_case_needs_the_places_of_behave_that_it_asks() -> None:
         if asked != needs and not may_go_elsewhere:
             wrong.append(f"{name}: asks {sorted(asked)}, needs {sorted(needs)}")
     assert wrong == []
+
+
+def test_what_a_target_declares_and_does_not_show_makes_cases_inapplicable_and_no_error() -> None:
+    """A manifest may say ``static`` of a server that was started without the files."""
+    known = loading.load()
+    facts = Facts(host="h", capabilities=tuple(sorted(vocabulary.CAPABILITIES)))
+    for name in known.families:
+        if known.inapplicable(name, facts) is None:
+            next(known.planned(name, facts), None)
+    assert known.inapplicable("static-nul-end", facts) is not None

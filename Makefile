@@ -104,7 +104,7 @@ check: needs-check $(VENV)/.dev
 	$(BIN)/pytest -n 2 --dist worksteal -m "not process and not timed and not nightly" $(ARGS)
 
 test: needs-test $(VENV)/.dev
-	@$(MAKE) --no-print-directory -j2 --output-sync=line test-compiled test-shared
+	@$(MAKE) --no-print-directory -j2 --output-sync=none test-compiled test-shared
 	@$(MAKE) --no-print-directory test-timed
 
 nightly: needs-nightly $(VENV)/.dev

@@ -39,8 +39,6 @@ template <std::size_t kSize>
     return out + kSize - 1;
 }
 
-constexpr std::size_t kDigitsMax = 20;
-
 std::size_t digit_count(std::uint64_t number) {
     std::size_t count = 1;
     for (; number >= 10; number /= 10) ++count;

@@ -71,19 +71,28 @@ def _rows(one: Summary, *, named: bool) -> Iterator[str]:
     of = f"{markdown(one.title)}: " if named else ""
     for finding in one.found:
         if finding.status is Status.UNUSABLE:
-            what = _requirement(finding.title, finding.level, finding.clause)
-            yield f"| {finding.status.value} | {of}{what} | {markdown(finding.message)} |"
+            yield _row_of(finding, of)
     for status, groups in (
         (Status.FAILED, _failing(one)),
         (Status.EXPECTED, [group for group in one.broken if group.expected]),
     ):
         for group in groups:
             yield f"| {status.value} | {of}{_of_group(group)} | {_seen(group)} |"
+    # What rests on no clause, as speed, is shown whatever its status; what of it fails was above.
+    told = (Status.UNUSABLE, Status.FAILED, Status.EXPECTED, Status.NOT_APPLICABLE)
+    for finding in worst_first(one.found):
+        if not finding.clause and finding.status not in told:
+            yield _row_of(finding, of)
     for row in one.undecided:
         what = _requirement(row.requirement.title, row.requirement.level, row.requirement.clause)
         yield f"| {Status.UNDECIDED.value} | {of}{what} | {markdown(row.why)} |"
     for group in one.missed:
         yield f"| {Status.WARNED.value} | {of}{_of_group(group)} | {_seen(group)} |"
+
+
+def _row_of(finding: Finding, of: str) -> str:
+    what = _requirement(finding.title, finding.level, finding.clause)
+    return f"| {finding.status.value} | {of}{what} | {markdown(finding.message)} |"
 
 
 def _failing(one: Summary) -> list[Group]:

@@ -198,7 +198,7 @@ TEST(Response, what_is_prepared_is_written_as_what_is_not) {
     const std::vector<Field> two = {{"Content-Type", "text/plain"}, {"X", std::string_view()}};
     for (const unsigned status : {200U, 204U, 205U, 304U, 404U, 431U, 599U, 999U}) {
         for (const std::vector<Field>& fields : {none, two}) {
-            for (const std::size_t size : {0, 1, 12, 63, 64, 65, 1000}) {
+            for (const std::size_t size : {0UL, 1UL, 12UL, 63UL, 64UL, 65UL, 1000UL}) {
                 const std::string content(size, 'c');
                 const auto answer = PreparedAnswer::make(status, fields, content);
                 ASSERT_NE(answer, nullptr);

@@ -85,15 +85,24 @@ class CaseStream:
         """The cases of families, as far as they are asked."""
         facts = self.facts
         for family in families:
-            yield from self.catalogue.cases(family, facts, step=self.step(family))
+            yield from self.catalogue.cases(family, facts, step=self._step(family))
 
     def only(self, wanted: Iterable[Which]) -> Iterator[Case]:
         """The cases that are wanted, by family and id."""
-        chosen: dict[str, set[str]] = {}
-        for family, case in sorted(wanted):
-            chosen.setdefault(family, set()).add(case)
-        for family, cases in chosen.items():
-            yield from self.catalogue.cases(family, self.facts, step=self.step(family), only=cases)
+        for family, cases in _by_family(wanted).items():
+            yield from self.catalogue.cases(family, self.facts, step=self._step(family), only=cases)
+
+    def binding(self, cases: list[Which]) -> list[Which]:
+        """Those of some cases that bind: in a family of SHOULD, a class of its cases may."""
+        binding = {
+            (family, planned.case.id)
+            for family, wanted in _by_family(cases).items()
+            for planned in self.catalogue.planned(
+                family, self.facts, step=self._step(family), only=wanted
+            )
+            if planned.level.is_binding
+        }
+        return [which for which in cases if which in binding]
 
     def ask_again(self, total: int) -> None:
         """Say that so many cases are asked again next."""
@@ -104,11 +113,10 @@ class CaseStream:
         self.evidence.plan(
             (slug, family)
             for family in families
-            for slug in self.catalogue.slugs(family, step=self.step(family))
+            for slug in self.catalogue.slugs(family, step=self._step(family))
         )
 
-    def step(self, family: str) -> int:
-        """Every which case of a family is asked."""
+    def _step(self, family: str) -> int:
         return quick_look.step_of(self.catalogue.families[family], quick=self.quick)
 
     def fire_confirmed(self, families: list[str]) -> None:
@@ -217,6 +225,14 @@ class CaseStream:
         self._progress(first)
         self._again(len(batch) - first)
         yield from quiet
+
+
+def _by_family(wanted: Iterable[Which]) -> dict[str, set[str]]:
+    """The ids of cases by their families."""
+    chosen: dict[str, set[str]] = {}
+    for family, case in sorted(wanted):
+        chosen.setdefault(family, set()).add(case)
+    return chosen
 
 
 class _Watch:

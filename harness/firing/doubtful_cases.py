@@ -176,28 +176,12 @@ def _ask_alone(stream: CaseStream, silent: list[Which]) -> set[Which]:
     :param silent: what ran out of time, whatever its level.
     :returns: those that were asked.
     """
-    silent = _binding(stream, silent)
+    silent = stream.binding(silent)
     few = silent[:: max(1, len(silent) // _ALONE_FEW)]
     if _late_alone(stream, few) == len(few):
         return set(few)
     _late_alone(stream, [which for which in silent if which not in few])
     return set(silent)
-
-
-def _binding(stream: CaseStream, cases: list[Which]) -> list[Which]:
-    """Those of some cases that bind: in a family of SHOULD, a class of its cases may."""
-    chosen: dict[str, set[str]] = {}
-    for family, case in cases:
-        chosen.setdefault(family, set()).add(case)
-    binding = {
-        (family, planned.case.id)
-        for family, wanted in chosen.items()
-        for planned in stream.catalogue.planned(
-            family, stream.facts, step=stream.step(family), only=wanted
-        )
-        if planned.level.is_binding
-    }
-    return [which for which in cases if which in binding]
 
 
 def _late_alone(stream: CaseStream, cases: list[Which]) -> int:

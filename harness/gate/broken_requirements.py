@@ -15,6 +15,7 @@ import msgspec
 
 from httpmark.harness.catalogue import expectation_words
 from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.gate import crashes
 from httpmark.harness.gate.findings import Finding, Status
 from httpmark.harness.judging import failure_modes, requirement_verdicts
 from httpmark.harness.model.cases import Family, Level, Requirement
@@ -79,6 +80,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     detected: int = 0  # malformed requests of the published families
     malformed: int = 0
     found: tuple[Finding, ...] = ()
+
+    @property
+    def failing(self) -> list[Group]:
+        """What fails the gate: crashes first, then what can be used for request smuggling."""
+        groups = [*(group for group in self.broken if not group.expected), *self.others]
+        return sorted(groups, key=lambda group: not crashes.is_crash(group.id))
 
     @property
     def broken_count(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.gate import crashes
 from httpmark.harness.gate.broken_requirements import Group, Summary, summaries
 from httpmark.harness.gate.conclusion import counts, headline, worst_first
 from httpmark.harness.gate.findings import Finding, Status, rfc_link
@@ -73,7 +72,7 @@ def _rows(one: Summary, *, named: bool) -> Iterator[str]:
         if finding.status is Status.UNUSABLE:
             yield _row_of(finding, of)
     for status, groups in (
-        (Status.FAILED, _failing(one)),
+        (Status.FAILED, one.failing),
         (Status.EXPECTED, [group for group in one.broken if group.expected]),
     ):
         for group in groups:
@@ -93,12 +92,6 @@ def _rows(one: Summary, *, named: bool) -> Iterator[str]:
 def _row_of(finding: Finding, of: str) -> str:
     what = _requirement(finding.title, finding.level, finding.clause)
     return f"| {finding.status.value} | {of}{what} | {markdown(finding.message)} |"
-
-
-def _failing(one: Summary) -> list[Group]:
-    """What fails the gate: crashes first, then what can be used for request smuggling."""
-    failing = [*(group for group in one.broken if not group.expected), *one.others]
-    return sorted(failing, key=lambda group: not crashes.is_crash(group.id))
 
 
 def _of_group(group: Group) -> str:
@@ -148,7 +141,7 @@ def _with_reproducers(text: str, known: Sequence[Summary], octets_max: int) -> s
     """The text, and below it how to send an example of each failure by hand, as far as the budget
     goes."""
     size = len(text.encode("utf-8"))
-    shown = [(one, group) for one in known for group in (*_failing(one), *one.missed)]
+    shown = [(one, group) for one in known for group in (*one.failing, *one.missed)]
     told = [
         (one.title, group.title, group.example)
         for one, group in shown

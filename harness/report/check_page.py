@@ -36,13 +36,12 @@ def check_page(run: Run, known: Catalogue, evidence: ExchangeReader | None) -> C
     if len(made) != 1:
         return None
     [one] = made
-    failing = [*(group for group in one.broken if not group.expected), *one.others]
     facts = evidence.facts(one.server) if evidence is not None else None
     return CheckPage(
         sentences=run.conclusion.sentences or (run.conclusion.headline,),
         summary=one,
         # Crashes have a section of their own, above these.
-        sections=_sections([group for group in failing if not crashes.is_crash(group.id)]),
+        sections=_sections([group for group in one.failing if not crashes.is_crash(group.id)]),
         expected=tuple(group for group in one.broken if group.expected),
         open=tuple(
             filter(None, (verdict_sentences.undecided(one), verdict_sentences.not_applicable(one)))

@@ -114,9 +114,7 @@ def section(group: Group) -> str:
 def _failures(one: Summary, width: int) -> list[Line]:
     """What fails the gate, requirement by requirement, then what is only reported."""
     lines: list[Line] = []
-    failing = [*(group for group in one.broken if not group.expected), *one.others]
-    failing.sort(key=lambda group: not crashes.is_crash(group.id))
-    shown = [(section(group), group) for group in failing]
+    shown = [(section(group), group) for group in one.failing]
     heading = ""
     for at, (title, group) in enumerate(shown, 1):
         if title != heading:

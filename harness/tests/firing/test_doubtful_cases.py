@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -227,14 +228,12 @@ def without_host(answer_s: float) -> peers.Handler:
     return handler
 
 
-@pytest.mark.timed
-@pytest.mark.process
-@pytest.mark.parametrize("answer_s", [0.0, 0.55], ids=["prompt", "slow"])
-def test_a_quick_look_asks_again_what_ran_out_of_time(tmp_path: Path, answer_s: float) -> None:
-    chosen = {"get-plain", "method_octet", "host-missing"}
+@contextlib.contextmanager
+def looked_at(handler: peers.Handler, chosen: set[str], folder: Path) -> Iterator[Evidence]:
+    """What a quick look at a peer leaves, of families of the suite rfc."""
     with (
-        peers.peer(without_host(answer_s)) as peer,
-        Evidence(tmp_path / "e.sqlite", create=True) as evidence,
+        peers.peer(handler) as peer,
+        Evidence(folder / "e.sqlite", create=True) as evidence,
     ):
         target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
         evidence.set_facts("peer", target.facts())
@@ -242,6 +241,15 @@ def test_a_quick_look_asks_again_what_ran_out_of_time(tmp_path: Path, answer_s: 
             KNOWN, "rfc", target, evidence, suite_results.Fired(), quick=True,
             progress=lambda _: None, selected=lambda family: family.id in chosen,
         )  # fmt: skip
+        yield evidence
+
+
+@pytest.mark.timed
+@pytest.mark.process
+@pytest.mark.parametrize("answer_s", [0.0, 0.55], ids=["prompt", "slow"])
+def test_a_quick_look_asks_again_what_ran_out_of_time(tmp_path: Path, answer_s: float) -> None:
+    chosen = {"get-plain", "method_octet", "host-missing"}
+    with looked_at(without_host(answer_s), chosen, tmp_path) as evidence:
         [made] = evidence.attempts("peer", family="host-missing")
         said = suite_results.score_suite(KNOWN, "rfc", "peer", evidence).cases["host-missing"]
     # What binds and stays silent is asked alone before it counts.
@@ -249,7 +257,7 @@ def test_a_quick_look_asks_again_what_ran_out_of_time(tmp_path: Path, answer_s: 
     assert said.word is Word.FAIL
 
 
-def silent_to_names_with_cr(connection: socket.socket) -> None:
+def silent_to_bad_names(connection: socket.socket) -> None:
     """Says OK, but nothing to a field name with a byte that it may not hold."""
     head = peers.head(connection)
     if b"\r\nna" in head:
@@ -262,16 +270,7 @@ def silent_to_names_with_cr(connection: socket.socket) -> None:
 def test_a_case_that_binds_is_asked_alone_in_a_family_that_does_not(tmp_path: Path) -> None:
     family = "field_name_octet_middle"
     chosen = {"get-plain", family}
-    with (
-        peers.peer(silent_to_names_with_cr) as peer,
-        Evidence(tmp_path / "e.sqlite", create=True) as evidence,
-    ):
-        target = targets.Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
-        evidence.set_facts("peer", target.facts())
-        conformance.fire(
-            KNOWN, "rfc", target, evidence, suite_results.Fired(), quick=True,
-            progress=lambda _: None, selected=lambda family: family.id in chosen,
-        )  # fmt: skip
+    with looked_at(silent_to_bad_names, chosen, tmp_path) as evidence:
         alone = {
             made[0].case
             for made in evidence.attempts("peer", family=family)

@@ -91,3 +91,27 @@ def test_listeners_are_found_by_the_path_of_a_unix_socket(tmp_path: Path) -> Non
             client.connect(path)
             assert open_connections.unix_listeners(path) == [os.getpid()]
     assert open_connections.unix_listeners(path) == []
+
+
+@pytest.mark.process
+def test_descriptors_are_counted() -> None:
+    def waiting(*kept: int) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-c", "print(flush=True); input()"]
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=kept,
+        )
+
+    with open(os.devnull) as more, waiting() as few, waiting(more.fileno()) as one_more:
+        for child in (few, one_more):
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"\n", "it has started"
+        held = open_connections.descriptors([few.pid])
+        assert held is not None
+        assert open_connections.descriptors([one_more.pid]) == held + 1
+        assert open_connections.descriptors([few.pid, one_more.pid]) == 2 * held + 1
+    assert open_connections.descriptors([few.pid]) is None
+    assert open_connections.descriptors([]) is None

@@ -23,6 +23,9 @@ CONTAINER = re.compile(
     r"^\s*(?:(?:inline|typedef|static|constexpr|const|export)\s+)*"
     r"(?:(?:namespace|class|struct|union|enum)\b|extern\s*\"\s*\"\s*$)"
 )
+# No part gives back what it took: a long declaration would be tried in every other cut.
+NAME = re.compile(r"(?<!\w)((?:~?\w++(?:<[^()<>]*>)?(?:::)?)++)\s*\(\)")
+OPERATOR_NAME = re.compile(r"(?<!\w)[\w:~]*\boperator\b[^(]*(?:\(\))?(?=\()")
 OPERATOR = re.compile(r"\boperator\s*(?:\(\s*\)|\[\s*\]|[^\s\w(]+)")
 LAMBDA = re.compile(r"\[[^\[\]]*\]\s*(?:\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)[^(){};=]*)?$")
 LAMBDA_HEAD_MAX = 2000  # characters
@@ -87,9 +90,9 @@ def name_of(head: str) -> str:
     if found := TEST.match(head):
         return f"{found[1]}({' '.join(found[2].split())})"
     bare = outside_brackets(head)
-    if found := re.search(r"[\w:~]*\boperator\b[^(]*(?:\(\))?(?=\()", bare):
+    if found := OPERATOR_NAME.search(bare):
         return "".join(found[0].split())
-    found = re.search(r"((?:~?\w+(?:<[^()<>]*>)?(?:::)?)+)\s*\(\)", bare)
+    found = NAME.search(bare)
     return found[1] if found else "?"
 
 

@@ -51,7 +51,7 @@ def test_applications_are_written_on_the_public_header_alone() -> None:
 
 
 def run(*words: str | Path, cwd: Path) -> None:
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, timeout=800)
+    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, timeout=1500)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
@@ -180,7 +180,7 @@ ASKED: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.process
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2000)
 def test_the_programs_of_the_page_run_on_an_installed_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

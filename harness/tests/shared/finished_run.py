@@ -25,7 +25,7 @@ def _make(folder: Path) -> None:
     code, out, errors = run(
         "run", "--quick", "--runtime", "process", "--server", "reference", "--server", "null",
         "--server", "nginx", "--out", "r", "--seed", str(SEED), "--port", str(own_port()),
-        cwd=folder, timeout=280,
+        cwd=folder, timeout=1200,  # a quiet machine needs two minutes, a busy one ten
     )  # fmt: skip
     # Now, as a reader of the evidence has files of its own beside it.
     names = sorted(path.name for path in (folder / "r").glob("*"))

@@ -29,6 +29,7 @@ _Fixture = TypeVar("_Fixture", bound=Callable[..., Any])
 _STARTS = frozenset(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"))
 # The fixture that takes minutes and is made once for all workers.
 _SHARED = "finished"
+_SHARED_TIMEOUT_S = 1500
 # Reading the repository is no process under test.
 _ALLOWED = frozenset(("git",))
 
@@ -116,6 +117,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for one in definitions
         ):
             item.add_marker(pytest.mark.process)
+        if _SHARED in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(_SHARED_TIMEOUT_S))
     # One worker makes what they share while the others have all else to do, and nobody waits.
     items.sort(key=lambda item: _SHARED not in getattr(item, "fixturenames", ()))
 

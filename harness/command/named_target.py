@@ -120,9 +120,11 @@ def asked_at(
     capabilities = said or (("hello",) if is_mute else survived(target, discovery.capabilities))
     if declared is None:
         return msgspec.structs.replace(target, capabilities=capabilities)
+    is_get_only = declared.get_only and not options.post_path
     return msgspec.structs.replace(
         target,
         capabilities=capabilities,
+        post_path=None if is_get_only else target.post_path,
         limits=declared.limits | declared.conformance.limits,
         timeouts=declared.timeouts | declared.conformance.timeouts,
         answers_1_0_as_1_0=declared.answers_1_0_as_1_0,

@@ -32,6 +32,8 @@ def applied(target: Target, known: Facts | None = None) -> Target:
         query=_status(target, f"GET {target.path}{'&' if '?' in target.path else '?'}any=query"),
         head=_status(target, f"HEAD {target.path}"),
     )
+    if target.post_path is None:  # its manifest says that its routes take GET alone
+        return msgspec.structs.replace(target, own=own)
     for path in _may_take_post(target):
         where = path or target.path
         post, empty = _status(target, f"POST {where}", _CONTENT), _status(target, f"POST {where}")

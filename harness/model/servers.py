@@ -62,6 +62,7 @@ class ProcessRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tls_files: dict[str, str] = {}  # more files, where TLS is asked for
     conformance: tuple[str, ...] = ()  # words added to start where suites are fired
     conformance_files: dict[str, str] = {}  # more files, where suites are fired
+    port: int | None = None  # the one port that it listens on, if it takes no other
 
 
 class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,6 +75,7 @@ class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     start: tuple[str, ...] = ()  # the command; empty: the one the image names
+    args: tuple[str, ...] = ()  # instead of start: words after the image's own ENTRYPOINT
     dockerfile: str | None = None
     image: str | None = None  # an image the user brings, instead of a Dockerfile
     context: tuple[str, ...] = ()  # folders of the package that join the build context
@@ -84,6 +86,7 @@ class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tls_files: dict[str, str] = {}  # more files, where TLS is asked for
     conformance: tuple[str, ...] = ()  # words added to start where suites are fired
     conformance_files: dict[str, str] = {}  # more files, where suites are fired
+    port: int | None = None  # the one port that it listens on, if it takes no other
 
 
 class Tls(msgspec.Struct, frozen=True):
@@ -112,12 +115,15 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     capabilities: tuple[str, ...]
     process: ProcessRecipe | None = None
     container: ContainerRecipe | None = None
+    url: str = ""  # it runs already, at this address; instead of process and container
     control: bool = False  # a calibration server: measured, never ranked
     ready_path: str = "/hello"
     ready_timeout_s: float = 15.0
     answers_1_0_as_1_0: bool = False
+    get_only: bool = False  # its routes take GET alone, so it is not asked what needs POST
     limits: dict[str, int | None] = {}  # the words of LIMITS
     timeouts: dict[str, float | None] = {}  # seconds; the words of TIMEOUTS
     conformance: Conformance = Conformance()
     notes: str = ""
     source: str = ""  # the folder of the manifest
+    trouble: str = ""  # why its manifest cannot be used: file, key, what to do

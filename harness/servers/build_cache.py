@@ -20,14 +20,14 @@ class Prepared:
     during the run changes nothing of the run."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, str], str] = {}
+        self._made: dict[tuple[str, str, str], str] = {}
 
     def keep(self, server: Server, runtime: str, made: str) -> None:
         """:param made: the folder of the build, or the tag of the image."""
-        self._made[runtime, server.source] = made
+        self._made[runtime, server.name, server.source] = made
 
     def of(self, server: Server, runtime: str) -> str | None:
-        return self._made.get((runtime, server.source))
+        return self._made.get((runtime, server.name, server.source))
 
 
 PREPARED = Prepared()

@@ -28,7 +28,7 @@ from httpmark.harness.servers.docker_daemon import (
     talking_to_daemon,
 )
 from httpmark.harness.servers.docker_images import add_to_archive, image_tag
-from httpmark.harness.servers.needs import version_in
+from httpmark.harness.servers.needs import no_recipe, version_in
 from httpmark.harness.servers.processes import signal_name
 from httpmark.harness.servers.running import LOG_TAIL_LINES, RUNNING, last_line, wait_port_free
 from httpmark.harness.servers.start_words import (
@@ -135,7 +135,7 @@ class ContainerServer:
 
         recipe = self.server.container
         if recipe is None:
-            raise Unusable("cannot run as a container: its server.toml has no [container]")
+            raise Unusable(no_recipe(self.server, "container"))
         values = placeholder_values(self.address, self.port, workers, _IN_CONTAINER)
         texts = start_files(recipe, tls=tls is not None, conformance=conformance)
         if tls is not None:
@@ -160,8 +160,9 @@ class ContainerServer:
             self._begun = True
             self._container = client.containers.create(
                 PREPARED.of(self.server, "docker") or image_tag(self.server),
-                command=words[1:] or None,
-                entrypoint=words[:1] or None,
+                # Without a start, the words go after the image's own ENTRYPOINT.
+                command=(words[1:] if recipe.start else words) or None,
+                entrypoint=(words[:1] if recipe.start else []) or None,
                 name=self.name,
                 labels=_labels(),
                 environment={name: filled(text, **values) for name, text in recipe.env.items()},

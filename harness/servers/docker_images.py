@@ -25,7 +25,7 @@ from httpmark.harness.servers.docker_daemon import (
     first_line,
     talking_to_daemon,
 )
-from httpmark.harness.servers.needs import REGISTRY_VARIABLE
+from httpmark.harness.servers.needs import REGISTRY_VARIABLE, no_recipe
 
 _BASE_PUBLIC = "debian:trixie-slim"
 _BASE_MADE = "httpmark/base:trixie"
@@ -37,8 +37,8 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY")
 
 def image_trouble(server: Server) -> str | None:
     recipe = server.container
-    if recipe is None:
-        return "cannot run as a container: its server.toml has no [container]"
+    if server.trouble or recipe is None:
+        return server.trouble or no_recipe(server, "container")
     if recipe.image is None:
         return None
     from docker.errors import ImageNotFound
@@ -48,7 +48,10 @@ def image_trouble(server: Server) -> str | None:
             client.images.get(recipe.image)
     except Unusable as error:
         if isinstance(error.__cause__, ImageNotFound):
-            return f"no image {recipe.image}: docker tag YOUR-IMAGE {recipe.image}"
+            return (
+                f"no image {recipe.image}: docker tag YOUR-IMAGE {recipe.image}, or name yours: "
+                f"--server {server.name}=docker:YOUR-IMAGE"
+            )
         return str(error)
     return None
 

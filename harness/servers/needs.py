@@ -8,10 +8,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from httpmark.harness.model.servers import Need, Server
 from httpmark.harness.servers import binaries
+from httpmark.harness.servers.start_words import filled
 
 _VERSION_DEADLINE_S = 10.0
 REGISTRY_VARIABLE = re.compile(
@@ -32,12 +34,40 @@ def executable(word: str) -> str | None:
 
 def process_trouble(server: Server) -> str | None:
     """Why a server cannot run as a process here, with the command that mends it; None if it can."""
-    if server.process is None:
-        return "cannot run as a process: its server.toml has no [process]"
+    if server.trouble or server.process is None:
+        return server.trouble or no_recipe(server, "process")
     for need in server.process.needs:
         if trouble := _need_trouble(need):
             return f"{trouble}: {need.install}"
+    for word in (server.process.start[0], server.process.binary):
+        if word is not None and (trouble := _program_trouble(word, server.source)):
+            return trouble
     return None
+
+
+def no_recipe(server: Server, key: str) -> str:
+    """Why a server cannot be started in a way that nobody said how to."""
+    way = {"process": "a process", "container": "a container"}[key]
+    if server.url:
+        return f"it runs already, at {server.url}, and is not started as {way}"
+    return f"cannot run as {way}: its server.toml has no [{key}]"
+
+
+def _program_trouble(word: str, source: str) -> str | None:
+    """Why the program that a start names cannot be run; None if it can, or is built first."""
+    word = filled(word, source=source, python=sys.executable)
+    if "{" in word:
+        return None
+    found = executable(word)
+    if found is not None and (os.path.isabs(word) or "/" not in word):
+        return None
+    if "/" not in word:
+        return f"{word} not found: put a program of that name on PATH, or name its file"
+    if not os.path.isabs(word):
+        return f"{word} depends on the folder: write the whole path, or {{source}}/{word}"
+    if os.path.isfile(word):
+        return f"{word} is not executable: chmod +x {word}"
+    return f"{word} is no program: name one that is there"
 
 
 def _need_trouble(need: Need) -> str | None:

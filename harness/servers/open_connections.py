@@ -16,6 +16,8 @@ from httpmark.harness.servers import proc_files
 _FORWARDERS = frozenset(("docker-proxy", "rootlessport", "rootlesskit", "slirp4netns", "pasta"))
 # States of a connection in /proc/net/tcp.
 _TIME_WAIT, _LISTEN = "06", "0A"
+KEPT_S = 65.0
+"""After so long closed connections (TIME_WAIT) keep no server off its port any more."""
 _DESCRIPTORS_KEPT = 256
 _CONNTRACK_KEPT = 16_384
 # A connection with both ends: the kernel's 8 KiB, and what greedy servers keep for one.

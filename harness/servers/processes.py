@@ -16,7 +16,7 @@ from httpmark.harness.model.servers import Server, Tls
 from httpmark.harness.servers import proc_files, running, static_files
 from httpmark.harness.servers.build import build_folder
 from httpmark.harness.servers.build_cache import PREPARED
-from httpmark.harness.servers.needs import ask_version, executable
+from httpmark.harness.servers.needs import ask_version, executable, no_recipe
 from httpmark.harness.servers.running import LOG_TAIL_LINES, RUNNING, last_line, wait_port_free
 from httpmark.harness.servers.start_words import (
     filled,
@@ -76,7 +76,7 @@ class ProcessServer:
     def begin(self, *, workers: int, cpus: str | None, tls: Tls | None, conformance: bool) -> None:
         recipe = self.server.process
         if recipe is None:
-            raise Unusable("cannot run as a process: its server.toml has no [process]")
+            raise Unusable(no_recipe(self.server, "process"))
         try:
             self._scratch = Path(tempfile.mkdtemp(prefix=f"httpmark-{self.server.name}-"))
             self._scratch.chmod(0o755)  # a server that drops its rights must still get in

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from httpmark.harness.http.printable import one_line
 from httpmark.harness.model.errors import Unusable
+from httpmark.harness.servers import open_connections
 from httpmark.harness.servers.running import Running
 
 _WORDS_MAX = 10  # lines
 _WORD_CHARACTERS_MAX = 200
 _AGAIN_S = 0.5  # between two tries to start
-_PORT_KEPT_S = 65.0  # TIME_WAIT keeps some servers off their port for a minute
 
 
 class Restartable:
@@ -43,7 +43,7 @@ class Restartable:
     def stop(self) -> None:
         self.now.stop()
 
-    def restart(self, *, patience_s: float = _PORT_KEPT_S) -> None:
+    def restart(self, *, patience_s: float = open_connections.KEPT_S) -> None:
         """Stop it, if it still runs, and start it afresh.
 
         :param patience_s: how long to try, where its port is kept by closed connections.

@@ -57,6 +57,13 @@ def is_here(address: str) -> bool:
         ) or address.startswith("127.")
 
 
+def takes_connection(address: str, port: int) -> bool:
+    """Whether a TCP connection can be made to an address, which may be another machine's."""
+    with contextlib.suppress(OSError), socket.create_connection((address, port), _CONNECT_S):
+        return True
+    return False
+
+
 def free_port(address: str = "127.0.0.1") -> int:
     """A TCP port nobody listens on, below the range the kernel gives to outgoing connections.
 

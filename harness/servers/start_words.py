@@ -39,9 +39,9 @@ def start_files(
 def start_words(
     recipe: ProcessRecipe | ContainerRecipe, *, tls: bool, conformance: bool
 ) -> tuple[str, ...]:
-    """The command of one start."""
+    """The command of one start, or what goes after the command that an image has."""
     return (
-        *recipe.start,
+        *(recipe.start or (recipe.args if isinstance(recipe, ContainerRecipe) else ())),
         *(recipe.tls if tls else ()),
         *(recipe.conformance if conformance else ()),
     )

@@ -16,7 +16,13 @@ from typing import Any
 from httpmark.harness.http.address import endpoint
 from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.servers import Server, Tls
-from httpmark.harness.servers import docker_daemon, docker_images, open_connections, sockets
+from httpmark.harness.servers import (
+    docker_daemon,
+    docker_images,
+    open_connections,
+    running_target,
+    sockets,
+)
 from httpmark.harness.servers.build import build_folder, build_process
 from httpmark.harness.servers.build_cache import Say
 from httpmark.harness.servers.containers import ContainerServer
@@ -25,6 +31,7 @@ from httpmark.harness.servers.processes import ProcessServer
 from httpmark.harness.servers.running import READY_PAUSE_S, RUNNING, Running, last_line
 
 RUNTIMES = ("docker", "process")
+ADDRESS = "address"  # the runtime of a server that runs already: it is neither started nor stopped
 _READY_ASK_S = 1.0  # one readiness request
 
 
@@ -53,8 +60,10 @@ def for_server(server: Server, word: str) -> str:
     :raises Unusable: the server cannot run that way here; says why, and the mend.
     """
     first = choose(word)
+    if server.trouble:
+        raise Unusable(server.trouble)
     reasons = []
-    for runtime in (first, "process") if word == "auto" and first == "docker" else (first,):
+    for runtime in RUNTIMES if word == "auto" else (first,):
         available = availability(server, runtime)
         if available is True:
             return runtime
@@ -70,8 +79,21 @@ def availability(server: Server, runtime: str) -> bool | str:
     if runtime == "process":
         return process_trouble(server) or True
     if runtime == "docker":
+        if server.container is None:  # whatever the daemon does
+            return docker_images.image_trouble(server) or True
         return docker_daemon.docker_trouble() or docker_images.image_trouble(server) or True
+    if runtime == ADDRESS:
+        return _address_trouble(server) or True
     raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
+
+
+def _address_trouble(server: Server) -> str | None:
+    """Why a server that should run already cannot be used; one elsewhere is not asked unbidden."""
+    try:
+        target = running_target.of_server(server, allow_remote=False)
+    except HarnessError as error:
+        return f"not asked: {error}"
+    return None if target.alive() else target.exit_reason()
 
 
 def listed(server: Server) -> dict[str, Any]:
@@ -83,7 +105,10 @@ def listed(server: Server) -> dict[str, Any]:
         "version": server.version,
         "capabilities": list(server.capabilities),
         "control": server.control,
-        "available": {name: availability(server, name) for name in RUNTIMES},
+        "available": {
+            name: availability(server, name)
+            for name in (*RUNTIMES, *((ADDRESS,) if server.url else ()))
+        },
         "binary": binary(server),
     }
 
@@ -128,6 +153,7 @@ def start(
 ) -> Running:
     """Start a prepared server and wait until it answers.
 
+    A server that listens on one port alone does so, whatever ``port`` is.
     ``cpus`` is a list such as ``0`` or ``0,2-3``; None pins nothing. With ``tls`` it serves the
     same on a second port; with ``conformance`` it gets what its manifest adds for suites.
 
@@ -136,6 +162,9 @@ def start(
     """
     if tls is not None and "tls" not in server.capabilities:
         raise HarnessError(f"{server.name} has no TLS: leave it out, or ask it without")
+    if (own := own_port(server, runtime)) is not None:
+        port = own
+        _wait_while_kept(address, port)
     for wanted in [port, *([tls.port] if tls else [])]:
         try:
             trouble = port_trouble(address, wanted)
@@ -161,6 +190,24 @@ def start(
         one.stop()
         raise
     return one
+
+
+def own_port(server: Server, runtime: str) -> int | None:
+    """The one port that a server listens on; None where it listens on any that it is told."""
+    recipe = {"process": server.process, "docker": server.container}.get(runtime)
+    return recipe.port if recipe is not None else None
+
+
+def _wait_while_kept(address: str, port: int) -> None:
+    """Wait while closed connections alone keep a port: a server that takes no other has to."""
+    end = time.monotonic() + open_connections.KEPT_S
+    with contextlib.suppress(OSError):
+        while (
+            port_trouble(address, port)
+            and open_connections.is_only_waiting(port)
+            and time.monotonic() < end
+        ):
+            time.sleep(READY_PAUSE_S)
 
 
 def port_trouble(address: str, port: int) -> str | None:

@@ -99,3 +99,13 @@ def test_silence_and_5xx_to_post_are_left_to_the_cases() -> None:
         routes: dict[str, int | None] = {"GET /": 200, "POST /": status}
         found = yardstick.applied(application(routes))
         assert found.facts().posted_to == "/", status
+
+
+def test_what_routes_get_alone_is_never_asked_to_take_a_post() -> None:
+    target = msgspec.structs.replace(
+        application({"GET /": 200, "HEAD /": 404, "POST /": 200}), post_path=None
+    )
+    found = yardstick.applied(target)
+    assert found.own == OwnAnswers(unknown_path=404, query=200, head=404)
+    assert found.facts().posted_to is None
+    assert [line for line in cast(Application, found).asked if line.startswith("POST")] == []

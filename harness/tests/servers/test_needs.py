@@ -47,7 +47,7 @@ def test_what_is_there_is_available(tmp_path: Path) -> None:
         Need(install="", file="/proc"),
         Need(install="", python="msgspec"),
     )
-    server = tiny(tmp_path, process=Recipe(start=("x",), needs=needs))
+    server = tiny(tmp_path, process=Recipe(start=("{python}",), needs=needs))
     assert starting.availability(server, "process") is True
     assert starting.for_server(server, "process") == "process"
 
@@ -60,3 +60,29 @@ def test_a_missing_pkg_config_module_is_told(tmp_path: Path) -> None:
     assert isinstance(reason, str)
     assert "no-such-module" in reason
     assert reason.endswith(": get it")
+
+
+def program(folder: Path, mode: int) -> str:
+    path = folder / f"program-{mode:o}"
+    path.write_text("#!/bin/sh\n")
+    path.chmod(mode)
+    return str(path)
+
+
+def test_only_a_program_that_can_be_executed_is_available(tmp_path: Path) -> None:
+    good, plain = program(tmp_path, 0o755), program(tmp_path, 0o644)
+    for word, reason in (
+        (good, None),
+        ("sh", None),
+        ("{python}", None),
+        ("{source}/" + Path(good).name, None),
+        ("{build}/made", None),  # it is built first
+        (plain, f"{plain} is not executable: chmod +x {plain}"),
+        ("{source}/none", f"{tmp_path}/none is no program: name one that is there"),
+        (str(tmp_path), f"{tmp_path} is no program"),
+        ("no-such-program", "no-such-program not found: put a program of that name on PATH"),
+        ("./none", "./none depends on the folder: write the whole path, or {source}/./none"),
+    ):
+        for recipe in (Recipe(start=(word,)), Recipe(start=("env", "x"), binary=word)):
+            found = starting.availability(tiny(tmp_path, process=recipe), "process")
+            assert found is True if reason is None else str(found).startswith(reason), word

@@ -16,6 +16,7 @@ from httpmark.harness.servers import (
     docker_daemon,
     docker_images,
     manifests,
+    open_connections,
     running,
     starting,
 )
@@ -112,3 +113,51 @@ def test_without_a_daemon_auto_means_processes(
     reason = starting.availability(manifests.server("nginx"), "docker")
     assert isinstance(reason, str)
     assert reason.startswith("no Docker daemon answers")
+
+
+@pytest.mark.process
+def test_a_server_with_a_port_of_its_own_is_asked_there(tmp_path: Path) -> None:
+    port = own_port()
+    words = ("{python}", "-S", "{source}/server.py", "0.0.0.0", str(port), "{workers}")
+    server = tiny(tmp_path, process=Recipe(start=words, port=port))
+    for _ in range(2):
+        one = start(server, port=own_port())
+        assert one.port == port
+        one.stop()
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(Unusable, match=f"port {port} "):
+        start(server)
+
+
+@pytest.mark.process
+def test_a_server_waits_until_its_own_port_is_no_longer_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = own_port()
+    words = ("{python}", "-S", "{source}/server.py", "{address}", "{port}", "{workers}")
+    server = tiny(tmp_path, process=Recipe(start=words, port=port))
+    asked: list[int] = []
+
+    def kept(address: str, wanted: int) -> str | None:
+        asked.append(wanted)
+        return "kept by closed connections" if len(asked) < 3 else None
+
+    monkeypatch.setattr(starting, "port_trouble", kept)
+    monkeypatch.setattr(open_connections, "is_only_waiting", lambda port: True)
+    one = start(server)
+    assert (one.port, asked) == (port, [port] * 4)
+
+
+def test_a_server_that_runs_already_is_available_while_it_answers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", own_port())) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        server = tiny(tmp_path, process=None, url=url)
+        assert starting.listed(server)["available"] == {
+            "docker": f"it runs already, at {url}, and is not started as a container",
+            "process": f"it runs already, at {url}, and is not started as a process",
+            "address": True,
+        }
+    told = starting.availability(server, "address")
+    assert told == f"nothing answers at {url}: is the server running?"
+    elsewhere = tiny(tmp_path, process=None, url="http://192.0.2.1/")
+    said = starting.availability(elsewhere, "address")
+    assert str(said).startswith("not asked: http://192.0.2.1/ is not this machine: add")

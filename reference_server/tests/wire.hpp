@@ -92,6 +92,7 @@ class Wire final : public Transport {
     // What a worker does that was woken.
     void deliver() {
         if (std::exchange(wakes_, 0U) != 0) connections_.read_mail();
+        connections_.end_turn();
     }
     void break_peer(std::uint32_t id) { peers_[id].broken = true; }
 

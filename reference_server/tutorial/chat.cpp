@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <httpmark/httpmark.hpp>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -21,33 +22,42 @@ text.onchange = () => { chat.send(text.value); text.value = ""; };
 </script>
 )";
 
-// A connection belongs to one worker. This program has one, so that all of them are here, and the
-// list needs no lock.
-std::vector<WebSocket*> everybody;
+struct Member {
+    std::string name;
+    WebSocketSender sender;
+};
 
-const std::string& name_of(const WebSocket& socket) {
-    return *static_cast<const std::string*>(socket.data.get());
-}
+// Each connection belongs to one of several workers; its sender reaches it from all of them. The
+// lock is for the list, and gives everybody the same order of messages.
+std::mutex everybody_lock;
+std::vector<std::shared_ptr<Member>> everybody;
 
 void tell_everybody(const std::string& text) {
-    // Whoever reads too slowly misses it: his connection is full, and nothing is kept for him.
-    for (WebSocket* const socket : everybody) socket->send_text(text);
+    // Whoever reads too slowly misses it: nothing is kept for him once his sender is full.
+    for (const auto& member : everybody) member->sender.send_text(text);
 }
 
 void enter(WebSocket& socket, const WebSocketOffer& offer) {
     const auto name = offer.request.parameter("name");
-    socket.data = std::make_shared<std::string>(name.value_or("somebody"));
-    everybody.push_back(&socket);
-    tell_everybody(name_of(socket) + " is here");
+    const auto member =
+        std::make_shared<Member>(Member{name.value_or("somebody"), socket.sender()});
+    socket.data = member;
+    const std::lock_guard held(everybody_lock);
+    everybody.push_back(member);
+    tell_everybody(member->name + " is here");
 }
 
 void say(WebSocket& socket, const WebSocketMessage& message) {
-    if (message.is_text) tell_everybody(name_of(socket) + ": " + std::string(message.content));
+    const auto& member = *static_cast<const Member*>(socket.data.get());
+    const std::lock_guard held(everybody_lock);
+    if (message.is_text) tell_everybody(member.name + ": " + std::string(message.content));
 }
 
 void leave(WebSocket& socket, const websocket::Event&) {
-    std::erase(everybody, &socket);
-    tell_everybody(name_of(socket) + " has left");
+    const auto member = std::static_pointer_cast<Member>(socket.data);
+    const std::lock_guard held(everybody_lock);
+    std::erase(everybody, member);
+    tell_everybody(member->name + " has left");
 }
 
 }  // namespace
@@ -56,5 +66,5 @@ int main(int argc, char** argv) {
     Router::Builder routes;
     routes.add(Method::kGet, "/", Answer(200, {{"Content-Type", "text/html"}}, kPage));
     routes.add_websocket("/chat", {.on_open = enter, .on_message = say, .on_close = leave});
-    return run(routes, {.port = argc > 1 ? std::atoi(argv[1]) : 8080, .workers = 1});
+    return run(routes, {.port = argc > 1 ? std::atoi(argv[1]) : 8080});
 }

@@ -11,14 +11,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from httpmark.harness.tests.shared import child_process
 from httpmark.harness.tests.shared.repository import ROOT, tracked
-from httpmark.harness.tests.shared.websocket_frames import FIN, HANDSHAKE, TEXT, plain, text
+from httpmark.harness.tests.shared.websocket_frames import FIN, HANDSHAKE, TEXT, text
 
 LIBRARY = ROOT / "reference_server"
 INCLUDED = re.compile(r'^#include ([<"][^>"]+[>"])', re.MULTILINE)
@@ -147,28 +147,58 @@ def enter_chat(port: int, name: str) -> socket.socket:
 
 def told(wire: socket.socket, *messages: str) -> None:
     """These are the next messages, and each is one frame."""
-    for message in messages:
-        frame = plain(FIN | TEXT, message.encode())
-        got = b""
-        while len(got) < len(frame):
-            got += wire.recv(len(frame) - len(got))
-        assert got == frame
+    assert next_texts(wire, len(messages)) == messages
+
+
+def next_octets(wire: socket.socket, size: int) -> bytes:
+    got = b""
+    while len(got) < size:
+        more = wire.recv(size - len(got))
+        assert more, got
+        got += more
+    return got
+
+
+def next_texts(wire: socket.socket, count: int) -> tuple[str, ...]:
+    """So many messages, each of them in one short frame."""
+    found = []
+    for _ in range(count):
+        kind, size = next_octets(wire, 2)
+        assert (kind, size < 126) == (FIN | TEXT, True)
+        found.append(next_octets(wire, size).decode())
+    return tuple(found)
 
 
 def ask_chat(program: Path) -> None:
-    with running(program, "0") as port:
+    with running(program, "0") as port, ExitStack() as stay:
         page = ask(port, "/")
         assert page[0] == 200
         assert "new WebSocket" in page[1]
-        with enter_chat(port, "Ann") as ann:
-            told(ann, "Ann is here")
-            with enter_chat(port, "B%C3%B6b") as bob:
-                told(ann, "Böb is here")
-                told(bob, "Böb is here")
-                ann.sendall(text(b"hello"))
-                told(ann, "Ann: hello")
-                told(bob, "Ann: hello")
-            told(ann, "Böb has left")
+        # Enough to be with more than one worker.
+        members: list[tuple[str, socket.socket]] = []
+
+        def told_all(message: str) -> None:
+            for _, wire in members:
+                told(wire, message)
+
+        for number in range(8):
+            members.append(
+                (f"Böb{number}", stay.enter_context(enter_chat(port, f"B%C3%B6b{number}")))
+            )
+            told_all(f"Böb{number} is here")
+        for name, wire in members:
+            wire.sendall(text(b"hello") + text(b"again"))
+            told_all(f"{name}: hello")
+            told_all(f"{name}: again")
+        # What all say at once, all hear in one order.
+        for _, wire in members:
+            wire.sendall(text(b"bye") * 20)
+        heard = {next_texts(wire, 20 * len(members)) for _, wire in members}
+        assert len(heard) == 1
+        assert sorted(*heard) == sorted(f"{name}: bye" for name, _ in members for _ in range(20))
+        name, wire = members.pop()
+        wire.close()
+        told_all(f"{name} has left")
 
 
 ASKED: dict[str, Callable[[Path], None]] = {

@@ -16,6 +16,8 @@
 #include "app/request_content.hpp"
 #include "app/router.hpp"
 #include "app/waker.hpp"
+#include "app/websocket.hpp"
+#include "app/websocket_sender.hpp"
 #include "http/content_stream.hpp"
 #include "http/error.hpp"
 #include "http/response.hpp"

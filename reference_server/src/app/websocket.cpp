@@ -1,5 +1,7 @@
 #include "app/websocket.hpp"
 
+#include "app/websocket_queue.hpp"
+
 namespace httpmark {
 
 WebSocket::Sent WebSocket::send_text(std::string_view message) {
@@ -23,7 +25,19 @@ WebSocket::Sent WebSocket::ping(std::string_view payload) {
 }
 
 WebSocket::Sent WebSocket::close(std::uint16_t code, std::string_view reason) {
-    return session_.close(code, reason);
+    const Sent sent = session_.close(code, reason);
+    if (sent == Sent::kYes) leave_senders();
+    return sent;
+}
+
+WebSocketSender WebSocket::sender() {
+    if (!is_open()) return {};
+    if (queue_ == nullptr) queue_ = make_queue();
+    return WebSocketSender(queue_);
+}
+
+void WebSocket::leave_senders() {
+    if (queue_ != nullptr) queue_->leave();
 }
 
 }  // namespace httpmark

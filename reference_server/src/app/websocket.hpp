@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/request.hpp"
+#include "app/websocket_sender.hpp"
 #include "http/error.hpp"
 #include "websocket/session.hpp"
 
@@ -26,6 +27,7 @@ struct WebSocketKey {
 // One connection. It lives from on_open until on_close has returned, at one address, and belongs to
 // one worker: only handlers that this worker runs may use it, be it for another connection or for
 // an ordinary request. What is sent goes out when the handler has returned, all of it together.
+// Everybody else sends with its sender().
 class WebSocket : private websocket::FrameSink {
   public:
     using Sent = websocket::Sent;
@@ -41,6 +43,10 @@ class WebSocket : private websocket::FrameSink {
     // client that does not answer is left after Limits::close_timeout_ms.
     Sent close(std::uint16_t code = websocket::kCloseNormal, std::string_view reason = {});
 
+    // To send from other threads, and from the handlers of other workers. One that was made when
+    // the connection is not open sends nothing.
+    WebSocketSender sender();
+
     bool is_open() const { return session_.state() == websocket::Session::State::kOpen; }
     // Bytes that wait for room on the wire.
     virtual std::size_t unsent() const = 0;
@@ -55,9 +61,12 @@ class WebSocket : private websocket::FrameSink {
         : session_(*this, settings, agreed, &arena) {}
     ~WebSocket() = default;
     virtual bool is_full() const = 0;
+    virtual std::shared_ptr<WebSocketQueue> make_queue() = 0;
+    void leave_senders();
 
     websocket::Session session_;
-    bool room_is_awaited_ = false;  // a message was refused for want of room
+    std::shared_ptr<WebSocketQueue> queue_;  // of its senders; none before one is made
+    bool room_is_awaited_ = false;           // a message was refused for want of room
 };
 
 struct WebSocketMessage {
@@ -80,7 +89,7 @@ struct WebSocketRoute {
     std::function<Reason(const WebSocketOffer&)> admit = {};
     std::function<void(WebSocket&, const WebSocketOffer&)> on_open = {};
     std::function<void(WebSocket&, const WebSocketMessage&)> on_message = {};
-    // There is room again after a message was refused with kFull.
+    // There is room again after a message was refused with kFull, also one of a sender.
     std::function<void(WebSocket&)> on_room = {};
     // Once for each on_open, also where the connection broke or the server stops.
     std::function<void(WebSocket&, const websocket::Event&)> on_close = {};

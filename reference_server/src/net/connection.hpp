@@ -312,6 +312,9 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     void take_frames(std::uint32_t id, const char* p, const char* end);
     void park_frames(std::uint32_t id, std::string_view octets);
     void resume_frames(std::uint32_t id);
+    void send_queue(Upgraded& u);
+    void call_queue(std::uint32_t id);
+    std::shared_ptr<WebSocketQueue> queue_for(const Upgraded& u);
     void settle_websocket(std::uint32_t id);
     void ping_peer(std::uint32_t id);
     void drain_websocket(std::uint32_t id);

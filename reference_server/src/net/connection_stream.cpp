@@ -131,6 +131,10 @@ void Connections::wake_up(Sleeper& sleeper) {
     const std::uint32_t id = sleeper.id;
     if (!is_current(id, sleeper.generation)) return;
     Connection& c = slot(id);
+    if (c.state == Connection::State::kUpgraded) {
+        call_queue(id);
+        return;
+    }
     if (c.exchange != nullptr && c.exchange->stage == Exchange::Stage::kPaused) {
         wake_content(id);
         return;

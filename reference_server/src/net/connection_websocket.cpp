@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "app/waker.hpp"
+#include "app/websocket_queue.hpp"
 #include "check.hpp"
 #include "net/connection.hpp"
 #include "net/upgraded.hpp"
@@ -111,6 +113,7 @@ void Connections::release_upgraded(std::uint32_t id) {
 void Connections::end_websocket(std::uint32_t id, const websocket::Event& event) {
     Connection& c = slot(id);
     Upgraded& u = *upgraded_[id];
+    u.leave_senders();
     if (u.route.on_close) u.route.on_close(u, event);
     if (speaking_ == &u) speaking_ = nullptr;
     release_upgraded(id);
@@ -179,6 +182,8 @@ void Connections::resume_frames(std::uint32_t id) {
             Buffer parked = std::exchange(u.parked, Buffer());
             take_frames(id, parked.data, parked.data + parked.size);
             parked.release(arena_);
+        } else if (u.queue() != nullptr && u.queue()->has_more()) {
+            send_queue(u);
         } else if (u.take_room_awaited()) {
             if (u.route.on_room) u.route.on_room(u);
         } else {
@@ -186,6 +191,52 @@ void Connections::resume_frames(std::uint32_t id) {
         }
         flush();
     }
+}
+
+// What others have given to senders of the connection, as far as the output has room.
+void Connections::send_queue(Upgraded& u) {
+    using Opcode = websocket::Opcode;
+    WebSocketQueue& queue = *u.queue();
+    while (!is_full_of(u)) {
+        const WebSocketQueue::Message* const message = queue.next();
+        if (message == nullptr) {
+            if (queue.take_room_awaited()) u.await_room();
+            return;
+        }
+        websocket::Session& session = u.session();
+        websocket::Sent sent = websocket::Sent::kYes;
+        switch (message->opcode) {
+            case Opcode::kText:
+                sent = session.send_text(message->octets);
+                break;
+            case Opcode::kBinary:
+                sent = session.send_binary(message->octets);
+                break;
+            default:
+                sent = u.close(message->code, message->octets);
+        }
+        if (sent == websocket::Sent::kNoMemory) {
+            // Nobody would notice that one is missing.
+            slot(u.own_key.slot).set(Connection::kBroken);
+        }
+        if (sent != websocket::Sent::kYes) queue.leave();
+        if (sent != websocket::Sent::kYes || !u.is_open()) return;
+        queue.drop_first();
+    }
+}
+
+// It was woken; perhaps by a Waker of a request that came before the switch.
+void Connections::call_queue(std::uint32_t id) {
+    WebSocketQueue* const queue = upgraded_[id]->queue();
+    if (queue == nullptr) return;
+    queue->call();
+    settle(id);
+}
+
+std::shared_ptr<WebSocketQueue> Connections::queue_for(const Upgraded& u) {
+    Waker waker(std::make_shared<Sleeper>(mailbox_, u.own_key.slot, u.own_key.generation));
+    return std::make_shared<WebSocketQueue>(
+        std::move(waker), static_cast<std::size_t>(settings_.limits.pending_output_max));
 }
 
 // After every event, as settle() for those that speak HTTP.

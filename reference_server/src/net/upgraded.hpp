@@ -22,7 +22,12 @@ struct Upgraded final : public WebSocket {
     bool is_full() const override { return connections.is_full_of(*this); }
     char* prepare(std::size_t size) override { return connections.frame_room(*this, size); }
 
+    std::shared_ptr<WebSocketQueue> make_queue() override { return connections.queue_for(*this); }
+    using WebSocket::leave_senders;
+
     websocket::Session& session() { return session_; }
+    WebSocketQueue* queue() const { return queue_.get(); }
+    void await_room() { room_is_awaited_ = true; }
     // Whether the application is to be told of room, once.
     bool take_room_awaited() { return std::exchange(room_is_awaited_, false); }
 

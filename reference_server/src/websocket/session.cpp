@@ -14,6 +14,12 @@ constexpr std::size_t kReasonMax = kControlMax - 2;
 
 }  // namespace
 
+Sent judge_close(std::uint16_t code, std::string_view reason) {
+    if (code != kCloseNoCode ? !may_be_sent(code) : !reason.empty()) return Sent::kCode;
+    if (reason.size() > kReasonMax) return Sent::kTooLong;
+    return is_utf8(reason) ? Sent::kYes : Sent::kNotUtf8;
+}
+
 Session::Session(FrameSink& sink, const SessionSettings& settings,
                  const std::optional<DeflateParameters>& agreed, Arena* arena)
     : sink_(sink),
@@ -195,10 +201,9 @@ Sent Session::ping(std::string_view payload) {
 
 Sent Session::close(std::uint16_t code, std::string_view reason) {
     if (state_ != State::kOpen) return Sent::kClosed;
+    const Sent fault = judge_close(code, reason);
+    if (fault != Sent::kYes) return fault;
     const bool has_code = code != kCloseNoCode;
-    if (has_code ? !may_be_sent(code) : !reason.empty()) return Sent::kCode;
-    if (reason.size() > kReasonMax) return Sent::kTooLong;
-    if (!is_utf8(reason)) return Sent::kNotUtf8;
     const bool is_sent = has_code ? write_close(code, reason) : write(Opcode::kClose, false, {});
     if (!is_sent) return Sent::kNoMemory;
     state_ = State::kClosing;

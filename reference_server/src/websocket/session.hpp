@@ -36,6 +36,9 @@ struct SessionSettings {
 // kFull: too much waits for room on the wire, which only a connection can tell.
 enum class Sent : std::uint8_t { kYes, kClosed, kNotUtf8, kTooLong, kCode, kNoMemory, kFull };
 
+// What close() says of a code and a reason, for any connection that is open.
+Sent judge_close(std::uint16_t code, std::string_view reason);
+
 // What has come. All views hold until the next receive().
 struct Event {
     enum class Kind : std::uint8_t { kMessage, kClosed };

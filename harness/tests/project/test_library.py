@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -201,9 +202,95 @@ def ask_chat(program: Path) -> None:
         told_all(f"{name} has left")
 
 
+def form_of(*files: tuple[str, bytes]) -> bytes:
+    """A form with a field that is no file, and with these files."""
+    field = b'--b\r\nContent-Disposition: form-data; name="comment"\r\n\r\nholiday\r\n'
+    parts = [
+        b'--b\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\n%s\r\n'
+        % (name.encode(), content)
+        for name, content in files
+    ]
+    return field + b"".join(parts) + b"--b--\r\n"
+
+
+def upload(port: int, *pieces: bytes, size: int | None = None) -> tuple[int, str]:
+    """Status and content of the answer to a form that is sent in these pieces."""
+    size = sum(map(len, pieces)) if size is None else size
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as wire:
+        wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        wire.sendall(
+            b"POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
+            b"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n" % size
+        )
+        for piece in pieces:
+            wire.sendall(piece)
+        answer = http.client.HTTPResponse(wire)
+        answer.begin()
+        return answer.status, answer.read().decode()
+
+
+def ask_upload(program: Path) -> None:
+    folder = program.parent / "uploads"
+    folder.mkdir()
+    outside = set(program.parent.iterdir())
+    photo = bytes(range(256)) * 4000 + b"\r\n--\r\r\n-- b--"
+    names = {
+        "photo.jpg": "photo.jpg",
+        "../../secret": "secret",
+        "C:\\\\temp\\\\a b.txt": "a_b.txt",
+        ".bashrc": "file.bashrc",
+        "..": "file..",
+        "Böb.txt": "B__b.txt",
+        "x" * 300: "x" * 100,
+    }
+    form = form_of(*((name, photo) for name in names), ("", b""))
+    with running(program, str(folder), "0") as port:
+        assert 'enctype="multipart/form-data"' in ask(port, "/")[1]
+        status, text = upload(port, form)
+        assert (status, json.loads(text)) == (
+            201, [{"name": name, "size": len(photo)} for name in names.values()]
+        )  # fmt: skip
+        assert {path.name for path in folder.iterdir()} == set(names.values())
+        assert {path.read_bytes() for path in folder.iterdir()} == {photo}
+        # Nothing is replaced. Pieces are cut anywhere, so also inside a delimiter.
+        short = form_of(("photo.jpg", b"other"))
+        status, text = upload(port, *(short[at : at + 3] for at in range(0, len(short), 3)))
+        assert (status, json.loads(text)) == (201, [{"name": "2-photo.jpg", "size": 5}])
+        assert (folder / "photo.jpg").read_bytes() == photo
+        stored = {path.name for path in folder.iterdir()}
+        # Of a form that is too large, or none, nothing is kept.
+        large = form_of(("small", b"s"), ("large", b"x" * (8388608 + 1)))
+        status, text = upload(port, large)
+        assert (status, text.partition(" at ")[0]) == (413, "part-too-large")
+        assert upload(port, size=20 * 1048576 + 1)[0] == 413
+        many = form_of(*((str(number), b"") for number in range(10)))
+        assert upload(port, many)[1].startswith("parts-too-many at ")
+        assert upload(port, form_of(("cut", b"x"))[:-6])[0] == 400
+        assert ask(port, "/", method="POST", content="a=b")[0] == 415
+        # Nor of a client that leaves before the end.
+        with socket.create_connection(("127.0.0.1", port)) as wire:
+            wire.sendall(
+                b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n"
+                b"Content-Type: multipart/form-data; boundary=b\r\n\r\n" + short[:-10]
+            )
+            wait_until(lambda: len(list(folder.iterdir())) > len(stored))
+        wait_until(lambda: {path.name for path in folder.iterdir()} == stored)
+    assert set(program.parent.iterdir()) == outside
+    wrong = subprocess.run([program, folder / "none"], capture_output=True, check=False, timeout=20)
+    assert wrong.returncode == 2
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 ASKED: dict[str, Callable[[Path], None]] = {
     "hello": ask_hello,
     "json_api": ask_json_api,
+    "upload": ask_upload,
     "chat": ask_chat,
     "file_server": ask_file_server,
 }

@@ -12,6 +12,7 @@
 #include "app/content_reader.hpp"
 #include "app/event_sender.hpp"
 #include "app/later_answer.hpp"
+#include "app/part_reader.hpp"
 #include "app/request.hpp"
 #include "app/request_content.hpp"
 #include "app/router.hpp"

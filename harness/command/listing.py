@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from httpmark.harness.catalogue import loading
+from httpmark.harness.model.servers import Server
 from httpmark.harness.servers import manifests, starting
+
+_NAME_COLUMNS = 18
+
+
+def grouped(servers: Iterable[Server]) -> list[Server]:
+    """Servers by name; those that share an engine stand together, its own server first."""
+    return sorted(
+        servers, key=lambda one: (one.engine or one.name, bool(one.engine), one.name)
+    )  # fmt: skip
 
 
 def listing(what: str) -> tuple[list[str], dict[str, Any]]:
     """The rows that are printed, and the value for ``--json``."""
     known = loading.load()
     if what == "servers":
-        found = [starting.listed(server) for server in manifests.servers()]
+        found = [starting.listed(server) for server in grouped(manifests.servers())]
         rows = []
         for server in found:
-            rows.append(f"{server['name']:14} {server['version']}")
+            shares = server["engine"] != server["name"]
+            shared = f" (its HTTP parser is that of {server['engine']})" if shares else ""
+            rows.append(f"{server['name']:{_NAME_COLUMNS}} {server['version']}{shared}")
             rows += [
-                f"{'':14} {name}: {'available' if state is True else state}"
+                f"{'':{_NAME_COLUMNS}} {name}: {'available' if state is True else state}"
                 for name, state in server["available"].items()
             ]
         return rows, {"servers": found}

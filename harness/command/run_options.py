@@ -14,7 +14,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     suites: tuple[str, ...]
     profiles: tuple[str, ...]
-    servers: tuple[str, ...] = ()  # none named: all of images/
+    servers: tuple[str, ...] = ()  # none named: those of images/ that a run uses by default
+    all_servers: bool = False  # none named: really all of images/
     runtime: str = "auto"
     quick: bool = False
     full: bool = False  # every delivery, too

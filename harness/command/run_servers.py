@@ -34,12 +34,13 @@ ADDRESS = "127.0.0.1"
 
 
 def chosen(options: Options) -> list[Server]:
-    """The servers that the options name, or all of images/ if they name none.
+    """The servers that the options name; if they name none, those of images/ that are part of a run
+    by default, or all.
 
     :raises HarnessError: there is no such server.
     """
     if not options.servers and not options.targets:
-        return manifests.servers()
+        return [one for one in manifests.servers() if one.by_default or options.all_servers]
     return [manifests.server(name) for name in dict.fromkeys(options.servers)]
 
 

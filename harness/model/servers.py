@@ -14,6 +14,9 @@ PARTS_OF_BEHAVE = (
 # The words a manifest declares timeouts in, in seconds.
 TIMEOUTS = ("head_s", "content_s", "idle_s", "write_s", "check_interval_s")
 
+# What a worker of a server is: a process, a thread, or nothing but the one that there always is.
+WORKERS = ("processes", "threads", "one")
+
 # The words a manifest declares limits in: bytes, and a number of field lines.
 LIMITS = (
     "request_target_bytes",
@@ -46,11 +49,12 @@ class ProcessRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Placeholders in words: ``{address}`` ``{port}`` ``{endpoint}`` (both, as address:port)
     ``{workers}`` ``{build}`` (a cache folder) ``{source}`` (the image's folder) ``{scratch}`` (a
     temporary folder of this start) ``{static}`` (the folder it serves, with ``static``)
-    ``{python}`` (the Python that runs httpmark); with TLS also
-    ``{tls_port}`` ``{tls_endpoint}`` ``{tls_cert}`` ``{tls_key}``.
+    ``{python}`` (the Python that runs httpmark) ``{package}`` (where the folders of ``context``
+    lie); with TLS also ``{tls_port}`` ``{tls_endpoint}`` ``{tls_cert}`` ``{tls_key}``.
     """
 
     start: tuple[str, ...]
+    context: tuple[str, ...] = ()  # folders of the package that the build reads, too
     build: tuple[tuple[str, ...], ...] = ()
     needs: tuple[Need, ...] = ()
     files: dict[str, str] = {}  # configuration written to {scratch}, placeholders filled in
@@ -116,6 +120,9 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     process: ProcessRecipe | None = None
     container: ContainerRecipe | None = None
     url: str = ""  # it runs already, at this address; instead of process and container
+    engine: str = ""  # the server whose HTTP parser it shares; "": its own
+    workers: str = ""  # what a worker is, a word of WORKERS; "": not said
+    by_default: bool = True  # part of a run that names no server
     control: bool = False  # a calibration server: measured, never ranked
     ready_path: str = "/hello"
     ready_timeout_s: float = 15.0

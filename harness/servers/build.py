@@ -15,7 +15,7 @@ from typing import Any
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.servers import Server
 from httpmark.harness.servers.build_cache import PREPARED, Say, cache_folder, locked_cache, log_file
-from httpmark.harness.servers.build_sources import build_digest, sources
+from httpmark.harness.servers.build_sources import PACKAGE, build_digest, sources
 from httpmark.harness.servers.needs import ask_version, command_output, executable, process_trouble
 from httpmark.harness.servers.running import STOP_DEADLINE_S
 from httpmark.harness.servers.start_words import filled
@@ -29,6 +29,8 @@ def build_folder(server: Server) -> Path:
     recipe = server.process
     assert recipe is not None
     files = [pair for pair in sources(Path(server.source)) if not pair[0].startswith("Dockerfile")]
+    for word in recipe.context:
+        files += sources(PACKAGE / word, prefix=f"{word}/")
     tools = []
     for need in recipe.needs:
         path = executable(need.command) if need.command else None
@@ -42,7 +44,14 @@ def build_folder(server: Server) -> Path:
     return cache_folder() / "build" / f"{server.name}-{key}"
 
 
-def build_process(server: Server, *, say: Say) -> None:
+def is_built(server: Server) -> bool:
+    """Whether nothing is left to build for a start as a process; what it needs is installed."""
+    assert server.process is not None
+    return not server.process.build or build_folder(server).is_dir()
+
+
+def build_process(server: Server, *, say: Say, deadline_s: float = BUILD_DEADLINE_S) -> None:
+    """:param deadline_s: how long all commands of the build may take together."""
     trouble = process_trouble(server)
     if trouble:
         raise Unusable(trouble)
@@ -67,9 +76,17 @@ def build_process(server: Server, *, say: Say) -> None:
                 for words in recipe.build:
                     values = {
                         "build": str(partial), "source": server.source, "python": sys.executable,
+                        "package": str(PACKAGE),
                     }  # fmt: skip
                     command = [filled(word, **values) for word in words]
-                    _run_build(server, command, log, env=recipe.build_env, made=partial)
+                    left_s = deadline_s - (time.monotonic() - started)
+                    try:
+                        _run_build(
+                            server, command, log, env=recipe.build_env, made=partial, left_s=left_s
+                        )
+                    except subprocess.TimeoutExpired as error:
+                        why = f"its build did not end within {deadline_s:g} s"
+                        raise Unusable(f"{why} (log: {log.name})") from error
             partial.rename(final)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
@@ -77,9 +94,12 @@ def build_process(server: Server, *, say: Say) -> None:
 
 
 def _run_build(
-    server: Server, words: list[str], log: Any, *, env: dict[str, str], made: Path
+    server: Server, words: list[str], log: Any, *, env: dict[str, str], made: Path, left_s: float
 ) -> None:
-    """Run one command of a build; ``made`` is what it makes, gone when the harness is gone."""
+    """Run one command of a build; ``made`` is what it makes, gone when the harness is gone.
+
+    :raises subprocess.TimeoutExpired: it did not end in the time that is left.
+    """
     log.write(f"$ {shlex.join(words)}\n")
     log.flush()
     lifeline_read, lifeline = os.pipe()
@@ -88,12 +108,8 @@ def _run_build(
     try:
         command = Command(words, cwd=Path(server.source), env=os.environ | env, scratch=made)
         child = supervised(command, lifeline=lifeline_read, status=status_write, log=log)
-        child.wait(timeout=BUILD_DEADLINE_S)
+        child.wait(timeout=max(left_s, 0.0))
         told = os.read(status, 65536).decode(errors="replace").splitlines()
-    except subprocess.TimeoutExpired as error:
-        raise Unusable(
-            f"its build did not end within {BUILD_DEADLINE_S} s (log: {log.name})"
-        ) from error
     finally:
         os.close(lifeline)  # Ctrl-C, too: nothing of the build runs on
         os.close(status)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from httpmark.harness.model.servers import Server
 
-_PACKAGE = Path(__file__).resolve().parents[2]
+PACKAGE = Path(__file__).resolve().parents[2]
 
 # Names that never enter a build: leftovers of other builds, and what a wheel does not carry.
 _NOT_SOURCE = {"__pycache__", "target", "tests", "build", "node_modules", "server.toml"}
@@ -31,7 +31,7 @@ def build_context(server: Server) -> list[tuple[str, Path]]:
     assert recipe is not None
     found = list(sources(Path(server.source)))
     for word in recipe.context:
-        found += sources(_PACKAGE / word, prefix=f"{word}/")
+        found += sources(PACKAGE / word, prefix=f"{word}/")
     return found
 
 

@@ -125,6 +125,7 @@ class ContainerServer:
         self.image_digest: str | None = None
         self._container: Container | None = None
         self._pid = 0
+        self.is_deaf = False  # to SIGTERM, as it is known once it was stopped
         self._begun = False
         self._ended = ""
         self._tail = ""
@@ -250,7 +251,8 @@ class ContainerServer:
                 try:
                     self.log_tail()
                     # The first process of a container never gets a SIGTERM that it does not catch.
-                    grace_s = running.STOP_GRACE_S if _catches(self._pid, signal.SIGTERM) else 0
+                    self.is_deaf = not _catches(self._pid, signal.SIGTERM)
+                    grace_s = 0 if self.is_deaf else running.STOP_GRACE_S
                     client.api.stop(self.name, timeout=int(grace_s))
                     self._ended = self.exit_reason()
                     client.api.remove_container(self.name, force=True, v=True)

@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.servers import Server
@@ -64,7 +64,14 @@ def image_tag(server: Server) -> str:
     return f"httpmark/{server.name}:{build_digest(build_context(server))}"
 
 
-def build_image(server: Server, *, say: Say) -> None:
+def is_image_built(server: Server) -> bool:
+    """Whether nothing is left to build for a start as a container; a daemon answers."""
+    assert server.container is not None
+    return server.container.dockerfile is None or _has_image(image_tag(server))
+
+
+def build_image(server: Server, *, say: Say, deadline_s: float = BUILD_DEADLINE_S) -> None:
+    """:param deadline_s: how long the build may take, once its base image is there."""
     if trouble := docker_trouble() or image_trouble(server):
         raise Unusable(trouble)
     recipe = server.container
@@ -79,20 +86,33 @@ def build_image(server: Server, *, say: Say) -> None:
         started = time.monotonic()
         context = _context_archive(server)
         with log_file(tag.rpartition("/")[2].replace(":", "-")) as log:
-            _docker_build(server, recipe.dockerfile, context, tag, base, log, say=say)
+            build = _Build(recipe.dockerfile, context, tag, base, deadline_s)
+            _docker_build(server, build, log, say=say)
         say(f"built image {tag} in {time.monotonic() - started:.0f} s")
 
 
-def _docker_build(
-    server: Server, dockerfile: str, context: bytes, tag: str, base: str, log: Any, *, say: Say
-) -> None:
+class _Build(NamedTuple):
+    dockerfile: str
+    context: bytes
+    tag: str
+    base: str
+    deadline_s: float
+
+
+def _docker_build(server: Server, build: _Build, log: Any, *, say: Say) -> None:
+    end = time.monotonic() + build.deadline_s
     with talking_to_daemon("its image cannot be built") as client:
         told = client.api.build(
-            fileobj=io.BytesIO(context), custom_context=True, dockerfile=dockerfile, tag=tag,
-            buildargs={"BASE": base} | _proxies(), labels={LABEL: "1"}, network_mode="host",
-            rm=True, forcerm=True, decode=True, timeout=BUILD_DEADLINE_S,
+            fileobj=io.BytesIO(build.context), custom_context=True, dockerfile=build.dockerfile,
+            tag=build.tag, buildargs={"BASE": build.base} | _proxies(), labels={LABEL: "1"},
+            network_mode="host", rm=True, forcerm=True, decode=True,
+            timeout=max(1, int(build.deadline_s)),
         )  # fmt: skip
         for event in told:
+            if time.monotonic() > end:
+                told.close()  # the daemon ends the build when nobody listens to it
+                why = f"its build did not end within {build.deadline_s:g} s"
+                raise Unusable(f"{why} (log: {log.name})")
             text = event.get("stream") or event.get("error") or ""
             log.write(text)
             if text.startswith("Step "):

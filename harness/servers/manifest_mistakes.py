@@ -13,17 +13,19 @@ from httpmark.harness.model.servers import (
     LIMITS,
     PARTS_OF_BEHAVE,
     TIMEOUTS,
+    WORKERS,
     ContainerRecipe,
     ProcessRecipe,
     Server,
 )
 from httpmark.harness.servers import running_target
+from httpmark.harness.servers.build_sources import PACKAGE
 
-PACKAGE = Path(__file__).resolve().parents[2]
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 _PLACEHOLDERS = (
     "address", "port", "endpoint", "workers", "build", "source", "scratch", "static", "python",
+    "package",
 )  # fmt: skip
 _TLS_PLACEHOLDERS = ("tls_port", "tls_endpoint", "tls_cert", "tls_key")
 _CONTAINER_PLACEHOLDERS = ("address", "port", "endpoint", "workers", "scratch", "static")
@@ -70,6 +72,10 @@ def complaints(one: Server, name: str, folder: Path) -> Iterator[str]:
         yield "url: a server that runs already is not started: remove url, or the recipe"
     if one.url:
         yield from _url_complaints(one.url)
+    if one.engine and not NAME.fullmatch(one.engine):
+        yield f"engine: {one.engine!r}: give the name of the server whose HTTP parser it shares"
+    if one.workers:
+        yield from _vocabulary("workers", [one.workers], WORKERS)
     if not one.ready_path.startswith("/"):
         yield f"ready_path: {one.ready_path!r}: begin with /"
     if one.ready_timeout_s <= 0:
@@ -128,6 +134,7 @@ def _process_complaints(one: Server) -> Iterator[str]:
         if not words:
             yield f"process.build[{number}]: is empty: give the command and its words"
         yield from _placeholders(f"process.build[{number}]", words, _PLACEHOLDERS)
+    yield from _context("process", recipe.context)
     yield from _placeholders("process.start", recipe.start, _PLACEHOLDERS)
     yield from _placeholders("process.version", recipe.version, _PLACEHOLDERS)
     yield from _placeholders("process.tls", recipe.tls, _PLACEHOLDERS + _TLS_PLACEHOLDERS)
@@ -157,9 +164,7 @@ def _container_complaints(one: Server, folder: Path) -> Iterator[str]:
         yield "container: give exactly one of dockerfile and image"
     if recipe.dockerfile is not None and not (folder / recipe.dockerfile).is_file():
         yield f"container.dockerfile: {folder / recipe.dockerfile} is not there: add it"
-    for word in recipe.context:
-        if not (PACKAGE / word).is_dir():
-            yield f"container.context: {PACKAGE / word} is not there: name a package folder"
+    yield from _context("container", recipe.context)
     if recipe.start and recipe.args:
         yield "container.args: go after the image's own command: remove them, or start"
     yield from _placeholders("container.start", recipe.start, known)
@@ -172,6 +177,12 @@ def _container_complaints(one: Server, folder: Path) -> Iterator[str]:
     yield from _file_names("container.conformance_files", recipe.conformance_files)
     yield from _tls_complaints("container", one, recipe)
     yield from _port_complaints("container", recipe, (*recipe.start, *recipe.args))
+
+
+def _context(key: str, folders: tuple[str, ...]) -> Iterator[str]:
+    for word in folders:
+        if not (PACKAGE / word).is_dir():
+            yield f"{key}.context: {PACKAGE / word} is not there: name a package folder"
 
 
 def _tls_complaints(

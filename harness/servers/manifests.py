@@ -16,9 +16,9 @@ import msgspec
 
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.servers import Server
-from httpmark.harness.servers import manifest_mistakes
+from httpmark.harness.servers import build_sources, manifest_mistakes
 
-IMAGES = manifest_mistakes.PACKAGE / "images"
+IMAGES = build_sources.PACKAGE / "images"
 MANIFEST = "server.toml"
 
 Table = dict[str, Any]

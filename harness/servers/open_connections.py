@@ -91,6 +91,11 @@ def _rows(port: int) -> Iterator[list[str]]:
                     yield words
 
 
+def listening_sockets(port: int) -> int:
+    """How many sockets listen on a port of this machine: each sharer has its own (SO_REUSEPORT)."""
+    return sum(words[3] == _LISTEN for words in _rows(port))
+
+
 def listeners(port: int, address: str) -> list[int]:
     """The processes of this machine that a TCP connection to an address reaches, as far as we may
     see them: who listens on that very address, else who listens on all.

@@ -92,6 +92,14 @@ def names_in(*names: str | int) -> list[str]:
     return os.listdir(path(*names))
 
 
+def names_in_if_there(*names: str | int) -> list[str]:
+    """The same; none where the folder cannot be read."""
+    try:
+        return names_in(*names)
+    except OSError:
+        return []
+
+
 def open_files(pid: int) -> Iterator[str]:
     """What the descriptors of a process lead to, as ``socket:[INODE]``.
 

@@ -16,6 +16,7 @@ from httpmark.harness.model.servers import Server, Tls
 from httpmark.harness.servers import proc_files, running, static_files
 from httpmark.harness.servers.build import build_folder
 from httpmark.harness.servers.build_cache import PREPARED
+from httpmark.harness.servers.build_sources import PACKAGE
 from httpmark.harness.servers.needs import ask_version, executable, no_recipe
 from httpmark.harness.servers.running import LOG_TAIL_LINES, RUNNING, last_line, wait_port_free
 from httpmark.harness.servers.start_words import (
@@ -82,6 +83,7 @@ class ProcessServer:
             self._scratch.chmod(0o755)  # a server that drops its rights must still get in
             values = placeholder_values(self.address, self.port, workers, str(self._scratch))
             values |= {"source": self.server.source, "python": sys.executable}
+            values |= {"package": str(PACKAGE)}
             if recipe.build:
                 values["build"] = PREPARED.of(self.server, "process") or str(
                     build_folder(self.server)
@@ -143,7 +145,8 @@ class ProcessServer:
                 while piece := os.read(self._status, 4096):
                     self._told += piece
         lines = self._told.decode(errors="replace").splitlines()
-        return next((line for line in reversed(lines) if not line.startswith("pid ")), None)
+        ends = [line for line in lines if not line.startswith(("pid ", "left "))]
+        return ends[-1] if ends else None
 
     def _server_pid(self) -> int | None:
         first, _, number = self._told.decode(errors="replace").partition("\n")[0].partition(" ")
@@ -166,6 +169,12 @@ class ProcessServer:
         if word == "signal":
             return signal_name(int(number))
         return "still runs" if self.alive() else "its supervisor was killed"
+
+    def left_behind(self) -> int:
+        """How many of its processes outlived its first one, when it was stopped."""
+        self._ending()
+        lines = self._told.decode(errors="replace").splitlines()
+        return sum(int(line.removeprefix("left ")) for line in lines if line.startswith("left "))
 
     def exit_reason(self) -> str:
         how = self.ending()

@@ -165,6 +165,53 @@ def ask(
     return bytes(received)
 
 
+class Connection:
+    """A connection on which several requests are asked, one after another.
+
+    :param ca_file: speak TLS, and verify the certificate against this file.
+    :raises OSError: nobody listens there, or no TLS session is agreed on.
+    """
+
+    def __init__(
+        self, address: str, port: int, *, deadline_s: float, ca_file: str | None = None
+    ) -> None:
+        self._socket = socket.create_connection((address, port), timeout=deadline_s)
+        self.tls_version: str | None = None
+        if ca_file is not None:
+            try:
+                session = _session(self._socket, address, ca_file)
+            except BaseException:
+                self._socket.close()
+                raise
+            self._socket, self.tls_version = session, session.version()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Resetting instead of closing keeps the port out of TIME_WAIT.
+        with contextlib.suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self._socket.close()
+
+    def send(self, octets: bytes) -> None:
+        """:raises OSError: the other side takes nothing until the deadline, or has closed."""
+        self._socket.sendall(octets)
+
+    def receive(self, *, deadline_s: float | None = None) -> bytes:
+        """What comes next; empty where the other side has closed.
+
+        :param deadline_s: another deadline for this one.
+        :raises OSError: nothing comes until the deadline, or the connection was reset.
+        """
+        before = self._socket.gettimeout()
+        self._socket.settimeout(before if deadline_s is None else deadline_s)
+        try:
+            return self._socket.recv(_RECEIVE_BYTES)
+        finally:
+            self._socket.settimeout(before)
+
+
 def flood(
     address: str,
     port: int,

@@ -23,7 +23,7 @@ from httpmark.harness.servers import (
     running_target,
     sockets,
 )
-from httpmark.harness.servers.build import build_folder, build_process
+from httpmark.harness.servers.build import BUILD_DEADLINE_S, build_folder, build_process, is_built
 from httpmark.harness.servers.build_cache import Say
 from httpmark.harness.servers.containers import ContainerServer
 from httpmark.harness.servers.needs import executable, process_trouble
@@ -104,6 +104,9 @@ def listed(server: Server) -> dict[str, Any]:
         "language": server.language,
         "version": server.version,
         "capabilities": list(server.capabilities),
+        "engine": server.engine or server.name,
+        "workers": server.workers or None,
+        "by_default": server.by_default,
         "control": server.control,
         "available": {
             name: availability(server, name)
@@ -126,15 +129,23 @@ def binary(server: Server) -> str | None:
     return path if os.access(path, os.X_OK) else None
 
 
-def prepare(server: Server, runtime: str, *, say: Say) -> None:
+def is_prepared(server: Server, runtime: str) -> bool:
+    """Whether a server that is available that way has been built."""
+    return is_built(server) if runtime == "process" else docker_images.is_image_built(server)
+
+
+def prepare(
+    server: Server, runtime: str, *, say: Say, deadline_s: float = BUILD_DEADLINE_S
+) -> None:
     """Build what a start needs; a second time it is there already. ``say`` gets progress lines.
 
+    :param deadline_s: how long the build may take.
     :raises Unusable: something is missing or the build failed: its last line, and where the log is.
     """
     if runtime == "process":
-        build_process(server, say=say)
+        build_process(server, say=say, deadline_s=deadline_s)
     elif runtime == "docker":
-        docker_images.build_image(server, say=say)
+        docker_images.build_image(server, say=say, deadline_s=deadline_s)
     else:
         raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
 

@@ -11,7 +11,8 @@ it imports. So this package cannot be found, and the one module of it that is ne
 the folder of this file.
 
 Arguments: LIFELINE_FD STATUS_FD GRACE_S CPUS SCRATCH COMMAND... (CPUS "-": not pinned). Writes
-"pid N", then "exit N", "signal N" or "error TEXT", a line each, to STATUS_FD.
+"pid N", then "exit N", "signal N" or "error TEXT", a line each, to STATUS_FD; and "left N" where N
+processes that the server started had not ended a second after it.
 """
 
 import contextlib
@@ -34,6 +35,7 @@ else:
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_DEADLINE_S = 5.0
+_OTHERS_GRACE_S = 1.0  # between the end of the server's first process and that of its others
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
@@ -75,6 +77,18 @@ def _reap(server: int, status: int, ended: list[str]) -> bool:
             ended.append(text)
             with contextlib.suppress(OSError):
                 os.write(status, text.encode())
+
+
+def _wait_for_others(server: int, status: int, ended: list[str]) -> None:
+    """Let what the server started end by itself, and tell what does not."""
+    end = time.monotonic() + _OTHERS_GRACE_S
+    while _reap(server, status, ended):
+        if time.monotonic() >= end:
+            left = proc_files.descendants(os.getpid())
+            with contextlib.suppress(OSError):
+                os.write(status, f"left {len(left)}\n".encode())
+            return
+        time.sleep(0.005)
 
 
 def _kill_all(server: int, status: int, ended: list[str]) -> None:
@@ -145,6 +159,8 @@ def main(words: list[str]) -> int:
             else:
                 with contextlib.suppress(BlockingIOError):
                     os.read(wake_read, 4096)
+    if ended and asked and not orphaned:
+        _wait_for_others(server, status, ended)
     _kill_all(server, status, ended)
     if orphaned:
         _remove(scratch)

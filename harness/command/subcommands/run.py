@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from httpmark.harness.command import options
+from httpmark.harness.model.errors import HarnessError
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,6 +17,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     suites: tuple[str, ...]
     profiles: tuple[str, ...]
     names: tuple[str, ...]
+    all_servers: bool
     runtime_name: str
     quick: bool
     full: bool
@@ -41,8 +43,9 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     multiple=True,
     metavar="NAME",
     help="Use this server. Repeatable. 'httpmark list servers' shows the names.  "
-    "[default: all servers]",
+    "[default: the servers without 'by_default = false' in their server.toml]",
 )
+@click.option("--all", "all_servers", is_flag=True, help="Use all servers.")
 @options.runtime
 @click.option(
     "--quick",
@@ -77,6 +80,8 @@ def command(words: Words) -> None:
     from httpmark.harness.catalogue import loading
     from httpmark.harness.command import carrying_out, run_options
 
+    if words.names and words.all_servers and not options.is_configured("names"):
+        raise HarnessError("--server and --all exclude each other: leave one out")
     quick = options.is_quick(words.quick, words.full)
     suites, profiles = words.suites, words.profiles
     if not suites and not profiles:
@@ -86,7 +91,8 @@ def command(words: Words) -> None:
     asked = run_options.Options(
         suites=suites,
         profiles=profiles,
-        servers=words.names,
+        servers=() if words.all_servers else words.names,
+        all_servers=words.all_servers,
         runtime=words.runtime_name,
         quick=quick,
         full=words.full and not quick,

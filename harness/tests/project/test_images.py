@@ -37,7 +37,15 @@ def test_each_server_can_be_started_both_ways(name: str) -> None:
     for recipe in (one.process, one.container):
         texts = " ".join([*recipe.start, *recipe.files.values()])
         assert "{endpoint}" in texts or ("{address}" in texts and "{port}" in texts)
-        assert "{workers}" in texts
+        assert "{workers}" in texts or one.workers == "one"
+
+
+def test_who_shares_an_engine_shares_that_of_a_server_that_is_here() -> None:
+    shared = {name: one.engine for name, one in SERVERS.items() if one.engine}
+    assert shared
+    for name, engine in shared.items():
+        assert engine != name
+        assert SERVERS[engine].engine == "", f"{name}: name the engine itself"
 
 
 @pytest.mark.parametrize("name", sorted(BROUGHT))
@@ -47,7 +55,7 @@ def test_a_server_the_user_brings_says_what_to_bring(name: str) -> None:
 
 
 # What reads the content before it calls a handler cannot answer without it.
-CONTENT_FIRST = {"qhttpserver"}
+CONTENT_FIRST = {"cheroot", "qhttpserver", "tornado", "waitress"}
 
 
 def unavailable(server: Server, how: str) -> str | None:
@@ -73,14 +81,21 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 # Their images take minutes to build: they are nightly, and the images of the others prove the
 # same of containers on each change.
 BUILT_FOR_MINUTES = {"go_net_http", "qhttpserver", "rust_hyper"}
+# Of the servers that no run uses by default, those that need no build prove on each change what the
+# others prove nightly.
+BUILT_FROM_NOTHING = {"node", "python_http_server"}
 
 
 def runtimes_of(name: str) -> list[Any]:
     """A server as a process and as a container, as parameters of a test."""
-    marks = [pytest.mark.needs("docker")]
-    if name in BUILT_FOR_MINUTES:
-        marks.append(pytest.mark.nightly)
-    return [pytest.param(name, "process"), pytest.param(name, "docker", marks=marks)]
+    rest = not SERVERS[name].by_default
+    nightly = [pytest.mark.nightly]
+    process = nightly if rest and name not in BUILT_FROM_NOTHING else []
+    docker = [pytest.mark.needs("docker"), *(nightly if rest or name in BUILT_FOR_MINUTES else [])]
+    return [
+        pytest.param(name, "process", marks=process),
+        pytest.param(name, "docker", marks=docker),
+    ]
 
 
 @pytest.mark.process

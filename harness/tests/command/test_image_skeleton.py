@@ -43,7 +43,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         ("My", "images new: name: 'My': use lower-case letters"),
         ("../up", "images new: name: '../up': use lower-case letters"),
         ("", "images new: name: '': use lower-case letters"),
-        ("nginx", "images new: name: a server is called nginx already"),
+        ("nginx", "images new: name: nginx is a server already"),
     ],
 )
 def test_names_are_checked(tmp_path: Path, name: str, why: str) -> None:

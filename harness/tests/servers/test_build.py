@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("nothing_is_left")
 def test_a_build_runs_once_for_each_state_of_the_sources(tmp_path: Path, cache: Path) -> None:
     said: list[str] = []
     recipe = Recipe(
-        build=(("cp", "{source}/part", "{build}/part"),), start=("x",), binary="{build}/part"
+        build=(("cp", "{source}/part", "{build}/part"),), start=("true",), binary="{build}/part"
     )
     folder = tmp_path / "source"
     folder.mkdir()
@@ -67,7 +67,7 @@ def test_a_source_edited_in_mid_run_changes_nothing_of_the_run(tmp_path: Path, c
 @pytest.mark.process
 def test_a_failed_build_says_the_error_and_keeps_the_log(tmp_path: Path, cache: Path) -> None:
     script = "echo all fine; echo 'x.c:1: error: no ; here'; echo stopping; exit 3"
-    server = tiny(tmp_path, process=Recipe(build=(("sh", "-c", script),), start=("x",)))
+    server = tiny(tmp_path, process=Recipe(build=(("sh", "-c", script),), start=("true",)))
     with pytest.raises(Unusable, match=r"build failed: x\.c:1: error: no ; here \(log: ") as told:
         starting.prepare(server, "process", say=lambda line: None)
     log = Path(str(told.value).partition("(log: ")[2].rstrip(")"))
@@ -92,7 +92,7 @@ def test_a_build_ends_with_its_harness_and_leaves_nothing(
     tmp_path: Path, cache: Path, how: signal.Signals
 ) -> None:
     script = f"echo $$ > {tmp_path}/pid; sleep 60; true"
-    server = tiny(tmp_path, process=Recipe(build=(("sh", "-c", script),), start=("x",)))
+    server = tiny(tmp_path, process=Recipe(build=(("sh", "-c", script),), start=("true",)))
     (tmp_path / "server.json").write_bytes(msgspec.json.encode(server))
     with child_process.start(
         [sys.executable, "-c", BUILDER, str(tmp_path / "server.json")],

@@ -90,9 +90,7 @@ def write(name: str, above: Path) -> Path:
     if (mistake := manifest_mistakes.name_mistake(name)) is not None:
         raise HarnessError(f"images new: {mistake}")
     if name in {one.name for one in manifests.servers()}:
-        raise HarnessError(
-            f"images new: name: a server is called {name} already: choose another name"
-        )
+        raise HarnessError(f"images new: name: {name} is a server already: choose another name")
     folder = above / name
     texts = {manifests.MANIFEST: _MANIFEST_TEXT, _DOCKERFILE: _DOCKERFILE_TEXT}
     try:

@@ -39,6 +39,7 @@ from httpmark.harness.servers.start_words import (
     tls_values,
 )
 
+_VERSION_TRIES = 3  # a busy daemon now and then loses what a short command prints
 _IN_CONTAINER = "/httpmark"  # what {scratch} is in a container
 
 
@@ -188,10 +189,13 @@ class ContainerServer:
 
     def _ask_version(self) -> str | None:
         assert self._container is not None
-        with talking_to_daemon("its version cannot be asked"):
-            code, told = self._container.exec_run(list(self._version_words))
-        text = told.decode(errors="replace") if isinstance(told, bytes) else ""
-        return version_in(text) if code == 0 else None
+        for _ in range(_VERSION_TRIES):
+            with talking_to_daemon("its version cannot be asked"):
+                code, told = self._container.exec_run(list(self._version_words))
+            text = told.decode(errors="replace") if isinstance(told, bytes) else ""
+            if code == 0 and (version := version_in(text)) is not None:
+                return version
+        return None
 
     def _state(self) -> dict[str, Any]:
         if self._container is None:

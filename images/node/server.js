@@ -92,6 +92,8 @@ function serve() {
 }
 
 const workers = Number(words["--workers"] || 1);
+// As the first process of a container it would not end at SIGTERM without a handler.
+process.on("SIGTERM", () => process.exit(0));
 if (workers > 1 && cluster.isPrimary) {
   for (let one = 0; one < workers; one++) cluster.fork();
 } else {

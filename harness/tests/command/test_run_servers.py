@@ -6,13 +6,15 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from httpmark.harness.command.run_options import Options
-from httpmark.harness.command.run_servers import Servers
+from httpmark.harness.command.run_servers import Servers, chosen
 from httpmark.harness.load import placing
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadPlan
+from httpmark.harness.servers import manifests
 from httpmark.harness.tests.shared.ports import is_listening, own_port
 from httpmark.harness.tests.shared.tiny_server import tiny
 
@@ -48,6 +50,19 @@ def asked(port: int) -> None:
         client.sendall(b"GET / HTTP/1.1\r\n\r\n")
         while client.recv(4096):
             pass
+
+
+def test_a_run_that_names_no_server_uses_the_default_ones_or_all() -> None:
+    known = {one.name: one.by_default for one in manifests.servers()}
+    plain = Options(suites=(), profiles=())
+    names = {one.name for one in chosen(plain)}
+    assert names == {name for name, by_default in known.items() if by_default}
+    assert {"reference", "null", "nginx"} <= names
+    assert "apache" not in names
+    every = msgspec.structs.replace(plain, all_servers=True)
+    assert {one.name for one in chosen(every)} == set(known)
+    named = msgspec.structs.replace(plain, servers=("apache", "null", "apache"))
+    assert [one.name for one in chosen(named)] == ["apache", "null"]
 
 
 @pytest.mark.process

@@ -64,6 +64,13 @@ def test_replay_shows_both_sides_and_the_verdict() -> None:
     assert "verdict:  pass" in text
 
 
+def test_servers_of_one_engine_are_listed_together_its_own_first() -> None:
+    names = [one.name for one in listing.grouped(manifests.servers())]
+    at = names.index("node")
+    assert names[at : at + 3] == ["node", "aiohttp", "uvicorn_httptools"]
+    assert sorted(names) == [one.name for one in manifests.servers()]
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("what", ["servers", "suites", "cases", "profiles"])
 def test_listings_have_the_contracts_shape(what: str) -> None:

@@ -115,3 +115,13 @@ def test_descriptors_are_counted() -> None:
         assert open_connections.descriptors([few.pid, one_more.pid]) == 2 * held + 1
     assert open_connections.descriptors([few.pid]) is None
     assert open_connections.descriptors([]) is None
+
+
+def test_each_sharer_of_a_port_is_a_listening_socket() -> None:
+    with socket.socket() as first, socket.socket() as second:
+        for number, one in enumerate((first, second), 1):
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            one.bind(("127.0.0.1", 0 if number == 1 else first.getsockname()[1]))
+            one.listen()
+            port = first.getsockname()[1]
+            assert open_connections.listening_sockets(port) == number

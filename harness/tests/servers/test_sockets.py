@@ -114,3 +114,35 @@ def test_a_name_has_an_address_somebody_listens_on() -> None:
 )
 def test_what_is_here_is_known(address: str, here: bool) -> None:
     assert sockets.is_here(address) is here
+
+
+def test_a_connection_carries_several_requests() -> None:
+    with (
+        peers.peer(peers.answering(peers.OK)) as peer,
+        sockets.Connection("127.0.0.1", peer.port, deadline_s=5) as connection,
+    ):
+        for _ in range(2):
+            connection.send(b"GET\r\n\r\n")
+            assert connection.receive() == peers.OK
+        assert connection.tls_version is None
+    assert peer.connections == 1
+
+
+def test_a_connection_tells_silence_and_an_end_apart() -> None:
+    with (
+        peers.peer(peers.mute) as peer,
+        sockets.Connection("127.0.0.1", peer.port, deadline_s=5) as connection,
+        pytest.raises(TimeoutError),
+    ):
+        connection.receive(deadline_s=0.05)
+    with (
+        peers.peer(peers.closing(b"")) as peer,
+        sockets.Connection("127.0.0.1", peer.port, deadline_s=5) as connection,
+    ):
+        connection.send(b"GET\r\n\r\n")
+        assert connection.receive() == b""
+
+
+def test_nobody_to_connect_to_is_an_error() -> None:
+    with pytest.raises(ConnectionRefusedError):
+        sockets.Connection("127.0.0.1", own_port(), deadline_s=1)

@@ -117,6 +117,7 @@ constexpr Word kConnectionsOver[] = {
 
 constexpr std::uint64_t kPortMax = 65535;
 constexpr std::uint64_t kTicketsMax = 16;
+constexpr std::uint64_t kDepthMax = 100;
 
 // All but those of the limits.
 constexpr Flag kFlags[] = {{"address", "A",
@@ -194,6 +195,13 @@ constexpr Flag kFlags[] = {{"address", "A",
 ,
     {"tls-client-verify", "", "whether clients must show a certificate (off)",
      Choice{kClientVerify}, true},
+    {"tls-client-depth", "N", "certificates between a client's and its authority's, at most (100)",
+     Number{0, kDepthMax,
+            [](Options& o, std::uint64_t n) {
+                o.server.tls.client_depth = static_cast<unsigned>(n);
+                o.client_depth = true;
+            }},
+     true},
     {"tls-tickets", "N", "session tickets of TLS 1.3 for each connection (0)",
      Number{0, kTicketsMax,
             [](Options& o, std::uint64_t n) { o.server.tls.tickets = static_cast<unsigned>(n); }},

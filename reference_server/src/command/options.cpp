@@ -99,6 +99,9 @@ bool check_tls(const Options& options) {
     if (!tls.client_ca.empty() && !options.client_verify.has_value()) {
         return complain("--tls-client-ca does nothing without --tls-client-verify");
     }
+    if (options.client_depth && !options.client_verify.has_value()) {
+        return complain("--tls-client-depth does nothing without --tls-client-verify");
+    }
     if (tls.version_min > tls.version_max) {
         return complain("--tls-min must not be above --tls-max");
     }

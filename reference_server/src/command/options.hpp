@@ -22,6 +22,7 @@ struct Options {
     ServerOptions server;
     std::string tls_flag;  // the first of those that only a --tls-port gives a meaning
     std::optional<ClientVerify> client_verify;
+    bool client_depth = false;
     std::string static_directory;  // empty: no files are served
     std::vector<ContentRule> content_rules;
     bool metrics = false;

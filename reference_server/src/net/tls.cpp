@@ -152,6 +152,7 @@ bool set_client_verify(SSL_CTX* context, const TlsSettings& settings, std::strin
     const bool required = settings.client_verify == ClientVerify::kRequired;
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
                        nullptr);
+    SSL_CTX_set_verify_depth(context, static_cast<int>(settings.client_depth));
     constexpr unsigned char kSession[] = "httpmark";
     SSL_CTX_set_session_id_context(context, kSession, sizeof kSession);
     return true;

@@ -18,6 +18,7 @@ struct TlsSettings {
     std::string key_password_file = {};
     std::string client_ca = {};
     ClientVerify client_verify = ClientVerify::kOff;
+    unsigned client_depth = 100;  // certificates between a client's and its authority's
     int version_min = 0x0303;
     int version_max = 0x0304;
     std::string ciphers = {};       // TLS 1.2

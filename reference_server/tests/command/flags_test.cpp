@@ -196,15 +196,17 @@ TEST(Flags, a_route_says_what_its_content_must_be_like) {
 }
 
 TEST(Flags, values_of_tls_reach_their_options) {
-    const TlsSettings tls =
-        take({"--tls-port", "0", "--tls-cert", "c1", "--tls-cert", "c2", "--tls-key", "k1",
-              "--tls-key", "k2", "--tls-max", "1.2", "--tls-client-verify", "required",
-              "--tls-client-ca", "ca", "--tls-tickets", "16"})
-            .options.server.tls;
+    const TlsSettings tls = take({"--tls-port",          "0",        "--tls-cert",      "c1",
+                                  "--tls-cert",          "c2",       "--tls-key",       "k1",
+                                  "--tls-key",           "k2",       "--tls-max",       "1.2",
+                                  "--tls-client-verify", "required", "--tls-client-ca", "ca",
+                                  "--tls-client-depth",  "2",        "--tls-tickets",   "16"})
+                                .options.server.tls;
     LAW(tls.pairs.size() == 2 && tls.pairs[0].key == "k1");
     LAW(tls.pairs[1].certificate == "c2" && tls.pairs[1].key == "k2");
     LAW(tls.version_min == 0x0303 && tls.version_max == 0x0303);
     LAW(tls.client_verify == ClientVerify::kRequired && tls.client_ca == "ca" && tls.tickets == 16);
+    LAW(tls.client_depth == 2 && TlsSettings().client_depth == 100);
 }
 
 TEST(Flags, only_tls_flags_need_a_tls_port) {

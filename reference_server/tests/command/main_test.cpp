@@ -62,6 +62,8 @@ TEST(Main, a_flag_that_would_do_nothing_is_exit_2) {
              {{"--tls-tickets", "2"}, "--tls-cert does nothing without --tls-port"},
              {{"--tls-port", "0", "--tls-client-ca", "/nowhere"},
               "--tls-client-ca does nothing without --tls-client-verify"},
+             {{"--tls-port", "0", "--tls-client-depth", "1"},
+              "--tls-client-depth does nothing without --tls-client-verify"},
              {{"--tls-port", "0", "--tls-min", "1.3", "--tls-max", "1.2"},
               "--tls-min must not be above --tls-max"},
          }) {

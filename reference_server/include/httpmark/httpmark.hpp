@@ -37,6 +37,7 @@
 #include "content/json_writer.hpp"
 #include "content/media_type.hpp"
 #include "content/multipart.hpp"
+#include "content/text_answer.hpp"
 
 // The running server.
 #include "command/run.hpp"

@@ -2,7 +2,9 @@
 // It is written on the library's public header alone, as any application is.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <httpmark/httpmark.hpp>
+#include <string>
 #include <string_view>
 
 namespace httpmark::example {
@@ -17,6 +19,9 @@ constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::size_t kParametersMax = 256;
 constexpr std::uint32_t kSlowMs = 500;
 constexpr std::uint64_t kBigSize = 1048576;
+constexpr unsigned kEventsAtATime = 3;
+constexpr unsigned kEvents = 9;
+constexpr std::uint64_t kEventsAgainMs = 50;
 
 template <class Reader>
 void write_fields(JsonWriter& json, Reader reader) {
@@ -174,6 +179,22 @@ Reason answer_big(const Request&, ResponseWriter& writer) {
     return writer.write_source(200, kPlain, kBigSize, filling) ? Reason::kNone : writer.fault();
 }
 
+// Some events, and the end. A client of server-sent events comes back by itself then, and says
+// which event was the last that it has seen, until a 204 tells it that there are no more.
+Reason answer_events(const Request& request, ResponseWriter& writer) {
+    const std::string_view last = request.field("last-event-id").value_or("");
+    unsigned number = 0;
+    std::from_chars(last.data(), last.data() + last.size(), number);
+    if (number >= kEvents) return writer.answer(204, {}, {});
+    const EventSender sender(writer);
+    if (!sender) return writer.fault();
+    for (unsigned i = 0; i < kEventsAtATime && number < kEvents; ++i) {
+        const std::string text = std::to_string(++number);
+        sender.send({.type = "number", .id = text, .retry_ms = kEventsAgainMs, .data = text});
+    }
+    return Reason::kNone;
+}
+
 // Every message goes back as it came. None is read before there is room for it.
 void send_back(WebSocket& socket, const WebSocketMessage& message) {
     const auto sent =
@@ -207,6 +228,7 @@ void add_routes(Router::Builder& routes) {
     any("/304", Answer(304, {{"ETag", "\"hello\""}}, {}));
     any("/redirect", Answer(302, {{"Location", "/hello"}}, {}));
     any("/big", answer_big);
+    any("/events", answer_events);
     any("/404", [](const Request&, ResponseWriter&) { return Reason::kNotFound; });
     routes.add(method_bit(Method::kGet), "/get-only", hello);
     routes.add_websocket("/websocket", {.on_message = send_back, .deflate = {.enabled = true}});

@@ -19,6 +19,7 @@ from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFact
 
 from httpmark.harness.servers import binaries
 from httpmark.harness.tests.shared.browser import Browser
+from httpmark.harness.tests.shared.native_server import listening
 from httpmark.harness.tests.shared.ports import own_port, wait_listening
 from httpmark.harness.tests.shared.pytest_rules import starts_process
 from httpmark.harness.tests.shared.websocket_place import Place, serving
@@ -196,45 +197,56 @@ def test_silent_clients_are_pinged_and_a_stop_says_going_away() -> None:
         process.wait()
 
 
-PAGE = """<!doctype html><title>begun</title><script>
-const seen = [];
-const socket = new WebSocket("ws://127.0.0.1:PORT/websocket");
+PAGE = """<!doctype html><meta charset="utf-8"><title>begun</title><pre id="shown"></pre><script>
+const seen = {events: [], opened: 0, messages: []};
+let left = 2;
+const end = () => {
+  shown.textContent = JSON.stringify(seen);
+  if (--left === 0) document.title = "ended";
+};
+
+const events = new EventSource("/events");
+events.onopen = () => seen.opened++;
+events.addEventListener("number", (event) => seen.events.push([event.data, event.lastEventId]));
+// Also where it comes back: then it is not closed for good.
+events.onerror = () => { if (events.readyState === EventSource.CLOSED) end(); };
+
+const socket = new WebSocket(`ws://${location.host}/websocket`);
 socket.binaryType = "arraybuffer";
 socket.onopen = () => {
-  seen.push(["extensions", socket.extensions]);
+  seen.extensions = socket.extensions;
   socket.send("κόσμε 🎉");
   socket.send(new Uint8Array([0, 255, 1, 254]));
   socket.send("x".repeat(100000));
 };
 socket.onmessage = (event) => {
   const data = event.data;
-  if (typeof data === "string") seen.push(["text", data.length, data.slice(0, 20)]);
-  else seen.push(["binary", ...new Uint8Array(data)]);
-  if (seen.length === 4) socket.close(4321, "enough");
+  if (typeof data === "string") seen.messages.push([data.length, data.slice(0, 20)]);
+  else seen.messages.push([...new Uint8Array(data)]);
+  if (seen.messages.length === 3) socket.close(4321, "enough");
 };
 socket.onclose = (event) => {
-  seen.push(["close", event.code, event.wasClean]);
-  document.title = "ended";
+  seen.close = [event.code, event.wasClean];
+  end();
 };
 </script>"""
 
 
 @pytest.mark.process
 @pytest.mark.needs("chromium")
-def test_a_browser_exchanges_text_and_binary(place: Place, tmp_path: Path) -> None:
-    file = tmp_path / "page.html"
-    file.write_text(PAGE.replace("PORT", str(place.port)), "utf-8")
-    with Browser() as browser:
-        page = browser.open(file)
+def test_a_page_in_a_browser_hears_events_and_exchanges_messages(tmp_path: Path) -> None:
+    """One page for both: it is the start of the browser that takes time."""
+    (tmp_path / "page.html").write_text(PAGE, "utf-8")
+    with listening("server", "--static", str(tmp_path)) as address, Browser() as browser:
+        page = browser.open(f"{address}static/page.html")
         end = time.monotonic() + DEADLINE_S
         while page.look("document.title") != "ended" and time.monotonic() < end:
             time.sleep(0.1)
-        seen = json.loads(page.look("JSON.stringify(seen)"))
-    assert seen[0][0] == "extensions"
-    assert "permessage-deflate" in seen[0][1]
-    assert seen[1:] == [
-        ["text", 8, "κόσμε 🎉"],
-        ["binary", 0, 255, 1, 254],
-        ["text", 100000, "x" * 20],
-        ["close", 4321, True],
-    ]
+        assert page.look("document.title") == "ended", page.look("JSON.stringify(seen)")
+        seen = json.loads(page.look("shown.textContent"))
+    # Three answers of three events each: it has come back with the id of the last one.
+    assert seen["events"] == [[str(number), str(number)] for number in range(1, 10)]
+    assert seen["opened"] == 3
+    assert "permessage-deflate" in seen["extensions"]
+    assert seen["messages"] == [[8, "κόσμε 🎉"], [0, 255, 1, 254], [100000, "x" * 20]]
+    assert seen["close"] == [4321, True]

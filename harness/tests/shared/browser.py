@@ -118,7 +118,7 @@ class Browser:
 
     def open(
         self,
-        file: Path,
+        place: Path | str,
         *,
         width: int = 1280,
         height: int = 900,
@@ -127,7 +127,7 @@ class Browser:
         medium: str = "screen",
         fragment: str = "",
     ) -> Page:
-        """A page of its own, loaded, at a fragment of it."""
+        """A page of its own, loaded: a file, or what is at a URL; at a fragment of it."""
         target = self.command("Target.createTarget", url="about:blank")["targetId"]
         session = self.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)
@@ -143,9 +143,8 @@ class Browser:
             media=medium,
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
-        page.command(
-            "Page.navigate", url=f"{file.as_uri()}#{fragment}" if fragment else file.as_uri()
-        )
+        url = place if isinstance(place, str) else place.as_uri()
+        page.command("Page.navigate", url=f"{url}#{fragment}" if fragment else url)
         self.wait_for("Page.loadEventFired", session)
         return page
 

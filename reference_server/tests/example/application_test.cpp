@@ -1,6 +1,7 @@
 // The example routes, seen over a wire.
 #include "example/application.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "wire.hpp"
@@ -94,6 +95,30 @@ TEST(App, the_behaving_routes) {
     LAW(status_of("*", "OPTIONS") == 204);
     LAW(content_of("/big") == std::string(1048576, 'x'));
     LAW(content_of("/big", "HEAD").empty());
+}
+
+TEST(App, events_go_on_after_the_last_one_that_was_seen) {
+    const auto told = [](const std::string& last) {
+        const std::string fields = last.empty() ? "" : "Last-Event-ID: " + last + "\r\n";
+        return talk_every_way("GET /events HTTP/1.1\r\nHost: h\r\n" + fields + "\r\n").sent;
+    };
+    const struct {
+        const char* last;
+        unsigned first;
+    } kRows[] = {{"", 1}, {"x", 1}, {"0", 1}, {"3", 4}, {"8", 9}};
+    for (const auto& [last, first] : kRows) {
+        const std::string sent = told(last);
+        LAW(sent.starts_with("HTTP/1.1 200 OK\r\n"), << visible(sent));
+        for (unsigned number = 1; number <= 10; ++number) {
+            const std::string text = std::to_string(number);
+            const bool is_told = number >= first && number < std::min(first + 3, 10U);
+            LAW((sent.find("data: " + text + '\n') != std::string::npos) == is_told,
+                << last << text);
+            LAW((sent.find("id: " + text + '\n') != std::string::npos) == is_told, << last << text);
+        }
+    }
+    LAW(statuses(told("9")) == std::vector<int>{204});
+    LAW(statuses(told("123456789")) == std::vector<int>{204});
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ from httpmark.harness.servers.worker_load import busy_threads
 
 PAGE = "images/README.md"
 _FEW, _MANY = 1, 2  # the numbers of workers that are compared
+_LOOKS, _LOOK_PAUSE_S, _REST_DEADLINE_S = 4, 0.05, 5.0  # until a server is at rest
 
 
 class Seen(enum.StrEnum):
@@ -223,10 +224,21 @@ def _ending(one: Running, death: str | None, took: float) -> Row:
 
 
 def _size(one: Running) -> _Size:
+    """What it consists of at rest: a server may have a thread for each connection."""
+    looks: list[_Size] = []
+    end = time.monotonic() + _REST_DEADLINE_S
+    while time.monotonic() < end:
+        is_asked = open_connections.accepted_connections(one.port, one.pids()) > 0
+        looks = [] if is_asked else [*looks[1 - _LOOKS :], _counted(one)]
+        if len(looks) == _LOOKS and len(set(looks)) == 1:
+            break
+        time.sleep(_LOOK_PAUSE_S)
+    return _counted(one)
+
+
+def _counted(one: Running) -> _Size:
     pids = one.pids()
-    threads = 0
-    for pid in pids:
-        threads += len(proc_files.names_in_if_there(pid, "task"))
+    threads = sum(len(proc_files.names_in_if_there(pid, "task")) for pid in pids)
     return _Size(len(pids), threads, open_connections.listening_sockets(one.port))
 
 

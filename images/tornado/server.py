@@ -88,8 +88,9 @@ class Handler(web.RequestHandler):
 
 def end_all(*_: object) -> None:
     """Of the first process, which only watches the others: end its whole group."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.killpg(0, signal.SIGTERM)
+    os._exit(0)
 
 
 def main() -> None:

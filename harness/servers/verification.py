@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from httpmark.harness.http.address import endpoint
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.servers import Server, Tls
 from httpmark.harness.servers import (
@@ -118,7 +119,7 @@ def verify(server: Server, how: Start) -> Verified:
         try:
             if workers == _MANY:
                 version = one.version
-                rows += [_ready(server, took), _version(server, one)]
+                rows += [_ready(server, took), _version(server, one), _to_1_0(server, one)]
                 rows += _capabilities(server, one, tls)
             sizes[workers] = _size(one), busy_threads(one)
             death = None if one.alive() else one.exit_reason()
@@ -177,6 +178,23 @@ def _version(server: Server, one: Running) -> Row:
         mend = "check its limits and settings against that version, and change version"
         return Row(name="version", verdict=Seen.BROKEN, seen=seen, mend=mend)
     return Row(name="version", verdict=Seen.KEPT, seen=one.version)
+
+
+def _to_1_0(server: Server, one: Running) -> Row:
+    """With which version it answers a request of HTTP/1.0: cases are judged by what is declared."""
+    name = "HTTP/1.0"
+    request = f"GET {server.ready_path} HTTP/1.0\r\nHost: {endpoint(one.address, one.port)}\r\n\r\n"
+    deadline_s = contract.ASK_DEADLINE_S
+    answer = sockets.ask(one.address, one.port, request.encode("ascii"), deadline_s=deadline_s)
+    version = (answer or b"")[:8].decode("latin-1")
+    if version not in ("HTTP/1.0", "HTTP/1.1"):
+        return Row(name=name, verdict=Seen.NOT_SEEN, seen="no answer to a request of HTTP/1.0")
+    seen = f"answered as {version}"
+    if (version == "HTTP/1.0") is server.answers_1_0_as_1_0:
+        return Row(name=name, verdict=Seen.KEPT, seen=seen)
+    wanted = "true" if version == "HTTP/1.0" else "false"
+    mend = f"say answers_1_0_as_1_0 = {wanted}"
+    return Row(name=name, verdict=Seen.BROKEN, seen=seen, mend=mend)
 
 
 def _capabilities(server: Server, one: Running, tls: Tls | None) -> Iterator[Row]:

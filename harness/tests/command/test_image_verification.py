@@ -69,5 +69,5 @@ def test_the_command_verifies_each_server_and_tells_json(tmp_path: Path) -> None
     assert lacking["rows"][0]["seen"] == "process: no-such-program not found: get it"
     assert (null["name"], null["verdict"], null["runtime"]) == ("null", "kept", "process")
     assert {row["name"] for row in null["rows"]} == {
-        "ready", "version", "hello", "tls", "SIGTERM", "workers",
+        "ready", "version", "HTTP/1.0", "hello", "tls", "SIGTERM", "workers",
     }  # fmt: skip

@@ -111,7 +111,9 @@ def test_a_server_keeps_what_its_manifest_says(name: str, how: str, certificate:
     assert {row.name: row for row in found.rows if row.verdict == Seen.BROKEN} == {}
     assert found.verdict == Seen.KEPT
     rows = {row.name: row for row in found.rows}
-    assert set(rows) == {"ready", "version", "SIGTERM", "workers", *server.capabilities}
+    assert set(rows) == {
+        "ready", "version", "HTTP/1.0", "SIGTERM", "workers", *server.capabilities,
+    }  # fmt: skip
     if "behave" in rows:
         late = rows["behave"].seen.endswith("/early after the content")
         assert late is (name in CONTENT_FIRST)

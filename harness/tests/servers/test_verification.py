@@ -46,7 +46,13 @@ def row(found: Verified, name: str) -> Row:
 def test_a_server_that_keeps_everything(tmp_path: Path, pair: Pair) -> None:
     recipe = Recipe(start=START, version=("echo", "tiny 1.2.3"))
     found = verified(tmp_path, pair, TOGETHER, process=recipe, version="1.2", workers="processes")
-    assert [one.name for one in found.rows] == ["ready", "version", "SIGTERM", "workers"]
+    assert [one.name for one in found.rows] == [
+        "ready",
+        "version",
+        "HTTP/1.0",
+        "SIGTERM",
+        "workers",
+    ]
     assert {one.verdict for one in found.rows} == {found.verdict} == {Seen.KEPT}
     assert found.version == row(found, "version").seen == "1.2.3"
     assert row(found, "SIGTERM").seen.startswith("killed by SIGTERM after ")
@@ -80,6 +86,12 @@ def test_the_version_is_told(
     one = row(verified(tmp_path, pair, process=recipe, version=declared), "version")
     assert (one.verdict, one.seen) == (verdict, seen)
     assert (one.mend is None) is (verdict == Seen.KEPT)
+
+
+def test_the_version_that_answers_1_0_is_the_declared_one(tmp_path: Path, pair: Pair) -> None:
+    one = row(verified(tmp_path, pair, answers_1_0_as_1_0=True), "HTTP/1.0")
+    assert (one.verdict, one.seen) == (Seen.BROKEN, "answered as HTTP/1.1")
+    assert one.mend == "say answers_1_0_as_1_0 = false"
 
 
 @pytest.mark.parametrize(

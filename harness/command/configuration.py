@@ -8,8 +8,10 @@ It has a table per command, with the command's long options without their dashes
     baseline = "conformance-baseline.toml"
 
 The keys are read from the commands' options, so every new option can be configured. The command
-line beats the file. A path in the file is relative to the file's folder. The file is searched from
-the working folder upwards, and the search ends at the top of the repository.
+line beats the file. The table ``server`` says how servers are brought, each as a string or as a
+table of the keys of a server.toml (images/README.md). A path in the file is relative to the file's
+folder. The file is searched from the working folder upwards, and the search ends at the top of the
+repository.
 """
 
 from __future__ import annotations
@@ -25,11 +27,16 @@ import click
 import msgspec
 
 from httpmark.harness.command.run_argument import RunFolder
+from httpmark.harness.command.server_word import ServerWord
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.model.servers import Server
+from httpmark.harness.servers import brought
 
 NAME = "httpmark.toml"
 PYPROJECT = "pyproject.toml"
+
+SERVERS = "server"  # the table of servers; no command is called so
 
 # These options are for one call, and cannot be configured.
 _ONCE = {"config", "help", "update", "allow-growth"}
@@ -92,11 +99,12 @@ def defaults(source: Source, command: str, commands: Mapping[str, click.Command]
     :raises HarnessError: an unknown table or key, or a value of another kind; names the nearest.
     """
     read_now: dict[str, Any] = {}
+    stated(source)
     for name, table in source.tables.items():
         where = f"{source.path}: [{source.where}{name}]"
+        if name in ("$schema", "schema", SERVERS):
+            continue
         if name not in commands:
-            if name == "$schema" or name == "schema":
-                continue
             raise HarnessError(f"{where}: {_nearest('table', name, commands)}")
         if not isinstance(table, dict):
             raise HarnessError(f"{where} must be a table of options")
@@ -112,6 +120,26 @@ def defaults(source: Source, command: str, commands: Mapping[str, click.Command]
     return read_now
 
 
+def stated(source: Source) -> tuple[brought.Stated, ...]:
+    """The servers that a file brings, or says something of.
+
+    :raises HarnessError: one of them is neither a string nor a table.
+    """
+    where = f"{source.path}: [{source.where}{SERVERS}"
+    table = source.tables.get(SERVERS, {})
+    if not isinstance(table, dict):
+        raise HarnessError(f"{where}] must be a table, with a name for each server")
+    found = []
+    for name, value in table.items():
+        keys = {brought.FROM: value} if isinstance(value, str) else value
+        if not isinstance(keys, dict):
+            raise HarnessError(
+                f"{where}.{name}] must be a string, as 'docker:TAG', or a table of keys"
+            )
+        found.append(brought.Stated(name, keys, f"{where}.{name}]", source.path.parent))
+    return tuple(found)
+
+
 def schema(commands: Mapping[str, click.Command]) -> dict[str, Any]:
     """The JSON Schema of httpmark.toml (and of the table in pyproject.toml)."""
     return {
@@ -121,6 +149,7 @@ def schema(commands: Mapping[str, click.Command]) -> dict[str, Any]:
         "additionalProperties": False,
         "properties": {
             "schema": {"type": "string", "description": "The address of this schema, for editors."},
+            SERVERS: _servers_schema(),
             **{
                 name: {
                     "type": "object",
@@ -133,6 +162,27 @@ def schema(commands: Mapping[str, click.Command]) -> dict[str, Any]:
                 for name, command in commands.items()
             },
         },
+    }
+
+
+def _servers_schema() -> dict[str, Any]:
+    """Servers by name: a string, or the keys of a server.toml and how it is brought."""
+    how = {
+        "type": "string",
+        "description": "How the server is brought: docker:TAG, a program or an address, and words.",
+    }
+    keys: dict[str, Any] = {
+        name: {} for name in Server.__struct_fields__ if name not in ("source", "trouble")
+    }
+    table = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {brought.FROM: how, **keys},
+    }
+    return {
+        "type": "object",
+        "description": "Servers that you bring, or of which you say more.",
+        "additionalProperties": {"anyOf": [how, table]},
     }
 
 
@@ -180,6 +230,8 @@ def _one(where: str, parameter: click.Parameter, value: Any, folder: Path) -> An
     if isinstance(kind, click.Path):
         is_latest = isinstance(kind, RunFolder) and value == run_folder.LATEST
         return value if is_latest else folder / value
+    if isinstance(kind, ServerWord):
+        return kind.of_file(value, folder)
     try:
         return kind.convert(value, parameter, None)
     except click.BadParameter as error:

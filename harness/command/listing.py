@@ -7,7 +7,7 @@ from typing import Any
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.model.servers import Server
-from httpmark.harness.servers import manifests, starting
+from httpmark.harness.servers import brought, starting
 
 _NAME_COLUMNS = 18
 
@@ -19,11 +19,10 @@ def grouped(servers: Iterable[Server]) -> list[Server]:
     )  # fmt: skip
 
 
-def listing(what: str) -> tuple[list[str], dict[str, Any]]:
+def listing(what: str, field: brought.Field) -> tuple[list[str], dict[str, Any]]:
     """The rows that are printed, and the value for ``--json``."""
-    known = loading.load()
     if what == "servers":
-        found = [starting.listed(server) for server in grouped(manifests.servers())]
+        found = [starting.listed(server) for server in grouped(field.servers())]
         rows = []
         for server in found:
             shares = server["engine"] != server["name"]
@@ -34,6 +33,7 @@ def listing(what: str) -> tuple[list[str], dict[str, Any]]:
                 for name, state in server["available"].items()
             ]
         return rows, {"servers": found}
+    known = loading.load()
     if what == "suites":
         value = [
             {

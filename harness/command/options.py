@@ -14,7 +14,9 @@ import msgspec
 from httpmark.harness.command import configuration, known_commands
 from httpmark.harness.command.run_argument import RunFolder
 from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.servers import brought
 
+_SOURCE = "httpmark.configuration"  # the key of click's context under which it is kept
 Command = TypeVar("Command", bound=Callable[..., Any])
 Words = TypeVar("Words", bound=msgspec.Struct)
 
@@ -61,6 +63,7 @@ def configured(command: Command) -> Command:
 
     def take(context: click.Context, _: click.Parameter, value: Path | None) -> None:
         found = configuration.read(value) if value else configuration.find(Path.cwd())
+        context.meta[_SOURCE] = found
         if found is not None and context.info_name is not None:
             context.default_map = configuration.defaults(
                 found, context.info_name, known_commands.configurable()
@@ -75,6 +78,17 @@ def configured(command: Command) -> Command:
         help="Read options from this file.  [default: the nearest httpmark.toml, or "
         "pyproject.toml with a [tool.httpmark] table]",
     )(command)
+
+
+def field() -> brought.Field:
+    """The servers that this call knows: by manifest, and by its configuration file.
+
+    :raises HarnessError: the file is wrong.
+    """
+    context = click.get_current_context()
+    known = _SOURCE in context.meta  # else the command takes no --config
+    found = context.meta[_SOURCE] if known else configuration.find(Path.cwd())
+    return brought.Field(configuration.stated(found) if found is not None else ())
 
 
 def every_profile(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:

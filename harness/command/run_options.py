@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from httpmark.harness.servers import running_target
+from httpmark.harness.servers import brought, running_target
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,12 +14,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     suites: tuple[str, ...]
     profiles: tuple[str, ...]
-    servers: tuple[str, ...] = ()  # none named: those of images/ that a run uses by default
-    all_servers: bool = False  # none named: really all of images/
+    servers: tuple[str, ...] = ()  # none named: those that a run uses by default
+    all_servers: bool = False  # none named: really all that are known
+    field: brought.Field = msgspec.field(default_factory=brought.Field)  # those that are known
     runtime: str = "auto"
     quick: bool = False
     full: bool = False  # every delivery, too
     out: Path | None = None
+    allow_remote: bool = False
     targets: tuple[running_target.RunningTarget, ...] = ()  # servers that run already
     base: str | None = None  # the server or target that the others are paired with
     engine: str = "native"

@@ -12,7 +12,7 @@ from httpmark.harness.command.run_log import RunLog
 from httpmark.harness.command.run_options import Options
 from httpmark.harness.load import placing
 from httpmark.harness.model.crashes import Crash
-from httpmark.harness.model.errors import ServerDied, Unusable
+from httpmark.harness.model.errors import HarnessError, ServerDied, Unusable
 from httpmark.harness.model.load import LoadPlan
 from httpmark.harness.model.memory import Memory
 from httpmark.harness.model.servers import Server, Tls
@@ -20,7 +20,6 @@ from httpmark.harness.model.verdicts import SuiteResult
 from httpmark.harness.servers import (
     certificates,
     machine,
-    manifests,
     program_identity,
     requested_path,
     running,
@@ -34,14 +33,15 @@ ADDRESS = "127.0.0.1"
 
 
 def chosen(options: Options) -> list[Server]:
-    """The servers that the options name; if they name none, those of images/ that are part of a run
-    by default, or all.
+    """The servers that the options name; if they name none, those that are part of a run by
+    default, or all that are known.
 
     :raises HarnessError: there is no such server.
     """
     if not options.servers and not options.targets:
-        return [one for one in manifests.servers() if one.by_default or options.all_servers]
-    return [manifests.server(name) for name in dict.fromkeys(options.servers)]
+        known = options.field.servers()
+        return [one for one in known if one.by_default or options.all_servers]
+    return [options.field.server(name) for name in dict.fromkeys(options.servers)]
 
 
 class Entry(msgspec.Struct, kw_only=True):
@@ -65,6 +65,19 @@ class Entry(msgspec.Struct, kw_only=True):
     path: str | None = None  # what load requests, instead of the profiles' paths
 
 
+def _entry(server: Server, options: Options) -> Entry:
+    """What is known of a server before anything was asked of it."""
+    if not server.url:
+        return Entry(server=server, path=options.path)
+    try:
+        target = running_target.of_server(server, allow_remote=options.allow_remote)
+    except HarnessError as error:
+        return Entry(server=server, unavailable=str(error))
+    return Entry(
+        server=server, target=target, runtime=target.runtime, path=options.path or target.path
+    )
+
+
 class _Load(msgspec.Struct, frozen=True):
     """What a server is started for, where it is no suite."""
 
@@ -78,12 +91,12 @@ class Servers:
     def __init__(
         self, options: Options, chosen: Sequence[Server], log: RunLog, run_id: str
     ) -> None:
-        self.entries = [Entry(server=server, path=options.path) for server in chosen] + [
+        self.entries = [_entry(server, options) for server in chosen] + [
             Entry(server=one.server, target=one, runtime=one.runtime, path=one.path)
             for one in options.targets
         ]
         self._path = options.path
-        self.null = next((server for server in manifests.servers() if server.control), None)
+        self.null = next((one for one in options.field.servers() if one.control), None)
         self._port = options.port
         self._pair: certificates.Pair | None = None
         self._runtime = options.runtime
@@ -116,6 +129,8 @@ class Servers:
     def prepare(self) -> None:
         """Build and install what servers need. A server that cannot be used has the reason."""
         for entry in self.entries:
+            if entry.unavailable is not None:
+                continue
             if entry.target is not None:
                 self._look_at_target(entry, entry.target)
                 continue
@@ -141,6 +156,9 @@ class Servers:
 
     def _prepare(self, entry: Entry) -> None:
         entry.runtime = starting.for_server(entry.server, self._runtime)
+        own = starting.own_port(entry.server, entry.runtime)
+        if None not in (own, self._port) and own != self._port:
+            raise Unusable(f"listens on port {own} alone: leave out --port {self._port}")
         starting.prepare(entry.server, entry.runtime, say=self._log.say)
 
     def null_entry(self) -> Entry | None:

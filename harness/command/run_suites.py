@@ -100,19 +100,21 @@ class Suites:
 
     @staticmethod
     def _target(entry: Entry, one: Restartable) -> targets.Target:
-        server, is_ours = entry.server, entry.target is None
+        server, running = entry.server, entry.target
         return targets.Target(
             name=server.name,
-            address=ADDRESS,
+            address=running.address if running else ADDRESS,
             port=one.now.port,
-            host=f"{ADDRESS}:{one.now.port}",
-            path=server.ready_path,
+            host=running.host if running else f"{ADDRESS}:{one.now.port}",
+            path=(entry.path if running else None) or server.ready_path,
+            post_path=None if server.get_only else "",
+            tls=running is not None and running.tls_port is not None,
             capabilities=server.capabilities,
             limits=server.limits | server.conformance.limits,
             timeouts=server.timeouts | server.conformance.timeouts,
             answers_1_0_as_1_0=server.answers_1_0_as_1_0,
             death=one.death,
-            server=one if is_ours else None,
+            server=one if running is None else None,
         )
 
 

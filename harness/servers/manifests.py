@@ -60,7 +60,12 @@ def folders() -> list[Path]:
 
 def servers() -> list[Server]:
     """Every server there is, by name. One whose manifest is wrong says so as its ``trouble``."""
-    return [_told(name, layer) for name, layer in sorted(layers().items())]
+    return told(layers())
+
+
+def told(known: Mapping[str, Layer]) -> list[Server]:
+    """The servers of some layers, by name."""
+    return [_told(name, layer) for name, layer in sorted(known.items())]
 
 
 def server(name: str) -> Server:

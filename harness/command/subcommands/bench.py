@@ -8,12 +8,14 @@ import click
 import msgspec
 
 from httpmark.harness.command import options
+from httpmark.harness.command.server_word import ServerWord
+from httpmark.harness.servers import brought
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters of the command, as click names them."""
 
-    names: tuple[str, ...]
+    names: tuple[str | brought.Brought, ...]
     profiles: tuple[str, ...]
     rounds: int | None
     engine: str
@@ -28,7 +30,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command("bench")
-@click.argument("names", nargs=-1, required=True, metavar="TARGET|SERVER...")
+@click.argument("names", nargs=-1, required=True, metavar="TARGET|SERVER...", type=ServerWord())
 @options.configured
 @options.profile
 @click.option(
@@ -52,8 +54,9 @@ def command(words: Words) -> None:
     The samples of all servers are interleaved. Each server is compared in pairs with the first one
     that is named.
 
-    A SERVER is a name of 'httpmark list servers'; it is restarted for every sample. A TARGET is the
-    address of a server that runs already, as http://127.0.0.1:8080/; it is not restarted.
+    A SERVER is a name of 'httpmark list servers', or one that you bring as 'httpmark run' takes it;
+    it is restarted for every sample. A TARGET is the address of a server that runs already, as
+    http://127.0.0.1:8080/; it is not restarted.
 
     Every answer must be a 2xx. A load of other answers measures nothing, and the exit code is 3.
 
@@ -62,14 +65,24 @@ def command(words: Words) -> None:
       httpmark bench reference null rust_hyper --profile pipelined
       httpmark bench http://127.0.0.1:8080/ reference --quick
       httpmark bench http://127.0.0.1:8080/ --path /health
+      httpmark bench reference "mine=./my-server --port {port} --threads {workers}"
     """
     from httpmark.harness.catalogue import loading
     from httpmark.harness.command import carrying_out, run_options
     from httpmark.harness.servers import requested_path, running_target
 
     path = None if words.path is None else requested_path.checked(words.path)
+    field = options.field()
     found = {
-        name: running_target.parse(name, allow_remote=words.allow_remote) for name in words.names
+        str(word): running_target.parse(word, allow_remote=words.allow_remote)
+        if isinstance(word, str)
+        else None
+        for word in words.names
+    }
+    names = {
+        str(word): field.take(word, allow_remote=words.allow_remote)
+        for word in words.names
+        if found[str(word)] is None
     }
     for target in found.values():
         if target is not None and not (target.path and options.is_configured("path")):
@@ -77,9 +90,11 @@ def command(words: Words) -> None:
     asked = run_options.Options(
         suites=(),
         profiles=words.profiles or loading.load().default_plans,
-        servers=tuple(name for name, target in found.items() if target is None),
+        servers=tuple(names.values()),
+        field=field,
+        allow_remote=words.allow_remote,
         targets=tuple(target for target in found.values() if target is not None),
-        base=words.names[0],
+        base=names.get(str(words.names[0]), str(words.names[0])),
         wrk2=words.wrk2,
         path=path,
         runtime=words.runtime_name,

@@ -41,7 +41,11 @@ def command(what: str, rule: str | None, of: str, as_json: bool) -> None:
     if what == "schema":
         print_json(_schema(of))
         return
-    rows, value = coverage_listing.listing(rule) if what == "coverage" else listing.listing(what)
+    rows, value = (
+        coverage_listing.listing(rule)
+        if what == "coverage"
+        else listing.listing(what, options.field())
+    )
     if as_json:
         print_json(value)
     else:

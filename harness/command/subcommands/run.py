@@ -8,7 +8,9 @@ import click
 import msgspec
 
 from httpmark.harness.command import options
+from httpmark.harness.command.server_word import ServerWord
 from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.servers import brought
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,8 +18,9 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 
     suites: tuple[str, ...]
     profiles: tuple[str, ...]
-    names: tuple[str, ...]
+    names: tuple[str | brought.Brought, ...]
     all_servers: bool
+    allow_remote: bool
     runtime_name: str
     quick: bool
     full: bool
@@ -41,11 +44,15 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     "--server",
     "names",
     multiple=True,
-    metavar="NAME",
-    help="Use this server. Repeatable. 'httpmark list servers' shows the names.  "
+    metavar="NAME[=HOW]",
+    type=ServerWord(),
+    help="Use this server. Repeatable. 'httpmark list servers' shows the names. Bring one of your "
+    "own as NAME=docker:TAG, NAME=PROGRAM or NAME=http://HOST:PORT/; after TAG and PROGRAM go the "
+    "words of its start, with {address}, {port}, {endpoint} and {workers} in them.  "
     "[default: the servers without 'by_default = false' in their server.toml]",
 )
 @click.option("--all", "all_servers", is_flag=True, help="Use all servers.")
+@options.allow_remote("test")
 @options.runtime
 @click.option(
     "--quick",
@@ -76,6 +83,8 @@ def command(words: Words) -> None:
     Examples:
       httpmark run --quick --server reference --server go_net_http
       httpmark run --suite seed --runtime docker
+      httpmark run --suite seed --server "mine=./my-server --port {port} --threads {workers}"
+      httpmark run --server kourier=docker:kourier-bench:kourier
     """
     from httpmark.harness.catalogue import loading
     from httpmark.harness.command import carrying_out, run_options
@@ -88,11 +97,15 @@ def command(words: Words) -> None:
         known = loading.load()
         suites = known.default_suites(quick=quick, full=words.full, only_one=False)
         profiles = known.default_plans
+    field = options.field()
+    names = tuple(field.take(word, allow_remote=words.allow_remote) for word in words.names)
     asked = run_options.Options(
         suites=suites,
         profiles=profiles,
-        servers=() if words.all_servers else words.names,
+        servers=() if words.all_servers else names,
         all_servers=words.all_servers,
+        field=field,
+        allow_remote=words.allow_remote,
         runtime=words.runtime_name,
         quick=quick,
         full=words.full and not quick,

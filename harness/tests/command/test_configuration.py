@@ -17,6 +17,7 @@ from httpmark.harness.catalogue import loading
 from httpmark.harness.command import cli, configuration, known_commands
 from httpmark.harness.gate import baseline, findings
 from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.servers import brought
 from httpmark.harness.tests.shared import peers
 from httpmark.harness.tests.shared.repository import ROOT
 
@@ -100,6 +101,38 @@ def test_a_mistake_in_a_table_that_is_not_used_is_told_as_well(tmp_path: Path) -
         defaults(tmp_path, "[run]\nprofil = 'pipelined'\n[check]\nquick = true")
 
 
+def test_servers_are_brought_in_the_folder_of_the_file(tmp_path: Path) -> None:
+    text = """
+    [run]
+    server = ["mine=./build/mine -p {port}", "reference"]
+    [server]
+    other = "docker:other -p {port}"
+    [server.third]
+    from = "build/third -p {port}"
+    capabilities = ["hello", "body"]
+    """
+    one = brought.Brought("mine", "./build/mine -p {port}", tmp_path)
+    assert defaults(tmp_path, text, command="run") == {"names": (one, "reference")}
+    found = configuration.find(tmp_path)
+    assert found is not None
+    field = brought.Field(configuration.stated(found))
+    other, third = field.server("other").container, field.server("third")
+    assert other is not None
+    assert (other.image, other.args) == ("other", ("-p", "{port}"))
+    assert third.process is not None
+    assert third.process.binary == str(tmp_path / "build" / "third")
+    assert third.capabilities == ("hello", "body")
+    assert {"other", "third", "reference"} <= {server.name for server in field.servers()}
+    assert defaults(tmp_path, text, command="check") == {}, "no command is called server"
+    for wrong, said in (
+        ("server = 3", "[server] must be a table, with a name for each server"),
+        ("[server]\nmine = 3", "[server.mine] must be a string, as 'docker:TAG', or a table"),
+    ):
+        with pytest.raises(HarnessError) as error:
+            defaults(tmp_path, wrong)
+        assert str(error.value).startswith(f"{tmp_path / 'httpmark.toml'}: {said}")
+
+
 def test_the_nearest_file_counts_and_the_repository_ends_the_search(tmp_path: Path) -> None:
     (tmp_path / "httpmark.toml").write_text("[check]\nquick = true\n")
     inner = tmp_path / "project" / "deep"
@@ -137,8 +170,13 @@ def test_the_schema_is_one_and_agrees_with_the_reader(tmp_path: Path) -> None:
         ({"check": {"ruleset": "strict"}}, False),
         ({"chek": {}}, False),
         ({"run": {"port": 0}}, False),
+        ({"server": {"mine": "docker:a {port}", "other": {"from": "./b", "limits": {}}}}, True),
+        ({"server": {"mine": {"fron": "./b"}}}, None),  # told where servers are needed
+        ({"server": {"mine": 3}}, False),
     ):
-        assert valid(value) is good, value
+        assert valid(value) is bool(good), value
+        if good is None:
+            continue
         source = configuration.Source(tmp_path / "x.toml", "", value)
         if good:
             configuration.defaults(source, "check", COMMANDS)

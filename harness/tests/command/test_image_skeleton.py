@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from httpmark.harness.command import image_skeleton, listing
+from httpmark.harness.command import image_skeleton
 from httpmark.harness.model.errors import HarnessError
-from httpmark.harness.servers import manifests
+from httpmark.harness.servers import brought, manifests, starting
 
 
 def test_the_skeleton_is_a_good_manifest_and_is_listed(
@@ -22,9 +22,9 @@ def test_the_skeleton_is_a_good_manifest_and_is_listed(
     assert one.container is not None
     assert one.process.start[0] == one.container.start[0] == "my_server"
     assert "NAME" not in (made / "Dockerfile").read_text() + (made / "server.toml").read_text()
-    monkeypatch.setattr(manifests, "servers", lambda: [one])
-    _, value = listing.listing("servers")
-    assert value["servers"][0]["available"]["process"] == (
+    monkeypatch.setenv("HTTPMARK_IMAGES", str(tmp_path / "servers"))
+    listed = starting.listed(brought.Field().server("my_server"))
+    assert listed["available"]["process"] == (
         "my_server not found: put a program my_server on PATH"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from httpmark.harness.command.run_log import RunLog
 from httpmark.harness.command.run_options import Options
 from httpmark.harness.command.run_servers import Servers, chosen
+from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.load import placing
+from httpmark.harness.model import run_folder
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadPlan
 from httpmark.harness.servers import manifests
-from httpmark.harness.tests.shared.ports import is_listening, own_port
+from httpmark.harness.tests.shared import brought_programs, child_process, command_process
+from httpmark.harness.tests.shared.ports import is_listening, own_port, wait_listening
+from httpmark.harness.tests.shared.silent_events import SilentEvents
 from httpmark.harness.tests.shared.tiny_server import tiny
 
 PLAN = LoadPlan(name="p", title="t", why="w", connections=4, depth=2, duration_s=1.0)
@@ -96,3 +102,58 @@ def test_the_port_that_is_asked_for_is_the_port_of_all(tmp_path: Path) -> None:
         assert is_listening(port)
         with pytest.raises(Unusable, match="is taken: stop what listens there, or name another"):
             made.check_port()
+
+
+@pytest.mark.process
+def test_a_port_of_its_own_is_told_where_another_is_asked_for(tmp_path: Path) -> None:
+    made = servers(tmp_path, port=own_port())
+    made._log = RunLog(SilentEvents(), tmp_path)
+    recipe = made.entries[0].server.process
+    assert recipe is not None
+    own = msgspec.structs.replace(recipe, port=8250)
+    made.entries[0].server = msgspec.structs.replace(made.entries[0].server, process=own)
+    with pytest.raises(Unusable, match="listens on port 8250 alone: leave out --port"):
+        made._prepare(made.entries[0])
+    made._prepare(made.entries[1])
+
+
+@pytest.mark.process
+def test_what_the_user_brings_runs_and_one_bad_manifest_spoils_nothing(tmp_path: Path) -> None:
+    images, port = tmp_path / "images", own_port()
+    (images / "odd").mkdir(parents=True)
+    (images / "odd" / "server.toml").write_text("sart = 1\n")
+    program = brought_programs.kourier(tmp_path)
+    words = f"./{program.name} {brought_programs.KOURIER_WORDS}"
+    (tmp_path / "httpmark.toml").write_text(
+        f'[server]\nmine = {{from = "http://127.0.0.1:{port}/", get_only = true}}\n'
+    )
+    child = child_process.start(
+        [str(program), "-a", "127.0.0.1", "-p", str(port), "--worker-count=1"]
+    )
+    with child:
+        wait_listening(port, until=True, seconds=20)
+        code, out, _ = command_process.run("list", "servers", "--json", cwd=tmp_path, images=images)
+        assert code == 0
+        listed = {one["name"]: one["available"] for one in json.loads(out)["servers"]}
+        assert listed["mine"]["address"] is True
+        assert "odd/server.toml: sart: no such key" in listed["odd"]["process"]
+        code, _, errors = command_process.run(
+            "run", "--runtime", "process", "--quick", "--suite", "smuggling", "--out", "r",
+            "--server", f"kourier={words}", "--server", "mine", "--server", "odd",
+            cwd=tmp_path, images=images,
+        )  # fmt: skip
+        child.kill()
+    assert code == 3
+    assert "odd/server.toml: sart: no such key" in command_process.last_line(errors)
+    found = {one.name: one for one in run_folder.read(tmp_path / "r").servers}
+    kourier, mine = found["kourier"], found["mine"]
+    assert (kourier.title, kourier.runtime, mine.runtime) == ("Kourier", "process", "address")
+    assert kourier.command is not None
+    assert kourier.command[-1] == "--worker-count=1"
+    scores = [one.compliance.suites["smuggling"].score_percent for one in (kourier, mine)]
+    assert scores[0] == scores[1] is not None
+    with Evidence(tmp_path / "r" / run_folder.EVIDENCE) as evidence:
+        for name in ("kourier", "mine"):
+            facts = evidence.facts(name)
+            assert facts is not None
+            assert (facts.post_path, facts.own.post, facts.own.head) == (None, None, 404)

@@ -6,10 +6,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.judging import published_score
+from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.tests.shared.command_process import run
 
 PUBLISHED = json.loads((loading.FOLDER / "seed" / "published.json").read_text("utf-8"))
@@ -26,6 +28,9 @@ COUNTS = {
     "rust_hyper": [(165, 10), (165, 10), (178, 0), (30, 0), (55332, 6360), (55332, 6360)],
     "go_net_http": [(35, 140), (34, 141), (177, 1), (30, 0), (61692, 0), (16252, 45440)],
     "qhttpserver": [(1, 174), (1, 174), (0, 178), (0, 30), (765, 60927), (765, 60927)],
+    # The user brings these two.
+    "kourier": [(175, 0), (175, 0), (178, 0), (30, 0), (61692, 0), (61692, 0)],
+    "lithium": [(0, 175), (0, 175), (0, 178), (0, 30), (0, 61692), (0, 61692)],
 }
 SCORES = {"rust_hyper": 89.7, "go_net_http": 63.1, "qhttpserver": 1.2}
 
@@ -76,6 +81,21 @@ def test_three_servers_in_containers_give_exactly_the_published_counts(tmp_path:
 @pytest.mark.timeout(900)
 def test_two_servers_as_processes_give_exactly_the_published_counts(tmp_path: Path) -> None:
     reproduce(tmp_path, "process", "go_net_http", "rust_hyper")
+
+
+def test_what_detects_all_or_nothing_has_the_published_counts_of_the_two_that_are_brought(
+    finished: Path,
+) -> None:
+    known = loading.load()
+    recorded = {"reference": known.published["kourier"], "null": known.published["lithium"]}
+    crossed = {"reference": known.published["lithium"], "null": known.published["kourier"]}
+    with Evidence(finished / "evidence.sqlite") as evidence:
+        for published, said in ((recorded, "exact"), (crossed, "differs")):
+            catalogue = msgspec.structs.replace(known, published=published)
+            for name in published:
+                found = published_score.score_seed(catalogue, name, evidence)
+                assert found.published == said
+                assert len(found.differences) == (0 if said == "exact" else len(FAMILIES))
 
 
 def test_the_reference_rejects_all_and_null_nothing(finished: Path) -> None:

@@ -19,7 +19,7 @@ from httpmark.harness.model.exchanges import Outcome
 from httpmark.harness.model.load import Bottleneck
 from httpmark.harness.model.verdicts import Word
 from httpmark.harness.report import byte_maps, explain, glossary, scoreboard
-from httpmark.harness.servers import manifests
+from httpmark.harness.servers import brought, manifests
 from httpmark.harness.tests.shared import made_run, peers
 
 
@@ -74,7 +74,7 @@ def test_servers_of_one_engine_are_listed_together_its_own_first() -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("what", ["servers", "suites", "cases", "profiles"])
 def test_listings_have_the_contracts_shape(what: str) -> None:
-    rows, value = listing.listing(what)
+    rows, value = listing.listing(what, brought.Field())
     assert rows
     assert list(value) == [what]
     keys = {

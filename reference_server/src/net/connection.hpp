@@ -276,6 +276,7 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     std::ptrdiff_t send_next(Connection& c, std::size_t& wanted);
     void push_tls(Connection& c);
     void send_ciphertext(Connection& c);
+    void end_tls(Connection& c);
     std::ptrdiff_t send_now(Connection& c, const char* data, std::size_t size, bool more = false);
     std::ptrdiff_t count_sent(Connection& c, std::ptrdiff_t taken);
     bool append_output(Connection& c, const char* data, std::size_t size);

@@ -54,7 +54,8 @@ void Connections::flush(bool more) {
             }
             return;
         }
-        if (c.tls != nullptr) {
+        if (c.has(Connection::kTls)) {
+            if (c.tls == nullptr) return;  // nothing is ever sent in the clear instead
             if (!c.tls->send(*pipe_, scratch_, size)) c.set(Connection::kBroken);
             send_ciphertext(c);
             return;
@@ -105,7 +106,7 @@ void Connections::send_ciphertext(Connection& c) {
 }
 
 void Connections::push_output(Connection& c) {
-    if (c.tls != nullptr || (c.output != nullptr && c.output->cipher.size != 0)) {
+    if (c.has(Connection::kTls)) {
         push_tls(c);
     } else {
         push_plain(c);
@@ -262,6 +263,18 @@ bool Connections::append_output(Connection& c, const char* data, std::size_t siz
     std::memcpy(out->data() + out->end, data, size);
     out->end += size;
     return true;
+}
+
+// Nothing can be encrypted any more: what was not before is not sent.
+void Connections::end_tls(Connection& c) {
+    delete c.tls;
+    c.tls = nullptr;
+    c.set(Connection::kClosing);
+    if (c.output == nullptr) return;
+    Output& out = *c.output;
+    out.begin = out.end = 0;
+    release_later(out);
+    if (out.cipher.size == out.cipher_begin) release_output(c);
 }
 
 void Connections::release_output(Connection& c) {

@@ -34,9 +34,7 @@ void Connections::receive_tls(std::uint32_t id, const char* data, std::size_t si
     const TlsSession::Status status = c.tls->receive(*pipe_, data, size, plaintext);
     send_ciphertext(c);  // handshake, alerts, answers to key updates
     if (status == TlsSession::Status::kFailed) {
-        c.set(Connection::kClosing);
-        delete c.tls;
-        c.tls = nullptr;
+        end_tls(c);
         if (c.exchange != nullptr) release_exchange(c);
         settle(id);
         return;

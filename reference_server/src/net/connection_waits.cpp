@@ -148,9 +148,7 @@ void Connections::begin_linger(std::uint32_t id) {
     if (c.tls != nullptr) {
         c.tls->shut(*pipe_);
         send_ciphertext(c);
-        delete c.tls;
-        c.tls = nullptr;
-        c.set(Connection::kClosing);
+        end_tls(c);
         if (c.output != nullptr) {  // the alert did not fit: shut when it has gone
             settle(id);
             return;

@@ -230,6 +230,90 @@ TEST(Tls, files_are_never_sent_in_the_clear) {
     LAW(wire.file_sends() == 0 && open_descriptors() == before);
 }
 
+// Whether these are records and nothing else (RFC 8446 5.1); a close may have cut the last one.
+bool are_records(std::string_view sent) {
+    while (sent.size() >= 5) {
+        const unsigned type = static_cast<unsigned char>(sent[0]);
+        const std::size_t size =
+            static_cast<unsigned char>(sent[3]) * 256U + static_cast<unsigned char>(sent[4]);
+        if (type < 20 || type > 23 || sent[1] != 3 || size > kTlsRecordMax + 256) return false;
+        sent.remove_prefix(std::min(5 + size, sent.size()));
+    }
+    return sent.empty();
+}
+
+// Part of an answer waits for its turn, or frames for the end of it, when the client's next bytes
+// are no record: what was not encrypted before is not sent at all.
+TEST(Tls, what_waits_when_a_session_fails_is_not_sent_in_the_clear) {
+    const std::string half(kSentInTurnMax / 2 + 50000, 'h');
+    WebSocket* other = nullptr;
+    Router::Builder routes;
+    routes.add(kAnyMethod, "/whole", [&](const Request&, ResponseWriter& writer) {
+        return writer.answer(200, {}, half + half);
+    });
+    routes.add(kAnyMethod, "/later",
+               [&, whole = half + half](const Request&, ResponseWriter& writer) {
+                   return writer.write_reference(200, {}, whole) ? Reason::kNone : writer.fault();
+               });
+    WebSocketRoute route;
+    route.on_open = [&](WebSocket& socket, const WebSocketOffer&) { other = &socket; };
+    route.on_message = [](WebSocket&, const WebSocketMessage&) {};
+    routes.add_websocket("/ws", route);
+    routes.add(kAnyMethod, "/say", [&](const Request&, ResponseWriter& writer) {
+        LAW(other->send_text("a message in the clear") == WebSocket::Sent::kYes);
+        return writer.answer(204, {}, {});
+    });
+    ServerSettings settings;
+    const auto router = built(routes);
+    settings.router = router.get();
+    const Certificate certificate("a.example");
+    for (const std::string target : {"/whole", "/later", "/ws"}) {
+        Wire wire(settings);
+        wire.connections().set_tls(load(settings_for({&certificate})));
+        Client client(wire, {});
+        LAW(client.handshake());
+        client.step = 1 << 20;
+        client.write("GET " + target +
+                     " HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                     "Sec-WebSocket-Version: 13\r\n"
+                     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+        if (target == "/ws") {
+            const std::string say = "GET /say HTTP/1.1\r\nHost: h\r\n\r\n";
+            wire.connections().on_data(wire.connect(), say.data(), say.size());
+        } else {
+            LAW(wire.wants_room(client.id()), << "more than one turn sends");
+        }
+        wire.feed(client.id(), "no record at all");
+        for (unsigned i = 0; i < 10 && wire.alive(client.id()); ++i) {
+            wire.give_room(client.id(), 1U << 30);
+        }
+        LAW(are_records(wire.sent(client.id())), << target);
+        LAW(wire.shut(client.id()));
+        LAW(wire.connections().arena().bytes_in_use() == 0);
+    }
+}
+
+// RFC 9112 9.6: what comes after the last answer is thrown away, up to a bound, encrypted or not.
+TEST(Tls, what_comes_while_a_close_lingers_is_thrown_away_and_bounded) {
+    const Certificate certificate("a.example");
+    ServerSettings settings;
+    settings.limits.linger_max = 10000;
+    Wire wire(settings);
+    wire.connections().set_tls(load(settings_for({&certificate})));
+    Client client(wire, {});
+    LAW(client.handshake());
+    client.write("GET /hello HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    LAW(statuses(client.read()) == Statuses{200} && client.ended && wire.shut(client.id()));
+    const std::uint64_t requests = wire.connections().counters().requests;
+    const std::size_t sent = wire.sent(client.id()).size();
+    client.write(kGet);
+    wire.feed(client.id(), std::string(9000, 'x'));
+    LAW(wire.alive(client.id()));
+    wire.feed(client.id(), std::string(1000, 'x'));
+    LAW(!wire.alive(client.id()) && wire.sent(client.id()).size() == sent);
+    LAW(wire.connections().counters().requests == requests);
+}
+
 TEST(Tls, replies_of_a_batch_share_records) {
     const Certificate certificate("a.example");
     Wire wire;
@@ -308,7 +392,6 @@ TEST(Tls, a_blocked_wire_keeps_order_and_bounds) {
     LAW(statuses(all) == wanted, << all.size());
 }
 
-// RFC 8446 4.6.3: each asks for an answer, and the client reads none of them.
 // In pieces of one byte to more than a record, with pauses and with room in bits.
 TEST(Tls, streams_are_sent_whole) {
     class Growing final : public ContentStream {
@@ -357,6 +440,7 @@ TEST(Tls, streams_are_sent_whole) {
     }
 }
 
+// RFC 8446 4.6.3: each asks for an answer, and the client reads none of them.
 TEST(Tls, a_flood_of_key_updates_is_bounded) {
     const Certificate certificate("a.example");
     Wire wire;

@@ -132,7 +132,9 @@ void Connections::lose_websocket(std::uint32_t id) {
 void Connections::receive_frames(std::uint32_t id, const char* p, const char* end) {
     {
         const Speaking speaking(*this, id);
-        slot(id).wait = Wait::kNothing;  // the peer is there: its time begins anew
+        Connection& c = slot(id);
+        // The peer is there. That it reads, or answers a Close frame, is waited for all the same.
+        if (c.wait == Wait::kPing || c.wait == Wait::kPong) c.wait = Wait::kNothing;
         if (upgraded_[id]->parked.size != 0) {
             park_frames(id, {p, static_cast<std::size_t>(end - p)});
         } else {

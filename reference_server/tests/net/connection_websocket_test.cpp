@@ -239,6 +239,33 @@ TEST(ConnectionWebSocket, both_sides_close_and_the_answer_has_a_deadline) {
     }
 }
 
+// Whatever else a peer sends: it prolongs neither the wait for its Close frame nor the one for
+// room.
+TEST(ConnectionWebSocket, a_peer_that_sends_is_left_in_time_all_the_same) {
+    for (const bool closing : {true, false}) {
+        for (const std::string& octets :
+             {websocket::pong(), text("more"), std::string("\x82", 1)}) {
+            Told told;
+            Served served(telling(told));
+            served.settings.limits.close_timeout_ms = 2000;
+            served.settings.limits.write_timeout_ms = 2000;
+            Wire wire(served.settings);
+            const std::uint32_t id = wire.connect();
+            wire.feed(id, offer());
+            if (!closing) wire.give_room(id, 0);
+            LAW((closing ? told.sockets[0]->close() : told.sockets[0]->send_text("unread")) ==
+                Sent::kYes);
+            wire.connections().end_turn();
+            for (unsigned i = 0; i < 10 && wire.alive(id) && !wire.shut(id); ++i) {
+                LAW(i < 5, << visible(octets));
+                wire.feed(id, octets);
+                wire.pass(500);
+            }
+            LAW(told.events.back() == "close:1006", << told.line());
+        }
+    }
+}
+
 TEST(ConnectionWebSocket, however_it_ends_the_application_hears_of_it_once) {
     using End = void (*)(Wire&, std::uint32_t);
     const struct {

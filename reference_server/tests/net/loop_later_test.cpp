@@ -13,9 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "app/event_sender.hpp"
 #include "app/later_answer.hpp"
 #include "app/waker.hpp"
 #include "net/live_server.hpp"
+#include "websocket/client.hpp"
 #include "wire.hpp"
 
 namespace httpmark {
@@ -277,6 +279,65 @@ TEST_P(EveryEngine, other_threads_feed_streams_and_learn_that_the_client_has_gon
     }
     server_ = nullptr;
     LAW(gone == 3, << gone);
+}
+
+constexpr std::size_t kSwitchedSize =
+    std::string_view(
+        "HTTP/1.1 101 Switching Protocols\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+        "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
+        "Upgrade: websocket\r\nConnection: upgrade\r\n\r\n")
+        .size();
+
+// One that answers the Close frame, one that only goes on talking, and a stream that does not end.
+TEST_P(EveryEngine, a_stop_ends_websockets_in_time_and_then_cuts_streams_off) {
+    EventSender sender;
+    std::atomic<unsigned> closed{0};
+    Router::Builder routes;
+    WebSocketRoute route;
+    route.on_message = [](WebSocket&, const WebSocketMessage&) {};
+    route.on_close = [&](WebSocket&, const websocket::Event& event) {
+        closed += event.code == websocket::kCloseGoingAway ? 1 : 100;
+    };
+    routes.add_websocket("/ws", route);
+    routes.add(Method::kGet, "/events", [&](const Request&, ResponseWriter& writer) {
+        sender = EventSender(writer);
+        return sender ? Reason::kNone : writer.fault();
+    });
+    const auto router = built(routes);
+    ServerSettings settings = serving(router);
+    settings.limits.close_timeout_ms = 300;
+    settings.limits.drain_timeout_ms = 4000;
+    START(settings);
+    const int polite = server_->connect();
+    const int talker = server_->connect();
+    for (const int fd : {polite, talker}) {
+        write_all(fd,
+                  "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                  "Sec-WebSocket-Version: 13\r\n"
+                  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+        LAW(read_some(fd, kSwitchedSize).octets.starts_with("HTTP/1.1 101 "));
+    }
+    const int events = server_->connect();
+    write_all(events, "GET /events HTTP/1.1\r\nHost: h\r\n\r\n");
+    LAW(!read_some(events, 100).octets.empty());
+    std::thread stopper([&] { server_->stop(false); });
+    const std::string going_away = websocket::close_back(1001);
+    for (const int fd : {polite, talker}) LAW(read_some(fd, 4).octets == going_away);
+    write_all(polite, websocket::close_with(1001));
+    LAW(read_some(polite, kToTheEnd).ended);
+    close(polite);
+    pollfd waiting{talker, POLLIN, 0};
+    unsigned talked = 0;
+    for (; talked < 1000 && poll(&waiting, 1, 10) == 0; ++talked) {
+        write_all(talker, websocket::text("wait"));
+    }
+    LAW(talked < 300, << "as long as the drain");
+    close(talker);
+    LAW(!read_some(events, kToTheEnd).octets.ends_with("0\r\n\r\n"));
+    close(events);
+    stopper.join();
+    LAW(closed == 101 && sender.gone(), << closed);
+    server_ = nullptr;
 }
 
 INSTANTIATE_TEST_SUITE_P(Later, EveryEngine, testing::ValuesIn(engines()), engine_name);

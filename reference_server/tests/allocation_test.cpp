@@ -1,8 +1,11 @@
 // After a warm-up a request costs no allocation: neither from the heap nor from the arena's steps.
+// And what goes on for long holds no more memory the longer it does.
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
 
+#include "app/event_sender.hpp"
 #include "counted_allocations.hpp"
 #include "laws.hpp"
 #include "net/connection.hpp"
@@ -92,6 +95,52 @@ TEST(Allocation, none_per_coded_answer_after_warm_up) {
         "POST /written HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx",
     };
     ask_in_turn(requests, settings, false);
+}
+
+// A client that takes events as fast as they come, and is always a little behind.
+TEST(Allocation, an_event_sender_holds_no_more_than_what_waits) {
+    class Behind final : public Transport {
+      public:
+        std::ptrdiff_t send(std::uint32_t, const char*, std::size_t size) override {
+            const std::size_t taken = std::min(size, room);
+            room -= taken;
+            return static_cast<std::ptrdiff_t>(taken);
+        }
+        void set_interest(std::uint32_t, bool, bool) override {}
+        void shutdown_write(std::uint32_t) override {}
+        void close(std::uint32_t) override {}
+        std::size_t room = 0;
+    };
+    EventSender sender;
+    Router::Builder routes;
+    routes.add(Method::kGet, "/events", [&](const Request&, ResponseWriter& writer) {
+        sender = EventSender(writer);
+        return sender ? Reason::kNone : writer.fault();
+    });
+    const std::shared_ptr<const Router> router = built(routes);
+    ServerSettings settings;
+    settings.router = router.get();
+    Behind wire;
+    Connections connections(settings, wire, 1000);
+    connections.set_time(1000, 784111777);
+    const std::uint32_t id = connections.open(3, false);
+    const std::string ask = "GET /events HTTP/1.1\r\nHost: h\r\n\r\n";
+    connections.on_data(id, ask.data(), ask.size());
+    EventSender::ServerEvent event;
+    const std::string data(1000, 'd');
+    event.data = data;
+    const auto send = [&] { return sender.send(event) == EventSender::EventFault::kNone; };
+    connections.read_mail();
+    while (send()) connections.read_mail();
+    largest_allocation = 0;
+    std::uint64_t sent = 0;
+    for (unsigned round = 0; round < 20000; ++round) {
+        wire.room = 10 * data.size();
+        connections.on_sendable(id);
+        while (send()) ++sent;
+    }
+    LAW(sent > 100000, << sent);
+    LAW(largest_allocation <= 4 * 65536, << largest_allocation);
 }
 
 }  // namespace

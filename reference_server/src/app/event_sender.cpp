@@ -60,7 +60,14 @@ class EventSender::Content final : public ContentStream {
         const std::size_t size = std::min(room.size(), queue.octets.size() - queue.taken);
         std::copy_n(queue.octets.data() + queue.taken, size, room.data());
         queue.taken += size;
-        if (queue.taken < queue.octets.size()) return {size, State::kMore};
+        if (queue.taken < queue.octets.size()) {
+            // A client may be a little behind for ever.
+            if (queue.taken >= queue.octets.size() / 2) {
+                queue.octets.erase(0, queue.taken);
+                queue.taken = 0;
+            }
+            return {size, State::kMore};
+        }
         queue.octets = {};  // between events it holds no memory
         queue.taken = 0;
         return {size, queue.ended ? State::kEnd : State::kLater};

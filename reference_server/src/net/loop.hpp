@@ -70,6 +70,9 @@ class Loop {
     virtual void shutdown_write(std::int32_t handle, LoopToken token) = 0;
     virtual void close(std::int32_t handle, LoopToken token) = 0;
 
+    // Bytes have been taken that the kernel does not have yet. They are lost with the loop.
+    virtual bool has_unsent() const { return false; }
+
     // Waits at most `timeout_ms` (-1 for ever) and hands out what has completed.
     virtual void turn(int timeout_ms) = 0;
     // From any thread.

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -59,7 +60,11 @@ class EpollLoop final : public Loop {
         return false;
     }
 
-    void remove_listener(int socket) override { epoll_ctl(epoll_, EPOLL_CTL_DEL, socket, nullptr); }
+    void remove_listener(int socket) override {
+        epoll_ctl(epoll_, EPOLL_CTL_DEL, socket, nullptr);
+        // It may be among the events of this turn, and its number soon another socket's.
+        std::replace(listeners_.begin(), listeners_.end(), socket, -1);
+    }
 
     void pause_listener(std::uint32_t listener, bool paused) override {
         epoll_event event{};
@@ -141,6 +146,7 @@ class EpollLoop final : public Loop {
     }
 
     void accept_from(std::uint32_t listener) {
+        if (listeners_[listener] < 0) return;
         for (unsigned i = 0; i < settings_.accepts_per_wake && !paused_; ++i) {
             const int fd =
                 accept4(listeners_[listener], nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -193,6 +193,8 @@ class UringLoop final : public Loop {
         io_uring_sqe_set_data64(sqe, pack(Operation::kGiveUp, peer.generation, handle));
     }
 
+    bool has_unsent() const override { return !send_.all_are_free(); }
+
     void wake() override {
         const std::uint64_t one = 1;
         (void)!write(wake_, &one, sizeof one);
@@ -443,15 +445,7 @@ class UringLoop final : public Loop {
             case Operation::kRoom:
                 if (!current) break;
                 peer.polling = false;
-                if (peer.wants_room && result >= 0) {
-                    events_->on_sendable(peer.token);
-                    UringPeer& after = peers_[handle];
-                    if ((after.generation & 0xFFFFFF) == ((data >> 32) & 0xFFFFFF) &&
-                        after.wants_room && after.send_buffer == SendBuffers::kNone &&
-                        !after.polling) {
-                        arm_room(handle, after);
-                    }
-                }
+                if (peer.wants_room && result >= 0) tell_of_room(handle, peer);
                 break;
             case Operation::kShutdown:
                 if (!current) break;
@@ -561,14 +555,17 @@ class UringLoop final : public Loop {
             peer.shutdown_due = false;
             start_shutdown(handle, peer);
         }
-        if (peer.wants_room) {
-            const std::uint32_t generation = peer.generation;
-            events_->on_sendable(peer.token);
-            UringPeer& after = peers_[handle];
-            if (after.generation == generation && !after.closing && after.wants_room &&
-                after.send_buffer == SendBuffers::kNone && !after.polling) {
-                arm_room(handle, after);
-            }
+        if (peer.wants_room) tell_of_room(handle, peer);
+    }
+
+    // Once, and then whenever there is some again, for as long as it is asked for.
+    void tell_of_room(std::int32_t handle, const UringPeer& peer) {
+        const std::uint32_t generation = peer.generation;
+        events_->on_sendable(peer.token);
+        UringPeer& after = peers_[handle];
+        if (after.generation == generation && !after.closing && after.wants_room &&
+            after.send_buffer == SendBuffers::kNone && !after.polling) {
+            arm_room(handle, after);
         }
     }
 

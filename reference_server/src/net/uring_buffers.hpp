@@ -86,6 +86,7 @@ class SendBuffers {
         return memory_ != nullptr;
     }
     bool empty() const { return free_.empty(); }
+    bool all_are_free() const { return free_.size() == kCount; }
     std::uint16_t take() {
         const std::uint16_t buffer = free_.back();
         free_.pop_back();

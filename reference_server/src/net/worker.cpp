@@ -90,7 +90,8 @@ void Worker::run() {
     while (true) {
         int timeout = connections_.timeout_ms();
         if (draining_) {
-            if (connections_.open_count() == 0 || now_ms_ >= drain_until_ms_) break;
+            const bool is_done = connections_.open_count() == 0 && !loop_->has_unsent();
+            if (is_done || now_ms_ >= drain_until_ms_) break;
             const int left = static_cast<int>(drain_until_ms_ - now_ms_);
             timeout = timeout < 0 ? left : std::min(timeout, left);
         }

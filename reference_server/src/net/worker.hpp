@@ -41,7 +41,6 @@ class Worker final : private LoopEvents, private Transport {
     void request_stop(bool at_once);
     void request_tls(std::shared_ptr<const TlsContext> context);
     const Counters& counters() const { return connections_.counters(); }
-    std::uint64_t open_count() const { return connections_.open_count(); }
 
   private:
     LoopToken on_accept(std::int32_t handle, std::uint32_t listener) override;

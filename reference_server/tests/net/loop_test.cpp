@@ -290,6 +290,60 @@ TEST_P(EveryEngine, a_drain_finishes_what_is_under_way) {
     stopper.join();
 }
 
+// Asks for that many bytes, sends no more and reads nothing. Until no more of them finds room.
+int ask_and_read_nothing(const LiveServer& server, std::size_t size) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int little = 4096;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
+    server.connect(fd);
+    const std::uint64_t before = server.counters().bytes_out;
+    write_all(fd, "GET /octets/" + std::to_string(size) + " HTTP/1.1\r\nHost: h\r\n\r\n");
+    shutdown(fd, SHUT_WR);
+    std::uint64_t sent = before;
+    for (unsigned i = 0, same = 0; i < 1000 && same < 10; ++i) {
+        usleep(10000);
+        const std::uint64_t now = server.counters().bytes_out;
+        same = now == sent && now != before ? same + 1 : 0;
+        sent = now;
+    }
+    return fd;
+}
+
+// An engine may have taken the last bytes of a connection, which is over then, and still have them.
+TEST_P(EveryEngine, a_drain_waits_until_all_that_was_taken_is_sent) {
+    Router::Builder routes;
+    routes.add(kAnyMethod, "/octets/{count}", [](const Request& request, ResponseWriter& writer) {
+        const std::string octets(std::stoul(std::string(request.value("count"))), 'o');
+        return writer.answer(200, {}, octets);
+    });
+    const auto router = built(routes);
+    ServerSettings settings;
+    settings.router = router.get();
+    START(settings);
+    close(ask_and_read_nothing(*server_, 64 << 20));
+    const std::size_t room = server_->counters().bytes_out;
+    std::vector<std::pair<int, std::size_t>> asked;
+    for (std::size_t less = 8192; less < 81920; less += 16384) {
+        if (room < less + 1000) break;
+        asked.emplace_back(ask_and_read_nothing(*server_, room - less), room - less);
+    }
+    const int idle = server_->connect();
+    write_all(idle, kGet);
+    LAW(!read_some(idle, 50).octets.empty());
+    std::thread stopper([&] { server_->stop(false); });
+    LAW(read_some(idle, kToTheEnd).ended);
+    close(idle);
+    usleep(100000);  // for a worker that does not wait
+    for (const auto& [fd, size] : asked) {
+        const Received answer = read_some(fd, size);
+        LAW(answer.octets.size() >= size, << answer.octets.size() << " of " << size);
+        const Received end = read_some(fd, kToTheEnd);
+        LAW(end.ended && !end.reset);
+        close(fd);
+    }
+    stopper.join();
+}
+
 TEST_P(EveryEngine, many_connections_at_once) {
     START();
     std::vector<int> fds;
@@ -299,6 +353,59 @@ TEST_P(EveryEngine, many_connections_at_once) {
         for (const int fd : fds) LAW(statuses(read_some(fd, 228).octets) == (Statuses{200, 200}));
     }
     for (const int fd : fds) close(fd);
+}
+
+// The wake-up and the connection are announced at once. By the time the second is looked at, the
+// listener's number is another socket's.
+TEST(EpollLoop, accepts_nothing_of_a_listener_that_was_removed) {
+    const auto listening = [](sockaddr_in& address) {
+        const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof address;
+        CHECK(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 && listen(fd, 8) == 0);
+        CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+        return fd;
+    };
+    struct Removes final : LoopEvents {
+        LoopToken on_accept(std::int32_t, std::uint32_t) override {
+            ++accepted;
+            return kRefused;
+        }
+        std::int32_t handle_of(LoopToken) override { return -1; }
+        void on_data(LoopToken, const char*, std::size_t) override {}
+        void on_end(LoopToken) override {}
+        void on_broken(LoopToken) override {}
+        void on_sendable(LoopToken) override {}
+        void on_wake() override {
+            loop->remove_listener(listener);
+            CHECK(dup2(other, listener) == listener);
+            ++wakes;
+        }
+        void on_turn() override {}
+        Loop* loop = nullptr;
+        int listener = -1;
+        int other = -1;
+        unsigned accepted = 0;
+        unsigned wakes = 0;
+    } events;
+    sockaddr_in address{};
+    sockaddr_in other_address{};
+    events.listener = listening(address);
+    events.other = listening(other_address);
+    const auto loop = make_epoll_loop({kReceiveBufferSize, 64});
+    events.loop = loop.get();
+    std::string error;
+    LAW(loop->start(events, error) && loop->add_listener(events.listener, 0, error));
+    loop->wake();
+    std::vector<int> clients;
+    for (const sockaddr_in& to : {address, other_address}) {
+        clients.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        CHECK(connect(clients.back(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
+    }
+    loop->turn(1000);
+    LAW(events.wakes == 1 && events.accepted == 0, << events.accepted);
+    for (const int fd : {clients[0], clients[1], events.listener, events.other}) close(fd);
 }
 
 TEST(Loop, io_uring_is_built_where_it_is_required) {

@@ -268,6 +268,7 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     static std::size_t unsent(const Output& output);
     bool is_full(const Output& output) const;
     void flush(bool more = false);
+    void keep_scratch();
     void push_output(Connection& c);
     bool next_octets(Connection& c, std::size_t most, std::string_view& octets);
     static void sent_octets(Output& out, std::size_t size);
@@ -316,6 +317,8 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     void send_queue(Upgraded& u);
     void call_queue(std::uint32_t id);
     std::shared_ptr<WebSocketQueue> queue_for(const Upgraded& u);
+    // The others have their turn before this one is sent more.
+    bool turn_is_over() const { return sent_in_turn_ >= kSentInTurnMax; }
     void settle_websocket(std::uint32_t id);
     void ping_peer(std::uint32_t id);
     void drain_websocket(std::uint32_t id);
@@ -361,6 +364,7 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     std::vector<Upgraded*> upgraded_;     // by slot
     std::vector<WebSocketKey> queued_;    // with frames that wait for the end of the turn
     const Upgraded* speaking_ = nullptr;  // whose frames gather in the scratch
+    std::size_t sent_in_turn_ = 0;        // since it has been spoken to
 
     char* scratch_;  // from here to at_ stands what gathers for one send
 };

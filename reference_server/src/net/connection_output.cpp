@@ -11,7 +11,11 @@ namespace httpmark {
 
 // The scratch is full: what is in it goes first, and what is larger than all of it is kept apart.
 char* Connections::prepare_more(std::size_t size) {
-    flush();
+    if (speaking_ != nullptr && turn_is_over()) {
+        keep_scratch();
+    } else {
+        flush();
+    }
     if (size <= static_cast<std::size_t>(end_ - at_) && !blocked(*current_)) {
         char* const room = at_;
         at_ += size;
@@ -70,6 +74,15 @@ void Connections::flush(bool more) {
     push_output(c);
 }
 
+// As if the wire had no room: so a peer that reads fast is full as well.
+void Connections::keep_scratch() {
+    const auto size = static_cast<std::size_t>(at_ - scratch_);
+    at_ = scratch_;
+    if (size != 0 && !append_output(*current_, scratch_, size)) {
+        current_->set(Connection::kBroken);
+    }
+}
+
 std::ptrdiff_t Connections::send_now(Connection& c, const char* data, std::size_t size, bool more) {
     return count_sent(c, more ? transport_.send_more(current_id_, data, size)
                               : transport_.send(current_id_, data, size));
@@ -81,6 +94,7 @@ std::ptrdiff_t Connections::count_sent(Connection& c, std::ptrdiff_t taken) {
         return taken;
     }
     Counters::add(counters_.bytes_out, static_cast<std::uint64_t>(taken));
+    sent_in_turn_ += static_cast<std::size_t>(taken);
     if (taken > 0 && c.wait == Connection::Wait::kWrite) {
         set_wait(current_id_, Connection::Wait::kWrite, settings_.limits.write_timeout_ms);
     }

@@ -37,6 +37,7 @@ class Connections::Speaking {
         all.current_ = &all.slot(id);
         all.current_id_ = id;
         all.speaking_ = all.upgraded_[id];
+        all.sent_in_turn_ = 0;
     }
     ~Speaking() { all_.speaking_ = nullptr; }
     Speaking(const Speaking&) = delete;
@@ -154,7 +155,7 @@ void Connections::take_frames(std::uint32_t id, const char* p, const char* end) 
     websocket::Event event;
     while (!c.has(Connection::kBroken)) {
         if (static_cast<std::size_t>(end_ - at_) < kSmallReplyMax || blocked(c)) flush();
-        if (blocked(c)) {
+        if (blocked(c) || turn_is_over()) {
             park_frames(id, {input.data(), input.size()});
             return;
         }
@@ -178,7 +179,8 @@ void Connections::park_frames(std::uint32_t id, std::string_view octets) {
 void Connections::resume_frames(std::uint32_t id) {
     Connection& c = slot(id);
     const Speaking speaking(*this, id);
-    while (c.state == State::kUpgraded && !blocked(c) && !c.has(Connection::kBroken)) {
+    while (c.state == State::kUpgraded && !blocked(c) && !c.has(Connection::kBroken) &&
+           !turn_is_over()) {
         Upgraded& u = *upgraded_[id];
         if (u.parked.size != 0) {
             Buffer parked = std::exchange(u.parked, Buffer());
@@ -260,7 +262,7 @@ void Connections::settle_websocket(std::uint32_t id) {
         return;
     }
     const Upgraded& u = *upgraded_[id];
-    const bool waits = c.output != nullptr;
+    const bool waits = c.output != nullptr || u.has_more();
     const bool reads = u.parked.size == 0 && !blocked(c) && !c.has(Connection::kPeerClosed);
     set_interest(id, reads, waits);
     if (waits) {

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "app/websocket.hpp"
+#include "app/websocket_queue.hpp"
 #include "net/connection.hpp"
 #include "net/exchange.hpp"
 
@@ -28,6 +30,10 @@ struct Upgraded final : public WebSocket {
     websocket::Session& session() { return session_; }
     WebSocketQueue* queue() const { return queue_.get(); }
     void await_room() { room_is_awaited_ = true; }
+    // Something is left for when there is room.
+    bool has_more() const {
+        return parked.size != 0 || room_is_awaited_ || (queue_ != nullptr && queue_->has_more());
+    }
     // Whether the application is to be told of room, once.
     bool take_room_awaited() { return std::exchange(room_is_awaited_, false); }
 

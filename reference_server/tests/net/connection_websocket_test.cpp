@@ -387,6 +387,36 @@ TEST(ConnectionWebSocket, an_application_that_sends_too_much_is_told_and_hears_o
     LAW(frames_of(wire.sent(id)) == due);
 }
 
+// It sends for as long as there is room, and there is always some.
+TEST(ConnectionWebSocket, one_that_reads_fast_does_not_keep_the_others_waiting) {
+    Told told;
+    WebSocketRoute route = telling(told);
+    constexpr unsigned kMessages = 20000;
+    unsigned sent = 0;
+    const std::string message(1000, 'm');
+    const auto fill = [&](WebSocket& socket) {
+        while (sent < kMessages && socket.send_text(message) == Sent::kYes) ++sent;
+    };
+    route.on_open = [&](WebSocket& socket, const WebSocketOffer&) { fill(socket); };
+    route.on_room = fill;
+    const Served served(route);
+    Wire wire(served.settings);
+    const std::uint32_t id = wire.connect();
+    std::size_t before = 0;
+    wire.feed(id, offer());
+    for (unsigned i = 0; i < 100 && wire.wants_room(id); ++i) {
+        const std::size_t now = wire.sent(id).size();
+        LAW(now - before < 3 * kSentInTurnMax, << now - before);
+        before = now;
+        wire.give_room(id, std::size_t{1} << 40);
+    }
+    LAW(wire.sent(id).size() - before < 3 * kSentInTurnMax, << wire.sent(id).size() - before);
+    std::string due;
+    for (unsigned i = 0; i < kMessages; ++i) due += text_back(message);
+    LAW(sent == kMessages && frames_of(wire.sent(id)) == due);
+    LAW(wire.reading(id));
+}
+
 TEST(ConnectionWebSocket, what_one_says_is_sent_to_all_with_one_send_each) {
     std::vector<WebSocket*> all;
     WebSocketRoute route;

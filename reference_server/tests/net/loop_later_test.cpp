@@ -306,7 +306,7 @@ TEST_P(EveryEngine, a_stop_ends_websockets_in_time_and_then_cuts_streams_off) {
     const auto router = built(routes);
     ServerSettings settings = serving(router);
     settings.limits.close_timeout_ms = 300;
-    settings.limits.drain_timeout_ms = 4000;
+    settings.limits.drain_timeout_ms = 2500;
     START(settings);
     const int polite = server_->connect();
     const int talker = server_->connect();
@@ -331,7 +331,7 @@ TEST_P(EveryEngine, a_stop_ends_websockets_in_time_and_then_cuts_streams_off) {
     for (; talked < 1000 && poll(&waiting, 1, 10) == 0; ++talked) {
         write_all(talker, websocket::text("wait"));
     }
-    LAW(talked < 300, << "as long as the drain");
+    LAW(talked < 150, << "as long as the drain");
     close(talker);
     LAW(!read_some(events, kToTheEnd).octets.ends_with("0\r\n\r\n"));
     close(events);

@@ -135,13 +135,13 @@ test-compiled: needs-test $(CONFIGURED)
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory test-native
 
-# What measures time runs alone. All else shares both processors between three, as it mostly waits.
+# What measures time runs alone. All else shares both processors between four, as it mostly waits.
 test-python: $(VENV)/.dev
 	@$(MAKE) --no-print-directory test-shared
 	@$(MAKE) --no-print-directory test-timed
 
 test-shared: $(VENV)/.dev
-	$(BIN)/pytest -n 3 --dist worksteal -m "not timed and not nightly" $(ARGS)
+	$(BIN)/pytest -n 4 --dist worksteal -m "not timed and not nightly" $(ARGS)
 
 test-timed: $(VENV)/.dev
 	$(BIN)/pytest -m "timed and not nightly" $(ARGS)

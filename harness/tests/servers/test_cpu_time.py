@@ -24,11 +24,11 @@ def burn(seconds: float) -> None:
 
 def test_cpu_time_is_what_was_burnt() -> None:
     before = cpu_time.cpu_ns([os.getpid()])
-    burn(0.2)
+    burn(0.3)
     after = cpu_time.cpu_ns([os.getpid()])
     assert before is not None
     assert after is not None
-    assert 0.19e9 <= after - before < 0.4e9
+    assert 0.25e9 <= after - before < 0.6e9
 
 
 @pytest.mark.process

@@ -99,11 +99,12 @@ _guard = _Guard()
 def pytest_configure(config: pytest.Config) -> None:
     _guard.pid = os.getpid()
     sys.addaudithook(_guard.audit)
-    if profile := os.environ.get("HYPOTHESIS_PROFILE"):
-        import hypothesis
+    import hypothesis
 
-        hypothesis.settings.register_profile("nightly", max_examples=2000, deadline=None)
-        hypothesis.settings.load_profile(profile)
+    # On a busy machine one example takes what ten take on a quiet one; that is no fault.
+    hypothesis.settings.register_profile("each change", deadline=None)
+    hypothesis.settings.register_profile("nightly", max_examples=2000, deadline=None)
+    hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "each change")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

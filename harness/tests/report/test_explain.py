@@ -21,6 +21,7 @@ from httpmark.harness.model.verdicts import Word
 from httpmark.harness.report import byte_maps, explain, glossary, scoreboard
 from httpmark.harness.servers import brought, manifests
 from httpmark.harness.tests.shared import made_run, peers
+from httpmark.harness.tests.shared.asking_again import asked_again
 
 
 @pytest.fixture(autouse=True)
@@ -228,6 +229,13 @@ def test_a_cut_is_replayed_beside_one_write_of_the_same() -> None:
     with peers.peer(gluing) as peer:
         target = target_at(peer.port)
         text = replay.replay_cut("get-plain", target, "two@17").text
+        while "400 instead of 200 (3 of 3 times)" not in text:
+            # A busy machine let the peer read both writes as one. What it says is true.
+            assert re.search(r"400 instead of 200 \([12] of 3 times\)|the same \(3 of 3", text), (
+                text
+            )
+            asked_again.note("a cut of get-plain", "the peer read both writes as one")
+            text = replay.replay_cut("get-plain", target, "two@17").text
         with pytest.raises(HarnessError, match="no delivery 'two@9999'"):
             replay.replay_cut("get-plain", target, "two@9999")
         with pytest.raises(HarnessError, match="no delivery 'slowly'"):

@@ -335,10 +335,13 @@ MODELS: dict[str, tuple[list[ExchangeView], list[ExchangeView]]] = {
             seen(("send", GET), ("recv", ok()), began_s=THEN_S),
             seen(("send", GET), ("recv", ok()), began_s=THEN_S + 5),
             seen(("send", GET), ("recv", ok()), began_s=THEN_S - 4),
+            # It lay unread for 20 s, which is not the server's doing.
+            seen(("send", GET), ("pause", 20_000), ("recv", ok()), began_s=THEN_S),
         ],
         [
             seen(("send", GET), ("recv", ok()), began_s=THEN_S + 8),
             seen(("send", GET), ("recv", ok()), began_s=THEN_S - 8),
+            seen(("pause", 20_000), ("send", GET), ("recv", ok()), began_s=THEN_S),
             seen(("send", GET), ("recv", ok()), ("pause", 2100), ("send", GET), ("recv", ok())),
         ],
     ),

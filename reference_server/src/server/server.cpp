@@ -113,10 +113,11 @@ struct Server::State {
 bool Server::State::start(Router::Builder& routes, StartError& error) {
     error = {StartError::Kind::kOptions, {}};
     if (!settle(error.text)) return false;
+    Router::Builder all = routes;  // with what is this server's own
     if (!options.metrics_path.empty()) {
-        routes.add(method_bit(Method::kGet), options.metrics_path, metrics_handler(counters));
+        all.add(method_bit(Method::kGet), options.metrics_path, metrics_handler(counters));
     }
-    router = routes.build(error.text);
+    router = all.build(error.text);
     if (router == nullptr) return false;
     settings.router = router.get();
     if (!find_places(options, places, error)) return false;
@@ -154,7 +155,17 @@ bool Server::State::settle(std::string& why) {
               std::to_string(row.highest);
         return false;
     }
-    if (settings.kernel == nullptr) {
+    const bool has_port = options.port >= 0 || options.tls_port >= 0;
+    for (const int port : {options.port, options.tls_port}) {
+        if (port < ServerOptions::kNoPort || port > 65535)
+            why = std::to_string(port) + " is no port: they go from 0 to 65535";
+    }
+    if (!why.empty()) return false;
+    if ((options.addresses.empty() || !has_port) && options.unix_paths.empty()) {
+        why = "there is nothing to listen on: no address with a port, no Unix socket";
+    } else if (options.stack_size < kWorkerStackSize) {
+        why = "stack_size is at least " + std::to_string(kWorkerStackSize);
+    } else if (settings.kernel == nullptr) {
         why = options.scan_kernel + " is not a kernel that this machine can run";
     } else if (!engine_is_built(options.engine)) {
         why = "this build has no io_uring";
@@ -214,8 +225,7 @@ bool Server::State::start_log(std::string& why) {
 bool Server::State::start_threads(StartError& error) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, kWorkerStackSize);
-    int fault = 0;
+    int fault = pthread_attr_setstacksize(&attributes, options.stack_size);
     for (unsigned i = 0; i < options.workers && fault == 0; ++i) {
         cpu_set_t cpus;
         CPU_ZERO(&cpus);

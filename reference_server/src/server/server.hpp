@@ -7,6 +7,7 @@
 //     server->wait();                                // until another thread, or a signal, stops it
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,9 +30,11 @@ struct ServerOptions {
     int port = 8080;                                     // 0 takes a free one
     int tls_port = kNoPort;                              // the same, for TLS
     std::vector<std::string> unix_paths = {};            // of Unix sockets to listen on
-    unsigned workers = 0;  // threads, each with a listener of its own; 0: one for each CPU
-    bool pin = false;      // worker N stays on CPU N
-    bool steer = false;    // worker N gets the connections that arrive on CPU N
+    // Threads, each with a listener of its own: at most kWorkersMax; 0: one for each CPU.
+    unsigned workers = 0;
+    std::size_t stack_size = kWorkerStackSize;  // of each; handlers run there
+    bool pin = false;                           // worker N stays on CPU N
+    bool steer = false;  // worker N gets the connections that arrive on CPU N
     Engine engine = Engine::kEpoll;
     TlsSettings tls = {};
     Limits limits = {};
@@ -60,7 +63,8 @@ struct StartError {
 
 class Server {
   public:
-    // Serves when it returns. nullptr with `error` set.
+    // Serves when it returns. nullptr with `error` set. The routes are copied, and may be served
+    // again.
     static std::unique_ptr<Server> start(Router::Builder& routes, const ServerOptions& options,
                                          StartError& error);
     // Stops at once what is still running.

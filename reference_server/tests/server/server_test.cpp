@@ -147,6 +147,15 @@ TEST(Server, what_cannot_be_served_is_said_and_nothing_is_left_behind) {
     LAW(refused({.addresses = {"localhost"}}).text.find("localhost") != std::string::npos);
     LAW(refused({.addresses = {"127.0.0.1", "127.0.0.1"}, .port = 1}).text.find("port 1") !=
         std::string::npos);
+    for (const int port : {65536, 70000, -2}) {
+        const StartError wrong = refused({.port = port});
+        LAW(wrong.kind == Kind::kOptions &&
+            wrong.text.find(std::to_string(port)) != wrong.text.npos);
+        LAW(refused({.port = 0, .tls_port = port}).kind == Kind::kOptions);
+    }
+    LAW(refused({.port = ServerOptions::kNoPort}).kind == Kind::kOptions);
+    LAW(refused({.addresses = {}, .port = 0}).kind == Kind::kOptions);
+    LAW(refused({.port = 0, .stack_size = 1}).kind == Kind::kOptions);
     LAW(refused({.port = 0, .server_name = "a\r\nb"}).kind == Kind::kOptions);
     LAW(refused({.port = 0, .scan_kernel = "abacus"}).kind == Kind::kOptions);
     LAW(refused({.port = 0, .tls_port = 0, .tls = {.pairs = {{"/nowhere/c", "/nowhere/k"}}}})
@@ -211,6 +220,34 @@ TEST(Server, observers_are_told_with_and_without_a_log) {
         LAW(seen.answers == 2 && seen.faults == 1);
     }
     unlink(log.c_str());
+}
+
+// The routes stay as the application made them.
+TEST(Server, the_same_routes_can_be_served_again) {
+    Router::Builder routes = some_routes();
+    StartError error;
+    for (unsigned i = 0; i < 2; ++i) {
+        const auto server =
+            Server::start(routes, {.port = 0, .workers = 1, .metrics_path = "/counters"}, error);
+        LAW(server != nullptr, << error.text);
+        LAW(status_of(ask(server->port(), request_of("GET /counters"))) == 200);
+    }
+    const auto server = Server::start(routes, {.port = 0, .workers = 1}, error);
+    LAW(status_of(ask(server->port(), request_of("GET /counters"))) == 404);
+}
+
+TEST(Server, handlers_have_the_stack_that_is_asked_for) {
+    Router::Builder routes;
+    routes.add(Method::kGet, "/deep", [](const Request&, ResponseWriter& writer) {
+        volatile char text[1000000];
+        for (std::size_t i = 0; i < sizeof text; i += 1000) text[i] = 'x';
+        return writer.answer(200, {}, std::string(1, text[5000]));
+    });
+    StartError error;
+    const auto server =
+        Server::start(routes, {.port = 0, .workers = 1, .stack_size = 2000000}, error);
+    LAW(server != nullptr, << error.text);
+    LAW(ask(server->port(), request_of("GET /deep")).ends_with("\r\n\r\nx"));
 }
 
 TEST(Server, metrics_stand_where_they_are_wanted) {

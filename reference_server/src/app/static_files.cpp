@@ -1,5 +1,6 @@
 #include "app/static_files.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -24,26 +25,16 @@ std::string_view query_of(const Target& target) {
     return {target.query.data() - 1, target.query.size() + 1};
 }
 
-// Why an answer has no part of the file. kNone: it has fields of its own.
-Reason refusal_of(unsigned status) {
-    switch (status) {
-        case 400:
-            return Reason::kPathInvalid;
-        case 403:
-            return Reason::kForbidden;
-        case 404:
-            return Reason::kNotFound;
-        case 405:
-            return Reason::kMethodNotAllowed;
-        case 412:
-            return Reason::kPreconditionFailed;
-        case 500:
-            return Reason::kFileFailed;
-        case 503:
-            return Reason::kFileBusy;
-        default:
-            return Reason::kNone;
-    }
+// Bytes of the mount in a path that fits it: as many segments, for some may be {name}.
+std::size_t mount_size_in(std::string_view path, std::size_t segments) {
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < segments; ++i) size += 1 + segment_size(path.substr(size + 1));
+    return size;
+}
+
+bool is_index(std::string_view name) {
+    return !name.empty() && name != "." && name != ".." &&
+           name.find_first_of(std::string_view("/\0", 2)) == name.npos;
 }
 
 // Of an answer that says how long its content is and has none, because it is to HEAD.
@@ -56,6 +47,10 @@ class NoContent final : public ContentSource {
 
 std::shared_ptr<const StaticFiles> StaticFiles::open(const char* directory, const Options& options,
                                                      std::string& error) {
+    if (!is_index(options.path.index)) {
+        error = "the index of a directory is the name of a file in it";
+        return nullptr;
+    }
     auto root = FileRoot::open(directory, options.root, error);
     if (!root) return nullptr;
     return std::shared_ptr<const StaticFiles>(new StaticFiles(*std::move(root), options));
@@ -63,11 +58,13 @@ std::shared_ptr<const StaticFiles> StaticFiles::open(const char* directory, cons
 
 void StaticFiles::add(Router::Builder& routes, std::string_view mount,
                       std::shared_ptr<const StaticFiles> files) {
-    const std::size_t mount_size = mount.size();
+    if (mount.ends_with('/')) mount.remove_suffix(1);
+    const auto segments = static_cast<std::size_t>(std::count(mount.begin(), mount.end(), '/'));
     routes.add(
         Method::kGet, std::string(mount) + "/...",
-        [files = std::move(files), mount_size](const Request& request, ResponseWriter& writer) {
-            return files->answer(request, writer, mount_size);
+        [files = std::move(files), segments](const Request& request, ResponseWriter& writer) {
+            const std::string_view path = request.target.path;
+            return files->answer(request, writer, mount_size_in(path, segments));
         });
 }
 
@@ -87,8 +84,7 @@ Reason StaticFiles::answer(const Request& request, ResponseWriter& writer,
     asked.now = writer.unix_seconds();
     const FileAnswer answer(asked, path.fault(), file.fault(), file.facts());
     if (answer.has_part()) return write_file(answer, std::move(file), writer);
-    const Reason refusal = refusal_of(answer.status());
-    if (refusal != Reason::kNone) return refusal;
+    if (answer.refusal() != Reason::kNone) return answer.refusal();
     return reason_of(writer, writer.write(answer.status(), answer.fields(), {}));
 }
 

@@ -22,29 +22,35 @@ namespace httpmark {
 class StaticFiles {
   public:
     struct Options {
-        FileRoot::Options root;
-        TargetPath::Options path;
+        FileRoot::Options root = {};
+        TargetPath::Options path = {};
     };
 
-    // nullptr, with `error` set, where there is no such directory. It is opened once: what it is
-    // renamed to does not matter.
+    StaticFiles(const StaticFiles&) = delete;
+    StaticFiles& operator=(const StaticFiles&) = delete;
+
+    // nullptr, with `error` set, where there is no such directory, or the index is no name of a
+    // file. It is opened once: what it is renamed to does not matter.
     static std::shared_ptr<const StaticFiles> open(const char* directory, const Options& options,
                                                    std::string& error);
 
-    // Serves the files beneath `mount`, which is empty or a path without a slash at its end. They
-    // are kept for as long as the routes are.
+    // Serves the files beneath `mount`, a path or a pattern; "" and "/" are the root. They are kept
+    // for as long as the routes are.
     static void add(Router::Builder& routes, std::string_view mount,
                     std::shared_ptr<const StaticFiles> files);
 
   private:
     StaticFiles(FileRoot root, const Options& options)
-        : root_(std::move(root)), path_options_(options.path) {}
+        : root_(std::move(root)),
+          index_(options.path.index),
+          path_options_{options.path.hidden_too, index_} {}
 
     Reason answer(const Request& request, ResponseWriter& writer, std::size_t mount_size) const;
     static Reason write_file(const FileAnswer& answer, OpenedFile file, ResponseWriter& writer);
 
     FileRoot root_;
-    TargetPath::Options path_options_;
+    std::string index_;
+    TargetPath::Options path_options_;  // with a view of it
 };
 
 }  // namespace httpmark

@@ -8,27 +8,27 @@ namespace httpmark {
 namespace {
 
 // What does not exist and what nobody is to know of look the same.
-unsigned status_of(PathFault fault) {
+Reason reason_of(PathFault fault) {
     switch (fault) {
         case PathFault::kOctet:
         case PathFault::kPercent:
         case PathFault::kNul:
-            return 400;
+            return Reason::kPathInvalid;
         default:
-            return 404;
+            return Reason::kNotFound;
     }
 }
 
-unsigned status_of(FileFault fault) {
+Reason reason_of(FileFault fault) {
     switch (fault) {
         case FileFault::kForbidden:
-            return 403;
+            return Reason::kForbidden;
         case FileFault::kBusy:
-            return 503;
+            return Reason::kFileBusy;
         case FileFault::kFailed:
-            return 500;
+            return Reason::kFileFailed;
         default:
-            return 404;
+            return Reason::kNotFound;
     }
 }
 
@@ -39,15 +39,15 @@ FileAnswer::FileAnswer(const FileRequest& request, PathFault path_fault, FileFau
     : sends_content_(request.method == Method::kGet) {
     CHECK(request.mount_size <= request.path.size());
     if (request.method != Method::kGet && request.method != Method::kHead) {
-        status_ = 405;
+        refuse(Reason::kMethodNotAllowed);
     } else if (path_fault == PathFault::kDotSegment) {
         redirect(request, without_dot_segments(request.path.substr(request.mount_size)));
     } else if (path_fault != PathFault::kNone) {
-        status_ = status_of(path_fault);
+        refuse(reason_of(path_fault));
     } else if (file_fault == FileFault::kDirectory && !request.path.ends_with('/')) {
         redirect(request, std::string(request.path.substr(request.mount_size)) + '/');
     } else if (file_fault != FileFault::kNone) {
-        status_ = status_of(file_fault);
+        refuse(reason_of(file_fault));
     } else {
         answer_file(request, facts);
     }
@@ -55,6 +55,11 @@ FileAnswer::FileAnswer(const FileRequest& request, PathFault path_fault, FileFau
 
 std::string_view FileAnswer::allow() const {
     return status_ == 405 ? "GET, HEAD" : "";
+}
+
+void FileAnswer::refuse(Reason reason) {
+    refusal_ = reason;
+    status_ = error_row(reason).status;
 }
 
 void FileAnswer::add(std::string_view name, std::string_view value) {
@@ -70,7 +75,7 @@ void FileAnswer::redirect(const FileRequest& request, std::string_view path) {
     location_ += path;
     location_ += request.query;
     if (location_.starts_with("//")) {
-        status_ = 404;
+        refuse(Reason::kNotFound);
         return;
     }
     status_ = 301;
@@ -82,7 +87,7 @@ void FileAnswer::answer_file(const FileRequest& request, const FileFacts& facts)
     const Preconditions preconditions(request.fields, *validators_, request.now);
     switch (preconditions.outcome(request.method)) {
         case Preconditions::Outcome::kFailed:
-            status_ = 412;
+            refuse(Reason::kPreconditionFailed);
             return;
         case Preconditions::Outcome::kNotModified:
             // RFC 9110 15.4.5: no more of what the client has anyway.

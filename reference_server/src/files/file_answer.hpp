@@ -19,6 +19,7 @@
 #include "files/ranges.hpp"
 #include "files/target_path.hpp"
 #include "files/validators.hpp"
+#include "http/error.hpp"
 #include "http/parser.hpp"
 #include "http/response.hpp"
 
@@ -44,6 +45,8 @@ class FileAnswer {
 
     // 200, 206, 301, 304, 400, 403, 404, 405, 412, 416, 500 or 503.
     unsigned status() const { return status_; }
+    // Why the answer has neither a part of the file nor fields of its own; else kNone.
+    Reason refusal() const { return refusal_; }
     // Without those of framing, Date and Allow.
     std::span<const Field> fields() const { return {fields_.data(), count_}; }
     // With a 405, else empty.
@@ -58,6 +61,7 @@ class FileAnswer {
     bool sends_part() const { return has_part() && sends_content_; }
 
   private:
+    void refuse(Reason reason);
     void add(std::string_view name, std::string_view value);
     void redirect(const FileRequest& request, std::string_view path);
     void answer_file(const FileRequest& request, const FileFacts& facts);
@@ -67,6 +71,7 @@ class FileAnswer {
     static constexpr std::size_t kFieldsMax = 5;
 
     unsigned status_ = 0;
+    Reason refusal_ = Reason::kNone;
     bool sends_content_;
     std::uint64_t part_first_ = 0;
     std::uint64_t part_size_ = 0;

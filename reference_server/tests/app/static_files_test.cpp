@@ -98,6 +98,20 @@ TEST(StaticFiles, a_directory_may_be_mounted_anywhere) {
         LAW(field_of(talk.sent.substr(talk.sent.find(" 301 ")), "Location") ==
             std::string(row.directory) + "/");
     }
+    // Also where a pattern fits, and as most people would write the root.
+    const Site of_names("/{user}/b/{thing}");
+    for (const char* path : {"/a/b/c", "/ann/b/a-long-thing", "/a/b/%63"}) {
+        const std::string place = path;
+        const Talk talk =
+            once(get(place + "/page.html") + get(place) + get(place + "/sub"), of_names.settings);
+        LAW(statuses(talk.sent) == (Statuses{200, 301, 301}), << path << visible(talk.sent));
+        LAW(field_of(talk.sent.substr(talk.sent.rfind(" 301 ")), "Location") == place + "/sub/");
+    }
+    for (const char* mount : {"/", "/a/"}) {
+        const Site site(mount);
+        LAW(statuses(once(get(mount + std::string("page.html")), site.settings).sent) ==
+            Statuses{200});
+    }
     Router::Builder routes;
     std::string error;
     LAW(StaticFiles::open("/nowhere/at/all", {}, error) == nullptr);
@@ -105,6 +119,29 @@ TEST(StaticFiles, a_directory_may_be_mounted_anywhere) {
     Tree tree;
     tree.file("file", "x");
     LAW(StaticFiles::open(tree.at("file").c_str(), {}, error) == nullptr);
+}
+
+// The application's text need not live on.
+TEST(StaticFiles, a_directory_is_answered_with_the_file_that_the_options_name) {
+    Tree tree;
+    tree.file("sub/the-beginning-of-this-directory.htm", "begins");
+    std::string error;
+    auto index = std::make_unique<std::string>("the-beginning-of-this-directory.htm");
+    const auto files = StaticFiles::open(tree.at("").c_str(), {.path = {.index = *index}}, error);
+    index->assign(index->size(), '.');
+    index = nullptr;
+    Router::Builder routes;
+    StaticFiles::add(routes, "", files);
+    const auto router = built(routes);
+    ServerSettings settings;
+    settings.router = router.get();
+    LAW(content_of(once(get("/sub/"), settings).sent) == "begins");
+    for (const std::string_view wrong : {"", ".", "..", "a/b", "/"}) {
+        error.clear();
+        LAW(StaticFiles::open(tree.at("").c_str(), {.path = {.index = wrong}}, error) == nullptr &&
+                error.find("index") != error.npos,
+            << wrong);
+    }
 }
 
 TEST(StaticFiles, what_an_answer_says_of_a_file) {

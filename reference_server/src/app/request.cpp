@@ -58,12 +58,12 @@ std::optional<std::string> Request::parameter(std::string_view name) const {
     return text;
 }
 
-std::optional<std::string_view> Request::field(std::string_view lower) const {
+std::optional<std::string_view> Request::field(std::string_view wanted) const {
     FieldReader reader(fields());
     std::string_view name;
     std::string_view value;
     while (reader.next(name, value)) {
-        if (equals_ignoring_case(name, lower)) return value;
+        if (same_ignoring_case(name, wanted)) return value;
     }
     return std::nullopt;
 }

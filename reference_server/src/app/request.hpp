@@ -73,8 +73,8 @@ struct Request {
     // The first parameter of that name in the query, decoded as a form is. For more of them there
     // is Form::of_urlencoded(target.query).
     std::optional<std::string> parameter(std::string_view name) const;
-    // The first field line of that name, which is given in lower case.
-    std::optional<std::string_view> field(std::string_view lower) const;
+    // The first field line of that name, in any case.
+    std::optional<std::string_view> field(std::string_view wanted) const;
     // The first cookie of that name.
     std::optional<std::string_view> cookie(std::string_view name) const;
     // The field lines as received, for a FieldReader.

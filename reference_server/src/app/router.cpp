@@ -84,7 +84,14 @@ std::string_view take_segment(std::string_view& rest, bool& more) {
     return segment;
 }
 
-constexpr const char* kUnsafeAnswer = "its answer has a field that would break the framing";
+constexpr const char* kUnsafeAnswer =
+    "nothing answers it, or an answer whose status is none or that has a field which would break "
+    "the framing";
+std::string in_lower_case(std::string text) {
+    for (char& c : text) c = to_lower(c);
+    return text;
+}
+
 bool answers(const Answer& answer) {
     return answer.constant != nullptr || answer.handler;
 }
@@ -130,6 +137,7 @@ std::uint32_t Router::walk(std::uint32_t at, std::string_view rest, bool ended) 
 
 // Handlers are wrapped in what their route asks for beyond the rules of the protocol.
 Answer Router::Builder::as_asked(Answer answer, RouteOptions& options) {
+    options.media_type = in_lower_case(std::move(options.media_type));
     if (answer.handler && (options.wants_content || options.streams) &&
         options.coded_content != CodedContent::kAsItCame) {
         options.wants_head = true;
@@ -171,6 +179,7 @@ Router::Builder& Router::Builder::set_not_found(Answer answer, RouteOptions opti
 }
 
 Router::Builder& Router::Builder::set_trace(Answer answer, RouteOptions options) {
+    answer = as_asked(std::move(answer), options);
     trace_ = Entry{0, "TRACE", std::move(answer), std::move(options)};
     return *this;
 }
@@ -182,9 +191,8 @@ Router::Builder& Router::Builder::set_automatic_options(bool automatic) {
 
 Router::Builder& Router::Builder::limit_content(std::string_view path, std::uint64_t body_max,
                                                 bool wants_length, std::string_view media_type) {
-    std::string lower(media_type);
-    for (char& c : lower) c = to_lower(c);
-    rules_.push_back({std::string(path), body_max, wants_length, std::move(lower)});
+    rules_.push_back(
+        {std::string(path), body_max, wants_length, in_lower_case(std::string(media_type))});
     return *this;
 }
 

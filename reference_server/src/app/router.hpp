@@ -58,11 +58,18 @@ class Handler {
     Handler() = default;
     template <class Function>
     requires std::is_invocable_r_v<Reason, const Function&, const Request&, ResponseWriter&>
-    Handler(Function function)
-        : owned_(std::make_shared<const Function>(std::move(function))),
-          call_([](const void* owned, const Request& request, ResponseWriter& writer) -> Reason {
-              return (*static_cast<const Function*>(owned))(request, writer);
-          }) {}
+    Handler(Function function) {
+        // An empty std::function and no function at all are no handler.
+        if constexpr (std::is_pointer_v<Function>) {
+            if (function == nullptr) return;
+        } else if constexpr (requires { function.operator bool(); }) {
+            if (!function) return;
+        }
+        owned_ = std::make_shared<const Function>(std::move(function));
+        call_ = [](const void* owned, const Request& request, ResponseWriter& writer) -> Reason {
+            return (*static_cast<const Function*>(owned))(request, writer);
+        };
+    }
     explicit operator bool() const { return call_ != nullptr; }
     Reason operator()(const Request& request, ResponseWriter& writer) const {
         return call_(owned_.get(), request, writer);
@@ -110,7 +117,7 @@ struct RouteOptions {
     // What the content must be like, where the route says so.
     std::uint64_t body_max = ~std::uint64_t{0};  // 413 above it
     bool wants_length = false;                   // 411 for content of unknown length
-    std::string media_type = {};                 // 415 for content of another type; lower case
+    std::string media_type = {};  // 415 for content of another type, whatever its parameters
 };
 
 struct PathParameter {

@@ -92,10 +92,6 @@ std::size_t token_end(std::string_view text, std::size_t at) {
     return at;
 }
 
-bool same_ignoring_case(std::string_view a, std::string_view b) {
-    return std::ranges::equal(a, b, {}, to_lower, to_lower);
-}
-
 bool ends_with_ignoring_case(std::string_view text, std::string_view lower) {
     return text.size() >= lower.size() &&
            equals_ignoring_case(text.substr(text.size() - lower.size()), lower);

@@ -150,6 +150,15 @@ constexpr bool equals_ignoring_case(std::string_view a, std::string_view lower) 
     return true;
 }
 
+// The same where the other may have capitals, too.
+constexpr bool same_ignoring_case(std::string_view a, std::string_view b) {
+    if (a.size() != b.size()) return false;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        if (to_lower(a[i]) != to_lower(b[i])) return false;
+    }
+    return true;
+}
+
 constexpr std::string_view trim_ows(std::string_view text) {
     while (!text.empty() && is_ows(octet(text.front()))) text.remove_prefix(1);
     while (!text.empty() && is_ows(octet(text.back()))) text.remove_suffix(1);

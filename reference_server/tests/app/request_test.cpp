@@ -58,5 +58,16 @@ TEST(Request, values_are_what_stands_in_the_path) {
     LAW(value("/%2f/y/z/", "a") == "%2f" && value("/x/y/z/1", "nobody").empty());
 }
 
+TEST(Request, a_field_is_found_by_its_name_in_any_case) {
+    const Route route;
+    RequestHead head;
+    const std::string_view section = "X-One: 1\r\nx-two: 2\r\nX-ONE: 3\r\n";
+    const Request request{
+        head, route, section.data(), static_cast<std::uint32_t>(section.size()), 1, {}, {}, {}};
+    for (const char* name : {"x-one", "X-One", "X-ONE"}) LAW(request.field(name) == "1", << name);
+    for (const char* name : {"x-two", "X-Two"}) LAW(request.field(name) == "2", << name);
+    for (const char* name : {"", "x-on", "x-ones", "x-One "}) LAW(!request.field(name), << name);
+}
+
 }  // namespace
 }  // namespace httpmark

@@ -186,6 +186,19 @@ TEST(Router, patterns_that_are_none_or_contradict_each_other_are_told) {
     LAW(error_of({many}) && !error_of({many.substr(0, many.rfind('/'))}));
 }
 
+TEST(Router, answers_that_nobody_can_give_are_told) {
+    std::string error;
+    const std::function<Reason(const Request&, ResponseWriter&)> nobody;
+    Reason (*const nothing)(const Request&, ResponseWriter&) = nullptr;
+    for (const Answer& answer :
+         {Answer(nobody), Answer(nothing), Answer(), Answer(100, {}, ""), Answer(1000, {}, "")}) {
+        error.clear();
+        LAW(Router::Builder().add(kGetOnly, "/a", answer).build(error) == nullptr &&
+            error.find("/a") != error.npos);
+        LAW(Router::Builder().set_not_found(answer).build(error) == nullptr);
+    }
+}
+
 TEST(Router, answers_that_would_break_the_framing_are_told) {
     std::string error;
     const Answer unsafe(200, {{"Connection", "close"}}, "");
@@ -212,6 +225,10 @@ TEST(Router, more_can_be_asked_of_the_content_of_a_path) {
     LAW(router->find(Method::kPost, "/z").takes_any_content() && !other.takes_any_content());
     std::string error;
     LAW(Router::Builder().limit_content("/a", 5, false, "").build(error) == nullptr);
+    // A type is the same in any case (RFC 9110 8.3.1).
+    const auto typed =
+        built(Router::Builder().add(kGetOnly, "/t", marked(1), {.media_type = "A/B"}));
+    LAW(typed->find(Method::kGet, "/t").options.media_type == "a/b");
 }
 
 }  // namespace

@@ -190,6 +190,10 @@ JsonWriter& JsonWriter::number(double value) {
     return std::isfinite(value) ? number_text(value) : null();
 }
 
+JsonWriter& JsonWriter::number(float value) {
+    return std::isfinite(value) ? number_text(value) : null();
+}
+
 JsonWriter& JsonWriter::base64(std::string_view octets) {
     constexpr std::string_view kAlphabet =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -57,9 +57,11 @@ class JsonWriter {
              !std::same_as<Integer, char>) JsonWriter& number(Integer value) {
         return number_text(value);
     }
-    // The shortest text that reads back as the same double; null for what is not finite, as in
-    // ECMAScript.
+    // The shortest text that reads back as the same double, or the same float; null for what is not
+    // finite, as in ECMAScript.
     JsonWriter& number(double value);
+    JsonWriter& number(float value);
+    JsonWriter& number(long double value) { return number(static_cast<double>(value)); }
     template <std::same_as<bool> Boolean>  // so that no pointer becomes one
     JsonWriter& boolean(Boolean value) {
         return literal(value ? "true" : "false");

@@ -284,6 +284,16 @@ TEST(JsonWriter, texts) {
     }
 }
 
+// Not as the double that it becomes.
+TEST(JsonWriter, a_float_is_written_as_short_as_it_can_be) {
+    const auto text = [](auto value) {
+        return write([&](JsonWriter& json) { json.number(value); }).text.value_or("(none)");
+    };
+    LAW(text(0.1F) == "0.1" && text(-2.5F) == "-2.5" && text(16777216.0F) == text(16777216.0));
+    LAW(text(std::numeric_limits<float>::infinity()) == "null");
+    LAW(text(0.5L) == "0.5");
+}
+
 TEST(JsonWriter, numbers_read_back_as_what_they_are) {
     const auto text_of = [](auto value) {
         return write([&](JsonWriter& json) { json.number(value); }).text.value_or("(none)");

@@ -113,7 +113,9 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
                                                  const char* p, std::size_t length,
                                                  const Route& route) {
     const Target target = split_origin(data, head.target);
-    const Request request{head, route, data, head_size, c.requests, target, {p, length}, {}};
+    // Of what came apart from the head nothing would be kept, either.
+    const std::size_t wanted = route.options.wants_content ? length : 0;
+    const Request request{head, route, data, head_size, c.requests, target, {p, wanted}, {}};
     const ResponseOptions options{head.method == Method::kHead};
     respond(c, request, options);
 }
@@ -253,7 +255,9 @@ const char* Connections::route_head(Connection& c, const RequestHead& head, cons
         answer_early(c, arrival);
         if (asked_reader_ != nullptr) return await_pieces(c, arrival) ? p : end;
     } else if (here) {
-        request.content = {p, static_cast<std::size_t>(framing.length)};
+        if (route.options.wants_content) {
+            request.content = {p, static_cast<std::size_t>(framing.length)};
+        }
         respond(c, request);
     }
     if (here) {

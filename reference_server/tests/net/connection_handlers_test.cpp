@@ -72,6 +72,31 @@ TEST(Handlers, a_deferred_answer_knows_all_that_was_asked) {
     }
 }
 
+// Not only where it happens to come apart from the head.
+TEST(Handlers, content_that_a_route_does_not_want_is_never_given) {
+    Router::Builder routes;
+    const auto tell = [](const Request& asked, ResponseWriter& writer) {
+        return done(writer,
+                    writer.write(200, {}, "content: '" + std::string(asked.content) + '\''));
+    };
+    routes.add(kAnyMethod, "/not", tell);
+    routes.add(kAnyMethod, "/typed", tell, {.media_type = "a/b"});
+    routes.add(kAnyMethod, "/early", tell, {.early = true});
+    const Served served(routes);
+    for (const char* path : {"/not", "/typed", "/early"}) {
+        const std::string line = "POST " + std::string(path) + " HTTP/1.1";
+        for (const std::string& octets :
+             {request(line, "Content-Type: a/b\r\nContent-Length: 5\r\n", "hello"),
+              request(line, "Content-Type: a/b\r\nTransfer-Encoding: chunked\r\n",
+                      "5\r\nhello\r\n0\r\n\r\n")}) {
+            const Talk talk = talk_every_way(octets + octets, served.settings);
+            LAW(statuses(talk.sent) == (Statuses{200, 200}), << visible(talk.sent));
+            LAW(talk.sent.ends_with("content: ''") && talk.sent.find("hello") == talk.sent.npos,
+                << path << visible(talk.sent));
+        }
+    }
+}
+
 TEST(Handlers, the_time_of_all_deferrals_together_is_limited) {
     unsigned asked = 0;
     Router::Builder routes;

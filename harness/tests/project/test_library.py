@@ -51,6 +51,27 @@ def test_applications_are_written_on_the_public_header_alone() -> None:
         assert own == ["<httpmark/httpmark.hpp>"], f"{path}: {own}"
 
 
+@pytest.mark.process
+def test_the_public_header_defines_no_macro(tmp_path: Path) -> None:
+    """Those of its own headers would meet others of the same name, such as a test framework's."""
+    compiler = shutil.which("c++") or shutil.which("g++")
+    assert compiler is not None, "make setup installs it"
+    folders = [LIBRARY / "include", LIBRARY / "src"]
+    everything = tmp_path / "all.cpp"
+    everything.write_text("#include <httpmark/httpmark.hpp>\n")
+    command = [compiler, "-std=c++20", "-E", "-dD", *(f"-I{one}" for one in folders), everything]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    file = ""
+    own = []
+    for line in done.stdout.splitlines():
+        if line.startswith("# "):
+            file = line.split('"')[1]
+        elif line.startswith("#define ") and file.startswith(str(LIBRARY)):
+            own.append(f"{file}: {line}")
+    assert "httpmark" in done.stdout
+    assert own == []
+
+
 def run(*words: str | Path, cwd: Path) -> None:
     done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, timeout=1500)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "check.hpp"
 #include "http/date.hpp"
 
 namespace httpmark {

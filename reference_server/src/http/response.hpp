@@ -17,7 +17,6 @@
 #include <string>
 #include <string_view>
 
-#include "check.hpp"
 #include "http/content_stream.hpp"
 #include "http/error.hpp"
 #include "http/syntax.hpp"

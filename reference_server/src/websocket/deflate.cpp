@@ -6,6 +6,8 @@
 #include <limits>
 #include <new>
 
+#include "check.hpp"
+
 namespace httpmark::websocket {
 
 namespace {

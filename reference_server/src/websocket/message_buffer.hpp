@@ -1,5 +1,6 @@
 // Bytes of a message that comes in parts. It grows as they come, never by what a length announces,
-// and short memory is a value, not an exception. Between messages it holds no memory.
+// and short memory is a value, not an exception. Between messages it holds no memory. (What is
+// installed uses no CHECK: applications may have a macro of that name.)
 #pragma once
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "check.hpp"
 #include "net/arena.hpp"
 
 namespace httpmark::websocket {
@@ -28,7 +28,8 @@ class MessageBuffer {
         return data_ + size_;
     }
     void commit(std::size_t size) {
-        CHECK(size <= capacity_ - size_);
+        if (size > capacity_ - size_) [[unlikely]]
+            std::abort();
         size_ += size;
     }
     bool append(std::string_view octets) {
@@ -46,7 +47,8 @@ class MessageBuffer {
         capacity_ = 0;
     }
     void remove_suffix(std::size_t size) {
-        CHECK(size <= size_);
+        if (size > size_) [[unlikely]]
+            std::abort();
         size_ -= size;
     }
     std::size_t size() const { return size_; }

@@ -47,7 +47,7 @@ Reason list_notes(const Request& request, ResponseWriter& writer) {
 
 Reason add_note(const Request& request, ResponseWriter& writer) {
     const Form form = read_form(request);
-    if (form.fault() != ContentFault::kNone) return refuse_content(writer, form);
+    if (form.fault() != Reason::kNone) return refuse_content(writer, form);
     const FormEntry* const text = form.find("text");
     if (text == nullptr) return answer_problem(writer, 422, "text is missing");
     const std::lock_guard held(notes_lock);

@@ -10,7 +10,7 @@ Form read_form(const Request& request, const FormLimits& limits,
                const MultipartLimits& part_limits) {
     const std::string_view content_type = request.field("content-type").value_or("");
     const MediaTypeResult result = parse_media_type(content_type);
-    if (result.fault != ContentFault::kNone && !content_type.empty()) {
+    if (result.fault != Reason::kNone && !content_type.empty()) {
         return Form::without_entries(result.fault, result.offset);
     }
     if (is_media_type(result.media_type, "application/x-www-form-urlencoded")) {
@@ -19,18 +19,19 @@ Form read_form(const Request& request, const FormLimits& limits,
     if (is_media_type(result.media_type, "multipart/form-data")) {
         return Form::of_multipart(content_type, request.content, part_limits);
     }
-    return Form::without_entries(ContentFault::kFormType);
+    return Form::without_entries(Reason::kFormType);
 }
 
-Reason refuse_content(ResponseWriter& writer, ContentFault fault,
-                      std::optional<std::uint64_t> offset, std::string_view codings_taken) {
+Reason refuse_content(ResponseWriter& writer, Reason fault, std::optional<std::uint64_t> offset,
+                      std::string_view codings_taken) {
+    if (fault == Reason::kNoMemory) return fault;  // nothing is wrong with the content
     static constexpr auto kPlain = fixed_field("Content-Type", "text/plain");
-    const ContentFaultRow& row = content_fault_row(fault);
+    const ErrorRow& row = error_row(fault);
     std::string text = row.name;
     if (offset) text += " at " + std::to_string(*offset);
     text += '\n';
     const Field taken{"Accept-Encoding", codings_taken};
-    const bool tells = fault == ContentFault::kCodingUnknown;
+    const bool tells = fault == Reason::kCodingUnknown;
     return writer.answer(row.status, {kPlain.lines(), {&taken, tells ? 1U : 0U}}, text);
 }
 

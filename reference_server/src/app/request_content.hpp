@@ -7,7 +7,7 @@
 
 #include "app/request.hpp"
 #include "content/collected_form.hpp"
-#include "content/fault.hpp"
+#include "http/error.hpp"
 #include "http/response.hpp"
 #include "limits.hpp"
 
@@ -20,7 +20,7 @@ Form read_form(const Request& request, const FormLimits& limits = {},
 
 // Answers with the status of the fault, and with its name and where it is as text:
 // "form-percent at 17". A coding that is not taken is told which ones are (RFC 9110 15.5.16).
-Reason refuse_content(ResponseWriter& writer, ContentFault fault,
+Reason refuse_content(ResponseWriter& writer, Reason fault,
                       std::optional<std::uint64_t> offset = {},
                       std::string_view codings_taken = "gzip, deflate");
 inline Reason refuse_content(ResponseWriter& writer, const Form& form) {

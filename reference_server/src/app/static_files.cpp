@@ -4,8 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "content/media_type.hpp"
 #include "files/file_content.hpp"
-#include "files/media_type_of_name.hpp"
 
 namespace httpmark {
 
@@ -80,7 +80,7 @@ Reason StaticFiles::answer(const Request& request, ResponseWriter& writer,
     asked.mount_size = mount_size;
     asked.query = query_of(request.target);
     asked.fields = request.fields();
-    asked.media_type = media_type_of_name(path.name_view());
+    asked.media_type = media_type_of_file(path.name_view());
     asked.now = writer.unix_seconds();
     const FileAnswer answer(asked, path.fault(), file.fault(), file.facts());
     if (answer.has_part()) return write_file(answer, std::move(file), writer);

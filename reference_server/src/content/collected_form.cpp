@@ -7,7 +7,7 @@
 
 namespace httpmark {
 
-Form Form::without_entries(ContentFault fault, std::uint64_t offset) {
+Form Form::without_entries(Reason fault, std::uint64_t offset) {
     Form form;
     form.fault_ = fault;
     form.offset_ = offset;
@@ -38,7 +38,7 @@ Form Form::of_urlencoded(std::string_view text, const FormLimits& limits) {
         room += entry.value.size();
         form.entries_.push_back(entry);
     }
-    if (reader.fault() == ContentFault::kNone) return form;
+    if (reader.fault() == Reason::kNone) return form;
     return without_entries(reader.fault(), reader.offset());
 }
 
@@ -46,7 +46,7 @@ Form Form::of_multipart(std::string_view content_type, std::string_view content,
                         const MultipartLimits& limits) {
     using Status = MultipartDecoder::Status;
     const BoundaryResult result = boundary_of(content_type);
-    if (result.fault != ContentFault::kNone) return without_entries(result.fault, result.offset);
+    if (result.fault != Reason::kNone) return without_entries(result.fault, result.offset);
     Form form;
     MultipartDecoder decoder(result.boundary, limits);
     std::string_view rest = content;

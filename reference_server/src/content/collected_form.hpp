@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "content/fault.hpp"
+#include "http/error.hpp"
 #include "limits.hpp"
 
 namespace httpmark {
@@ -33,12 +33,12 @@ class Form {
     static Form of_multipart(std::string_view content_type, std::string_view content,
                              const MultipartLimits& limits = {});
     // What could not be read as a form at all.
-    static Form without_entries(ContentFault fault, std::uint64_t offset = 0);
+    static Form without_entries(Reason fault, std::uint64_t offset = 0);
 
     std::span<const FormEntry> entries() const { return entries_; }
     // The first one of that name; nullptr where there is none.
     const FormEntry* find(std::string_view name) const;
-    ContentFault fault() const { return fault_; }
+    Reason fault() const { return fault_; }
     // Of the fault in the content, or, where the boundary is at fault, in the value of
     // Content-Type.
     std::uint64_t offset() const { return offset_; }
@@ -48,7 +48,7 @@ class Form {
 
     std::vector<std::unique_ptr<char[]>> texts_;
     std::vector<FormEntry> entries_;
-    ContentFault fault_ = ContentFault::kNone;
+    Reason fault_ = Reason::kNone;
     std::uint64_t offset_ = 0;
 };
 

@@ -148,15 +148,15 @@ bool is_worth_coding(std::uint64_t content_size, const MediaType& media_type) {
 
 CodingResult request_coding(std::string_view value, const CodingResult& before) {
     CodingResult result = before;
-    while (!value.empty() && result.fault != ContentFault::kCodingSyntax) {
+    while (!value.empty() && result.fault != Reason::kCodingSyntax) {
         const std::string_view member = take_member(value);
         if (member.empty()) continue;
         const std::optional<ContentCoding> coding = coding_named(member);
         if (coding == ContentCoding::kIdentity) continue;
         if (!is_token(member)) {
-            result.fault = ContentFault::kCodingSyntax;
+            result.fault = Reason::kCodingSyntax;
         } else if (!coding || result.coding != ContentCoding::kIdentity) {
-            result.fault = ContentFault::kCodingUnknown;  // what follows may still be no token
+            result.fault = Reason::kCodingUnknown;  // what follows may still be no token
         } else {
             result.coding = *coding;
         }
@@ -214,7 +214,7 @@ ContentDecoder::ContentDecoder(ContentCoding coding, std::uint64_t decoded_max)
     if (inflateInit2(stream_.get(), window_bits(coding)) != Z_OK) stream_.reset();
 }
 
-ContentDecoder::Status ContentDecoder::reject(ContentFault fault) {
+ContentDecoder::Status ContentDecoder::reject(Reason fault) {
     fault_ = fault;
     return Status::kRejected;
 }
@@ -238,7 +238,7 @@ int ContentDecoder::inflate_some(std::string_view& input, std::span<char>& room)
     input.remove_prefix(shown - stream.avail_in);
     const std::size_t made = given - stream.avail_out;
     if (left == 0) {
-        if (made > 0) fault_ = ContentFault::kDecodedTooLarge;
+        if (made > 0) fault_ = Reason::kDecodedTooLarge;
     } else {
         decoded_ += made;
         room = room.subspan(made);
@@ -247,25 +247,25 @@ int ContentDecoder::inflate_some(std::string_view& input, std::span<char>& room)
 }
 
 ContentDecoder::Status ContentDecoder::decode(std::string_view& input, std::span<char>& room) {
-    if (fault_ != ContentFault::kNone) return Status::kRejected;
-    if (!stream_) return reject(ContentFault::kDecoderMemory);
+    if (fault_ != Reason::kNone) return Status::kRejected;
+    if (!stream_) return reject(Reason::kNoMemory);
     while (true) {
         if (is_complete_) {
             if (input.empty()) return Status::kNeedMore;
             // gzip is a series of members (RFC 1952 2.2); behind deflate stands nothing.
-            if (coding_ == ContentCoding::kDeflate) return reject(ContentFault::kCodedTrailing);
+            if (coding_ == ContentCoding::kDeflate) return reject(Reason::kCodedTrailing);
             CHECK(inflateReset(stream_.get()) == Z_OK);
             is_complete_ = false;
         }
         if (room.empty() && decoded_ < decoded_max_) return Status::kOutputFull;
         const int status = inflate_some(input, room);
-        if (fault_ != ContentFault::kNone) return Status::kRejected;
+        if (fault_ != Reason::kNone) return Status::kRejected;
         if (status == Z_STREAM_END) {
             is_complete_ = true;
         } else if (status == Z_MEM_ERROR) {
-            return reject(ContentFault::kDecoderMemory);
+            return reject(Reason::kNoMemory);
         } else if (status != Z_OK && status != Z_BUF_ERROR) {
-            return reject(ContentFault::kCodedFormat);
+            return reject(Reason::kCodedFormat);
         } else if (input.empty() && stream_->avail_out > 0) {
             return Status::kNeedMore;
         }
@@ -273,8 +273,8 @@ ContentDecoder::Status ContentDecoder::decode(std::string_view& input, std::span
 }
 
 ContentDecoder::Status ContentDecoder::finish() {
-    if (fault_ == ContentFault::kNone && !is_complete_) fault_ = ContentFault::kCodedUnfinished;
-    return fault_ == ContentFault::kNone ? Status::kDone : Status::kRejected;
+    if (fault_ == Reason::kNone && !is_complete_) fault_ = Reason::kCodedUnfinished;
+    return fault_ == Reason::kNone ? Status::kDone : Status::kRejected;
 }
 
 }  // namespace httpmark

@@ -9,8 +9,8 @@
 #include <span>
 #include <string_view>
 
-#include "content/fault.hpp"
 #include "content/media_type.hpp"
+#include "http/error.hpp"
 #include "http/response.hpp"
 #include "limits.hpp"
 
@@ -62,7 +62,7 @@ inline constexpr Field kVaryByCoding{"Vary", "Accept-Encoding"};
 
 struct CodingResult {
     ContentCoding coding = ContentCoding::kIdentity;
-    ContentFault fault = ContentFault::kNone;
+    Reason fault = Reason::kNone;
 };
 
 // How the content of a request is coded, by one field line of Content-Encoding and those before
@@ -118,19 +118,19 @@ class ContentDecoder {
     // At the end of the coded content, when decode() has said kNeedMore.
     Status finish();
 
-    ContentFault fault() const { return fault_; }
+    Reason fault() const { return fault_; }
     // Bytes of decoded content so far; on kRejected, how many came before the fault.
     std::uint64_t decoded_size() const { return decoded_; }
 
   private:
-    Status reject(ContentFault fault);
+    Status reject(Reason fault);
     int inflate_some(std::string_view& input, std::span<char>& room);
 
     std::unique_ptr<z_stream_s, EndZlib> stream_;
     ContentCoding coding_;
     std::uint64_t decoded_max_;
     std::uint64_t decoded_ = 0;
-    ContentFault fault_ = ContentFault::kNone;
+    Reason fault_ = Reason::kNone;
     bool is_complete_ = false;  // a stream has ended, and no other has begun
 };
 

@@ -29,23 +29,23 @@ char take_octet(std::string_view& text) {
 
 }  // namespace
 
-bool FormReader::fail(ContentFault fault, std::size_t at) {
+bool FormReader::fail(Reason fault, std::size_t at) {
     fault_ = fault;
     at_ = at;
     return false;
 }
 
 bool FormReader::next(FormField& field) {
-    if (fault_ != ContentFault::kNone) return false;
+    if (fault_ != Reason::kNone) return false;
     while (at_ < text_.size() && text_[at_] == '&') ++at_;
     if (at_ == text_.size()) return false;
-    if (fields_left_ == 0) return fail(ContentFault::kFormFieldsTooMany, at_);
+    if (fields_left_ == 0) return fail(Reason::kFormFieldsTooMany, at_);
     const std::size_t end = std::min(text_.find('&', at_), text_.size());
     const std::string_view pair = text_.substr(at_, end - at_);
     if (broken_percent_ == BrokenPercent::kRefused) {
         for (std::size_t at = pair.find('%'); at != std::string_view::npos;
              at = pair.find('%', at + 3)) {
-            if (!is_percent_pair(pair, at)) return fail(ContentFault::kFormPercent, at_ + at);
+            if (!is_percent_pair(pair, at)) return fail(Reason::kFormPercent, at_ + at);
         }
     }
     const std::size_t equals = std::min(pair.find('='), pair.size());

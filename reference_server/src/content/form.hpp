@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "content/fault.hpp"
+#include "http/error.hpp"
 #include "limits.hpp"
 
 namespace httpmark {
@@ -29,18 +29,18 @@ class FormReader {
         : text_(text), fields_left_(limits.fields_max), broken_percent_(broken_percent) {}
     // The next pair; what is empty between two '&' is none. False at the end, and at a fault.
     bool next(FormField& field);
-    ContentFault fault() const { return fault_; }
+    Reason fault() const { return fault_; }
     // Of the fault; before one, how much has been read.
     std::size_t offset() const { return at_; }
 
   private:
-    bool fail(ContentFault fault, std::size_t at);
+    bool fail(Reason fault, std::size_t at);
 
     std::string_view text_;
     std::size_t at_ = 0;
     std::uint64_t fields_left_;
     BrokenPercent broken_percent_;
-    ContentFault fault_ = ContentFault::kNone;
+    Reason fault_ = Reason::kNone;
 };
 
 // The bytes that a name or value means, into `out`, which has room for text.size(): '+' is a

@@ -40,6 +40,7 @@ constexpr auto kFileTypes = std::to_array<FileType>({
     {"json", "application/json"},
     {"jsonld", "application/ld+json"},
     {"jxl", "image/jxl"},
+    {"m4a", "audio/mp4"},
     {"map", "application/json"},
     {"md", "text/markdown"},
     {"mjs", "text/javascript"},
@@ -151,7 +152,7 @@ bool has_parameters_of(const MediaType& b, const MediaType& a, std::size_t& coun
 }
 
 // Whether the parameters are well-formed, few, and each there once.
-ContentFault judge_parameters(std::string_view text, std::size_t& offset) {
+Reason judge_parameters(std::string_view text, std::size_t& offset) {
     std::array<std::string_view, kMediaTypeParametersMax> names;
     std::size_t count = 0;
     ParameterReader reader(text);
@@ -162,12 +163,12 @@ ContentFault judge_parameters(std::string_view text, std::size_t& offset) {
         const auto is_same = [&](std::string_view name) {
             return same_ignoring_case(name, parameter.name);
         };
-        if (std::any_of(names.begin(), seen, is_same)) return ContentFault::kParameterRepeated;
-        if (count == names.size()) return ContentFault::kParametersTooMany;
+        if (std::any_of(names.begin(), seen, is_same)) return Reason::kParameterRepeated;
+        if (count == names.size()) return Reason::kParametersTooMany;
         names[count++] = parameter.name;
     }
     offset = reader.offset();
-    return reader.is_wrong() ? ContentFault::kParameterSyntax : ContentFault::kNone;
+    return reader.is_wrong() ? Reason::kParameterSyntax : Reason::kNone;
 }
 
 }  // namespace
@@ -247,7 +248,7 @@ MediaTypeResult parse_media_type(std::string_view text) {
     std::size_t at = 0;
     while (at < text.size() && is_ows(octet(text[at]))) ++at;
     const auto wrong = [&](std::size_t offset) {
-        return MediaTypeResult{{}, ContentFault::kMediaTypeSyntax, offset};
+        return MediaTypeResult{{}, Reason::kMediaTypeSyntax, offset};
     };
     const std::size_t slash = token_end(text, at);
     if (slash == at || slash == text.size() || text[slash] != '/') return wrong(slash);
@@ -257,7 +258,7 @@ MediaTypeResult parse_media_type(std::string_view text) {
     result.media_type.subtype = text.substr(slash + 1, end - slash - 1);
     result.media_type.parameters = text.substr(end);
     result.fault = judge_parameters(result.media_type.parameters, result.offset);
-    if (result.fault == ContentFault::kNone) {
+    if (result.fault == Reason::kNone) {
         result.offset = 0;
     } else {
         result.offset += end;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "content/fault.hpp"
+#include "http/error.hpp"
 
 namespace httpmark {
 
@@ -55,7 +55,7 @@ struct MediaType {
 
 struct MediaTypeResult {
     MediaType media_type;
-    ContentFault fault = ContentFault::kNone;
+    Reason fault = Reason::kNone;
     std::size_t offset = 0;  // of the fault in what was given
 };
 

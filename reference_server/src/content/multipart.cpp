@@ -46,24 +46,24 @@ bool Boundary::set(std::string_view text) {
 BoundaryResult boundary_of(std::string_view content_type) {
     BoundaryResult result;
     const MediaTypeResult parsed = parse_media_type(content_type);
-    const auto fail = [&](ContentFault fault, std::size_t offset) {
+    const auto fail = [&](Reason fault, std::size_t offset) {
         result.fault = fault;
         result.offset = offset;
         return result;
     };
-    if (parsed.fault != ContentFault::kNone) return fail(parsed.fault, parsed.offset);
+    if (parsed.fault != Reason::kNone) return fail(parsed.fault, parsed.offset);
     if (!is_media_type(parsed.media_type, "multipart/form-data")) {
-        return fail(ContentFault::kMultipartType, 0);
+        return fail(Reason::kMultipartType, 0);
     }
     const auto parameter = parameter_of(parsed.media_type, "boundary");
-    if (!parameter) return fail(ContentFault::kBoundaryMissing, content_type.size());
+    if (!parameter) return fail(Reason::kBoundaryMissing, content_type.size());
     const auto offset = static_cast<std::size_t>(parameter->value.data() - content_type.data());
     // No byte that a boundary may hold needs an escape, so one makes it too long at most.
     std::array<char, 2 * kBoundaryMax> room{};
-    if (parameter->value.size() > room.size()) return fail(ContentFault::kBoundarySyntax, offset);
+    if (parameter->value.size() > room.size()) return fail(Reason::kBoundarySyntax, offset);
     const std::string_view text =
         parameter->is_quoted ? unquote(parameter->value, room.data()) : parameter->value;
-    if (!result.boundary.set(text)) return fail(ContentFault::kBoundarySyntax, offset);
+    if (!result.boundary.set(text)) return fail(Reason::kBoundarySyntax, offset);
     return result;
 }
 
@@ -80,7 +80,7 @@ inline void MultipartDecoder::take(std::string_view& input, std::size_t size) {
     offset_ += size;
 }
 
-MultipartDecoder::Status MultipartDecoder::reject(ContentFault fault, std::uint64_t offset) {
+MultipartDecoder::Status MultipartDecoder::reject(Reason fault, std::uint64_t offset) {
     phase_ = Phase::kRejected;
     fault_ = fault;
     offset_ = offset;
@@ -150,7 +150,7 @@ MultipartDecoder::Status MultipartDecoder::preamble(std::string_view& input) {
             break;
         case Seen::kOther:
             if (!cut_to(limits_.preamble_max, piece)) {
-                return reject(ContentFault::kPreambleTooLong, offset_);
+                return reject(Reason::kPreambleTooLong, offset_);
             }
             break;
         case Seen::kDelimiter:
@@ -164,7 +164,7 @@ MultipartDecoder::Status MultipartDecoder::epilogue(std::string_view& input) {
     std::string_view piece = input;
     take(input, piece.size());
     return cut_to(limits_.epilogue_max, piece) ? Status::kNeedMore
-                                               : reject(ContentFault::kEpilogueTooLong, offset_);
+                                               : reject(Reason::kEpilogueTooLong, offset_);
 }
 
 MultipartDecoder::Status MultipartDecoder::content(std::string_view& input,
@@ -174,7 +174,7 @@ MultipartDecoder::Status MultipartDecoder::content(std::string_view& input,
             break;
         case Seen::kOther:
             if (!cut_to(limits_.part_max, piece)) {
-                reject(ContentFault::kPartTooLarge, offset_);
+                reject(Reason::kPartTooLarge, offset_);
                 return piece.empty() ? Status::kRejected : Status::kContent;
             }
             return Status::kContent;
@@ -187,84 +187,83 @@ MultipartDecoder::Status MultipartDecoder::content(std::string_view& input,
 
 // What follows a delimiter on its line: "--" for the last one, blanks, CRLF. Anything else would
 // be a delimiter to one reader and content to another.
-ContentFault MultipartDecoder::delimiter_octet(unsigned char c) {
+Reason MultipartDecoder::delimiter_octet(unsigned char c) {
     switch (phase_) {
         case Phase::kAfterDelimiter:
             counted_ = 0;
             phase_ = c == '-' ? Phase::kCloseDash : Phase::kPadding;
-            if (c == '-') return ContentFault::kNone;
+            if (c == '-') return Reason::kNone;
             [[fallthrough]];
         case Phase::kPadding:
         case Phase::kClosed:
             if (c == '\r') {
                 phase_ = phase_ == Phase::kClosed ? Phase::kClosedLf : Phase::kDelimiterLf;
-                return ContentFault::kNone;
+                return Reason::kNone;
             }
-            return is_ows(c) && counted_++ < kTransportPaddingMax ? ContentFault::kNone
-                                                                  : ContentFault::kDelimiterLine;
+            return is_ows(c) && counted_++ < kTransportPaddingMax ? Reason::kNone
+                                                                  : Reason::kDelimiterLine;
         case Phase::kCloseDash:
             phase_ = Phase::kClosed;
-            return c == '-' ? ContentFault::kNone : ContentFault::kDelimiterLine;
+            return c == '-' ? Reason::kNone : Reason::kDelimiterLine;
         case Phase::kClosedLf:
             counted_ = 0;
             phase_ = Phase::kEpilogue;
-            return c == '\n' ? ContentFault::kNone : ContentFault::kDelimiterLine;
+            return c == '\n' ? Reason::kNone : Reason::kDelimiterLine;
         default:
-            return c == '\n' ? begin_head() : ContentFault::kDelimiterLine;
+            return c == '\n' ? begin_head() : Reason::kDelimiterLine;
     }
 }
 
-ContentFault MultipartDecoder::begin_head() {
-    if (parts_ == limits_.parts_max) return ContentFault::kPartsTooMany;
+Reason MultipartDecoder::begin_head() {
+    if (parts_ == limits_.parts_max) return Reason::kPartsTooMany;
     ++parts_;
     phase_ = Phase::kLineStart;
     head_begin_ = offset_ + 1;
     head_size_ = line_begin_ = meant_size_ = 0;
     has_disposition_ = has_name_ = has_content_type_ = has_transfer_encoding_ = false;
     part_ = {};
-    return ContentFault::kNone;
+    return Reason::kNone;
 }
 
 // One byte of a part's header section: lines as in RFC 9112 5, none of them folded.
-ContentFault MultipartDecoder::head_octet(unsigned char c) {
-    if (head_size_ == limits_.part_head_max) return ContentFault::kPartHeadTooLong;
+Reason MultipartDecoder::head_octet(unsigned char c) {
+    if (head_size_ == limits_.part_head_max) return Reason::kPartHeadTooLong;
     head_[head_size_++] = static_cast<char>(c);
     switch (phase_) {
         case Phase::kLineStart:
             if (c == '\r') {
                 phase_ = Phase::kHeadLf;
-                return ContentFault::kNone;
+                return Reason::kNone;
             }
             phase_ = Phase::kFieldName;
-            return is_tchar(c) ? ContentFault::kNone : ContentFault::kPartFieldName;
+            return is_tchar(c) ? Reason::kNone : Reason::kPartFieldName;
         case Phase::kFieldName:
-            if (is_tchar(c)) return ContentFault::kNone;
+            if (is_tchar(c)) return Reason::kNone;
             colon_ = head_size_ - 1;
             phase_ = Phase::kFieldValue;
-            return c == ':' ? ContentFault::kNone : ContentFault::kPartFieldName;
+            return c == ':' ? Reason::kNone : Reason::kPartFieldName;
         case Phase::kFieldValue:
             if (c == '\r') {
                 phase_ = Phase::kFieldLf;
-                return ContentFault::kNone;
+                return Reason::kNone;
             }
-            return is_forbidden_in_field(c) || c == '\n' ? ContentFault::kPartFieldValue
-                                                         : ContentFault::kNone;
+            return is_forbidden_in_field(c) || c == '\n' ? Reason::kPartFieldValue : Reason::kNone;
         case Phase::kFieldLf:
-            if (c != '\n') return ContentFault::kPartLineEnd;
+            if (c != '\n') return Reason::kPartLineEnd;
             phase_ = Phase::kLineStart;
             return take_field();
         default:
-            return c == '\n' ? end_head() : ContentFault::kPartLineEnd;
+            return c == '\n' ? end_head() : Reason::kPartLineEnd;
     }
 }
 
 // A fault that shows at the end of a line but stands at `at` within it.
-ContentFault MultipartDecoder::fault_in_head(ContentFault fault, const char* at) {
+Reason MultipartDecoder::fault_in_head(Reason fault, const char* at) {
     fault_offset_ = head_begin_ + static_cast<std::uint64_t>(at - head_.data());
     return fault;
 }
 
-ContentFault MultipartDecoder::take_field() {
+Reason MultipartDecoder::take_field() {
     const char* const line = head_.data() + line_begin_;
     const std::string_view name(line, colon_ - line_begin_);
     const std::string_view value =
@@ -273,33 +272,33 @@ ContentFault MultipartDecoder::take_field() {
     const auto is_repeated = [](bool& seen) { return std::exchange(seen, true); };
     if (equals_ignoring_case(name, "content-disposition")) {
         if (is_repeated(has_disposition_)) {
-            return fault_in_head(ContentFault::kPartFieldRepeated, line);
+            return fault_in_head(Reason::kPartFieldRepeated, line);
         }
         return take_disposition(value);
     }
     if (equals_ignoring_case(name, "content-type")) {
         if (is_repeated(has_content_type_)) {
-            return fault_in_head(ContentFault::kPartFieldRepeated, line);
+            return fault_in_head(Reason::kPartFieldRepeated, line);
         }
         part_.content_type = value;
     } else if (equals_ignoring_case(name, "content-transfer-encoding")) {
         if (is_repeated(has_transfer_encoding_)) {
-            return fault_in_head(ContentFault::kPartFieldRepeated, line);
+            return fault_in_head(Reason::kPartFieldRepeated, line);
         }
         // These three mean the bytes themselves; nothing else is decoded (RFC 7578 4.7).
         if (!equals_ignoring_case(value, "7bit") && !equals_ignoring_case(value, "8bit") &&
             !equals_ignoring_case(value, "binary")) {
-            return fault_in_head(ContentFault::kPartTransferEncoding, value.data());
+            return fault_in_head(Reason::kPartTransferEncoding, value.data());
         }
     }
-    return ContentFault::kNone;
+    return Reason::kNone;
 }
 
 // form-data; name="..."; filename="...", RFC 7578 4.2
-ContentFault MultipartDecoder::take_disposition(std::string_view value) {
+Reason MultipartDecoder::take_disposition(std::string_view value) {
     constexpr std::string_view kType = "form-data";
     if (!equals_ignoring_case(value.substr(0, kType.size()), kType)) {
-        return fault_in_head(ContentFault::kPartDisposition, value.data());
+        return fault_in_head(Reason::kPartDisposition, value.data());
     }
     const std::string_view parameters = value.substr(kType.size());
     ParameterReader reader(parameters);
@@ -309,18 +308,18 @@ ContentFault MultipartDecoder::take_disposition(std::string_view value) {
         const bool is_name = equals_ignoring_case(parameter.name, "name");
         if (is_name || equals_ignoring_case(parameter.name, "filename")) {
             bool& seen = is_name ? has_name_ : part_.has_filename;
-            if (seen) return fault_in_head(ContentFault::kParameterRepeated, at);
+            if (seen) return fault_in_head(Reason::kParameterRepeated, at);
             seen = true;
             (is_name ? part_.name : part_.filename) = meant(parameter.value, parameter.is_escaped);
         } else if (parameter.name.back() == '*') {
             // "MUST NOT be used": one reader would take it, and another the plain one.
-            return fault_in_head(ContentFault::kPartExtendedParameter, at);
+            return fault_in_head(Reason::kPartExtendedParameter, at);
         }
     }
     if (reader.is_wrong()) {
-        return fault_in_head(ContentFault::kPartDisposition, parameters.data() + reader.offset());
+        return fault_in_head(Reason::kPartDisposition, parameters.data() + reader.offset());
     }
-    return ContentFault::kNone;
+    return Reason::kNone;
 }
 
 // The room cannot run out: both texts stand in the head, and this makes them shorter.
@@ -332,16 +331,16 @@ std::string_view MultipartDecoder::meant(std::string_view text, bool is_escaped)
     return out;
 }
 
-ContentFault MultipartDecoder::end_head() {
-    if (!has_disposition_) return ContentFault::kPartDispositionMissing;
-    if (!has_name_) return ContentFault::kPartNameMissing;
+Reason MultipartDecoder::end_head() {
+    if (!has_disposition_) return Reason::kPartDispositionMissing;
+    if (!has_name_) return Reason::kPartNameMissing;
     part_.head = {head_.data(), head_size_ - 2};
     phase_ = Phase::kContent;
     counted_ = 0;
     // RFC 2046's grammar lets a part end at its header section: the CRLF of the empty line is then
     // that of the delimiter.
     matched_ = unsent_ = 2;
-    return ContentFault::kNone;
+    return Reason::kNone;
 }
 
 MultipartDecoder::Status MultipartDecoder::decode(std::string_view& input,
@@ -363,8 +362,8 @@ MultipartDecoder::Status MultipartDecoder::decode(std::string_view& input,
                 const unsigned char c = octet(input[0]);
                 const bool in_head = phase_ >= Phase::kLineStart && phase_ <= Phase::kHeadLf;
                 fault_offset_ = offset_;
-                const ContentFault fault = in_head ? head_octet(c) : delimiter_octet(c);
-                if (fault != ContentFault::kNone) return reject(fault, fault_offset_);
+                const Reason fault = in_head ? head_octet(c) : delimiter_octet(c);
+                if (fault != Reason::kNone) return reject(fault, fault_offset_);
                 take(input, 1);
                 if (phase_ == Phase::kContent) status = Status::kPartBegin;
             }
@@ -382,7 +381,7 @@ MultipartDecoder::Status MultipartDecoder::finish() {
         case Phase::kRejected:
             return Status::kRejected;
         default:
-            return reject(ContentFault::kMultipartUnfinished, offset_);
+            return reject(Reason::kMultipartUnfinished, offset_);
     }
 }
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "content/fault.hpp"
+#include "http/error.hpp"
 #include "limits.hpp"
 
 namespace httpmark {
@@ -27,7 +27,7 @@ class Boundary {
 
 struct BoundaryResult {
     Boundary boundary;
-    ContentFault fault = ContentFault::kNone;
+    Reason fault = Reason::kNone;
     std::size_t offset = 0;  // of the fault in the value of Content-Type
 };
 
@@ -67,7 +67,7 @@ class MultipartDecoder {
 
     const MultipartPart& part() const { return part_; }
     std::uint64_t parts() const { return parts_; }
-    ContentFault fault() const { return fault_; }
+    Reason fault() const { return fault_; }
     // Bytes taken so far; on kRejected, the offset of the fault.
     std::uint64_t offset() const { return offset_; }
 
@@ -92,7 +92,7 @@ class MultipartDecoder {
     enum class Seen : std::uint8_t { kNothing, kOther, kDelimiter };
 
     void take(std::string_view& input, std::size_t size);
-    Status reject(ContentFault fault, std::uint64_t offset);
+    Status reject(Reason fault, std::uint64_t offset);
     Seen seek_delimiter(std::string_view& input, std::string_view& piece);
     Seen continue_delimiter(std::string_view& input, std::string_view& piece);
     std::size_t delimiter_prefix(std::string_view text) const;
@@ -100,13 +100,13 @@ class MultipartDecoder {
     Status epilogue(std::string_view& input);
     Status content(std::string_view& input, std::string_view& piece);
     bool cut_to(std::uint64_t max, std::string_view& piece);
-    ContentFault delimiter_octet(unsigned char c);
-    ContentFault head_octet(unsigned char c);
-    ContentFault begin_head();
-    ContentFault end_head();
-    ContentFault take_field();
-    ContentFault take_disposition(std::string_view value);
-    ContentFault fault_in_head(ContentFault fault, const char* at);
+    Reason delimiter_octet(unsigned char c);
+    Reason head_octet(unsigned char c);
+    Reason begin_head();
+    Reason end_head();
+    Reason take_field();
+    Reason take_disposition(std::string_view value);
+    Reason fault_in_head(Reason fault, const char* at);
     std::string_view meant(std::string_view text, bool is_escaped);
 
     const MultipartLimits limits_;
@@ -118,7 +118,7 @@ class MultipartDecoder {
     std::size_t matched_ = 2;
     std::size_t unsent_ = 2;
     Phase phase_ = Phase::kPreamble;
-    ContentFault fault_ = ContentFault::kNone;
+    Reason fault_ = Reason::kNone;
     std::uint64_t offset_ = 0;
     std::uint64_t counted_ = 0;  // of the preamble, padding, content or epilogue
     std::uint64_t parts_ = 0;

@@ -13,7 +13,7 @@ namespace {
 // Tells a form as lines; a refusal as the library words it.
 Reason tell_form(const Request& request, ResponseWriter& writer) {
     const Form form = read_form(request, {.fields_max = 3}, {.parts_max = 3, .part_max = 100});
-    if (form.fault() != ContentFault::kNone) return refuse_content(writer, form);
+    if (form.fault() != Reason::kNone) return refuse_content(writer, form);
     std::string text;
     for (const FormEntry& entry : form.entries()) {
         text += std::string(entry.name) + '=' + std::string(entry.value);

@@ -14,12 +14,6 @@
 namespace httpmark {
 namespace {
 
-std::string text_of(std::size_t size) {
-    std::string text;
-    for (std::size_t i = 0; i < size; ++i) text += static_cast<char>('a' + i % 23);
-    return text;
-}
-
 // Files, and settings that serve them.
 class Site : public Tree {
   public:

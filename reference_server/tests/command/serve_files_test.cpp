@@ -12,12 +12,6 @@
 namespace httpmark {
 namespace {
 
-std::string text_of(std::size_t size) {
-    std::string text;
-    for (std::size_t i = 0; i < size; ++i) text += static_cast<char>('a' + i % 23);
-    return text;
-}
-
 std::size_t descriptors_of(pid_t pid) {
     const std::filesystem::path folder = "/proc/" + std::to_string(pid) + "/fd";
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder),

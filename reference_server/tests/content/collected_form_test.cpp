@@ -35,8 +35,8 @@ TEST(CollectedForm, a_urlencoded_one_holds_what_a_reader_reads) {
             ++number;
         }
         LAW(form.fault() == reader.fault(), << text);
-        LAW(form.entries().size() == (form.fault() == ContentFault::kNone ? number : 0), << text);
-        LAW(form.fault() == ContentFault::kNone || form.offset() == reader.offset(), << text);
+        LAW(form.entries().size() == (form.fault() == Reason::kNone ? number : 0), << text);
+        LAW(form.fault() == Reason::kNone || form.offset() == reader.offset(), << text);
     }
 }
 
@@ -88,15 +88,13 @@ TEST(CollectedForm, half_a_form_is_none) {
     LAW(Form::of_multipart(kType, content).entries().size() == 2);
     for (std::size_t size = 0; size < content.size(); ++size) {
         const Form form = Form::of_multipart(kType, content.substr(0, size));
-        LAW(form.fault() == ContentFault::kMultipartUnfinished && form.entries().empty(), << size);
+        LAW(form.fault() == Reason::kMultipartUnfinished && form.entries().empty(), << size);
         LAW(form.offset() == size && form.find("one") == nullptr, << size);
     }
-    LAW(Form::of_multipart("multipart/form-data", content).fault() ==
-        ContentFault::kBoundaryMissing);
-    LAW(Form::of_multipart("text/plain", content).fault() == ContentFault::kMultipartType);
-    LAW(Form::of_multipart(kType, content, {.parts_max = 1}).fault() ==
-        ContentFault::kPartsTooMany);
-    LAW(Form::of_multipart(kType, content, {.parts_max = 2}).fault() == ContentFault::kNone);
+    LAW(Form::of_multipart("multipart/form-data", content).fault() == Reason::kBoundaryMissing);
+    LAW(Form::of_multipart("text/plain", content).fault() == Reason::kMultipartType);
+    LAW(Form::of_multipart(kType, content, {.parts_max = 1}).fault() == Reason::kPartsTooMany);
+    LAW(Form::of_multipart(kType, content, {.parts_max = 2}).fault() == Reason::kNone);
 }
 
 }  // namespace

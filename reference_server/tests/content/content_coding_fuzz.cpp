@@ -14,7 +14,7 @@ using namespace httpmark;
 constexpr std::uint64_t kDecodedMax = 100000;
 
 struct Result {
-    ContentFault fault = ContentFault::kNone;
+    Reason fault = Reason::kNone;
     std::string content;
 };
 
@@ -35,7 +35,7 @@ Result decode(std::string_view input, ContentCoding coding, std::size_t step,
         CHECK(status == ContentDecoder::Status::kRejected || part.empty());
     }
     status = decoder.finish();
-    CHECK((status == ContentDecoder::Status::kDone) == (decoder.fault() == ContentFault::kNone));
+    CHECK((status == ContentDecoder::Status::kDone) == (decoder.fault() == Reason::kNone));
     CHECK(decoder.decoded_size() == result.content.size());
     CHECK(result.content.size() <= kDecodedMax);
     result.fault = decoder.fault();
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* octets, std::size_t si
     }
     const std::string_view small = text.substr(0, 5000);
     const Result back = decode(encode(small, coding, 10 + step), coding, step, 1000);
-    CHECK(back.fault == ContentFault::kNone && back.content == small);
+    CHECK(back.fault == Reason::kNone && back.content == small);
     AcceptEncoding accept;
     accept.add(text);
     const CodingChoice choice = choose_coding(accept, true);

@@ -152,23 +152,23 @@ TEST(ContentCoding, of_a_request) {
     struct Row {
         const char* value;
         ContentCoding coding;
-        ContentFault fault;
+        Reason fault;
     };
-    for (const Row& row : {Row{"", kIdentity, ContentFault::kNone},
-                           {"gzip", kGzip, ContentFault::kNone},
-                           {" ,X-Gzip\t,", kGzip, ContentFault::kNone},
-                           {"Deflate", kDeflate, ContentFault::kNone},
-                           {"identity, identity", kIdentity, ContentFault::kNone},
-                           {"identity, gzip", kGzip, ContentFault::kNone},
-                           {"gzip, gzip", kGzip, ContentFault::kCodingUnknown},
-                           {"gzip, deflate", kGzip, ContentFault::kCodingUnknown},
-                           {"br", kIdentity, ContentFault::kCodingUnknown},
-                           {"br, gz ip", kIdentity, ContentFault::kCodingSyntax},
-                           {"gzip;q=1", kIdentity, ContentFault::kCodingSyntax},
-                           {"\"gzip\"", kIdentity, ContentFault::kCodingSyntax}}) {
+    for (const Row& row : {Row{"", kIdentity, Reason::kNone},
+                           {"gzip", kGzip, Reason::kNone},
+                           {" ,X-Gzip\t,", kGzip, Reason::kNone},
+                           {"Deflate", kDeflate, Reason::kNone},
+                           {"identity, identity", kIdentity, Reason::kNone},
+                           {"identity, gzip", kGzip, Reason::kNone},
+                           {"gzip, gzip", kGzip, Reason::kCodingUnknown},
+                           {"gzip, deflate", kGzip, Reason::kCodingUnknown},
+                           {"br", kIdentity, Reason::kCodingUnknown},
+                           {"br, gz ip", kIdentity, Reason::kCodingSyntax},
+                           {"gzip;q=1", kIdentity, Reason::kCodingSyntax},
+                           {"\"gzip\"", kIdentity, Reason::kCodingSyntax}}) {
         const CodingResult result = request_coding(row.value);
         LAW(result.fault == row.fault, << row.value);
-        LAW(row.fault != ContentFault::kNone || result.coding == row.coding, << row.value);
+        LAW(row.fault != Reason::kNone || result.coding == row.coding, << row.value);
         // The same in two lines as in one.
         const std::string_view text = row.value;
         const std::size_t comma = text.find(',');
@@ -181,7 +181,7 @@ TEST(ContentCoding, of_a_request) {
 
 struct Decoded {
     std::string content;
-    ContentFault fault = ContentFault::kNone;
+    Reason fault = Reason::kNone;
     std::uint64_t decoded_size = 0;
     std::size_t taken = 0;
     bool operator==(const Decoded& other) const {  // how much was read ahead may differ
@@ -212,14 +212,14 @@ Decoded decode(std::string_view coded, ContentCoding coding, std::size_t step,
     }
     status = decoder.finish();
     out.fault = decoder.fault();
-    if (out.fault != ContentFault::kNone) {  // what is refused stays so
+    if (out.fault != Reason::kNone) {  // what is refused stays so
         std::string_view input = coded;
         std::span<char> left(room);
         LAW(decoder.decode(input, left) == ContentDecoder::Status::kRejected &&
             input.size() == coded.size() && left.size() == room.size());
         LAW(decoder.fault() == out.fault);
     }
-    LAW((status == ContentDecoder::Status::kDone) == (out.fault == ContentFault::kNone));
+    LAW((status == ContentDecoder::Status::kDone) == (out.fault == Reason::kNone));
     out.decoded_size = decoder.decoded_size();
     LAW(out.decoded_size == out.content.size() && out.content.size() <= max);
     return out;
@@ -264,7 +264,7 @@ TEST(ContentCoding, what_is_encoded_decodes_to_the_same_in_every_split) {
             const std::string coded = encode(content, coding, 1000, 500);
             LAW(encode(content, coding, size + 1, 1 << 17) == coded, << size);
             const Decoded whole = decode(coded, coding, coded.size());
-            LAW(whole.content == content && whole.fault == ContentFault::kNone, << size);
+            LAW(whole.content == content && whole.fault == Reason::kNone, << size);
             for (const std::size_t step : {1U, 2U, 7U, 100U}) {
                 for (const std::size_t room : {1U, 3U, 1000U}) {
                     if (size > 5000 && (step < 7 || room < 1000)) continue;
@@ -276,12 +276,11 @@ TEST(ContentCoding, what_is_encoded_decodes_to_the_same_in_every_split) {
             for (std::size_t cut = 1; cut < coded.size(); ++cut) {
                 LAW(decode(coded, coding, cut) == whole, << cut);
                 const Decoded part = decode(std::string_view(coded).substr(0, cut), coding, 1000);
-                LAW(part.fault == ContentFault::kCodedUnfinished &&
-                        content.starts_with(part.content),
+                LAW(part.fault == Reason::kCodedUnfinished && content.starts_with(part.content),
                     << cut);
             }
         }
-        LAW(decode("", coding, 1).fault == ContentFault::kCodedUnfinished);
+        LAW(decode("", coding, 1).fault == Reason::kCodedUnfinished);
     }
 }
 
@@ -366,8 +365,8 @@ TEST(ContentCoding, streams_made_by_hand) {
         const std::string content = sample(size, 9);
         LAW(decode(gzip_by_hand(content), kGzip, 1000).content == content, << size);
         LAW(decode(deflate_by_hand(content), kDeflate, 1000).content == content, << size);
-        LAW(decode(gzip_by_hand(content), kGzip, 1000).fault == ContentFault::kNone);
-        LAW(decode(deflate_by_hand(content), kDeflate, 1000).fault == ContentFault::kNone);
+        LAW(decode(gzip_by_hand(content), kGzip, 1000).fault == Reason::kNone);
+        LAW(decode(deflate_by_hand(content), kDeflate, 1000).fault == Reason::kNone);
     }
     // What zlib makes ends in the same check values.
     const std::string content = sample(3000, 9);
@@ -383,10 +382,10 @@ TEST(ContentCoding, what_is_broken_is_refused) {
     struct Row {
         std::string coded;
         ContentCoding coding;
-        ContentFault fault;
+        Reason fault;
         const char* content;
     };
-    using enum ContentFault;
+    using enum Reason;
     for (const Row& row :
          {Row{gzip + gzip, kGzip, kNone, "hellohello"},  // members follow each other (RFC 1952 2.2)
           Row{gzip + gzip_by_hand("") + gzip, kGzip, kNone, "hellohello"},
@@ -401,7 +400,7 @@ TEST(ContentCoding, what_is_broken_is_refused) {
           Row{"hello", kGzip, kCodedFormat, ""}}) {
         const Decoded whole = decode(row.coded, row.coding, 1000);
         LAW(whole.fault == row.fault && whole.content == row.content,
-            << visible(row.coded) << content_fault_row(whole.fault).name);
+            << visible(row.coded) << error_row(whole.fault).name);
         for (std::size_t step = 1; step < row.coded.size(); ++step) {
             LAW(decode(row.coded, row.coding, step) == whole, << visible(row.coded) << step);
         }
@@ -425,18 +424,17 @@ TEST(ContentCoding, the_limit_on_decoded_content_is_exact) {
             for (const std::size_t step : {1U, 10U, 2000U}) {
                 for (const std::size_t room : {1U, 999U, 2000U}) {
                     const Decoded out = decode(coded, coding, step, max, room);
-                    LAW(out.fault ==
-                            (max < 1000 ? ContentFault::kDecodedTooLarge : ContentFault::kNone),
+                    LAW(out.fault == (max < 1000 ? Reason::kDecodedTooLarge : Reason::kNone),
                         << max);
                     LAW(out.content == content.substr(0, max), << max);
                 }
             }
         }
-        LAW(decode(encode("", coding, 1, 100), coding, 1, 0).fault == ContentFault::kNone);
+        LAW(decode(encode("", coding, 1, 100), coding, 1, 0).fault == Reason::kNone);
         // A bomb is refused before most of it has been looked at.
         const std::string bomb = encode(std::string(20000000, '\0'), coding, 1 << 20, 1 << 16);
         const Decoded out = decode(bomb, coding, 100, 10000);
-        LAW(bomb.size() > 15000 && out.fault == ContentFault::kDecodedTooLarge &&
+        LAW(bomb.size() > 15000 && out.fault == Reason::kDecodedTooLarge &&
                 out.content.size() == 10000 && out.taken <= 200,
             << bomb.size() << " " << out.taken);
     }

@@ -35,9 +35,8 @@ void read_form(std::string_view text, BrokenPercent broken_percent) {
     }
     CHECK(fields <= limits.fields_max);
     CHECK(reader.offset() <= text.size());
-    CHECK((reader.fault() == ContentFault::kNone) == (reader.offset() == text.size()));
-    CHECK(broken_percent == BrokenPercent::kRefused ||
-          reader.fault() != ContentFault::kFormPercent);
+    CHECK((reader.fault() == Reason::kNone) == (reader.offset() == text.size()));
+    CHECK(broken_percent == BrokenPercent::kRefused || reader.fault() != Reason::kFormPercent);
 }
 
 void read_cookies(std::string_view text, std::string_view other) {
@@ -61,7 +60,7 @@ void read_media_types(std::string_view text, std::string_view other) {
     const MediaTypeResult one = parse_media_type(text);
     const MediaTypeResult two = parse_media_type(other);
     CHECK(one.offset <= text.size());
-    CHECK((one.fault == ContentFault::kNone) != one.media_type.type.empty());
+    CHECK((one.fault == Reason::kNone) != one.media_type.type.empty());
     CHECK(same_media_type(one.media_type, one.media_type));
     CHECK(same_media_type(one.media_type, two.media_type) ==
           same_media_type(two.media_type, one.media_type));

@@ -14,7 +14,7 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 struct Read {
     Pairs pairs;
-    ContentFault fault;
+    Reason fault;
     std::size_t offset;
 };
 
@@ -32,13 +32,13 @@ Read read(std::string_view text, BrokenPercent broken = BrokenPercent::kKept,
           const FormLimits& limits = {}) {
     static GuardPage guard;
     FormReader reader({guard.place(text), text.size()}, limits, broken);
-    Read out{{}, ContentFault::kNone, 0};
+    Read out{{}, Reason::kNone, 0};
     FormField field;
     while (reader.next(field)) out.pairs.emplace_back(decoded(field.name), decoded(field.value));
     LAW(!reader.next(field), << visible(text));  // the end stays
     out.fault = reader.fault();
     out.offset = reader.offset();
-    LAW(out.fault != ContentFault::kNone || out.offset == text.size(), << visible(text));
+    LAW(out.fault != Reason::kNone || out.offset == text.size(), << visible(text));
     return out;
 }
 
@@ -115,9 +115,9 @@ TEST(Form, any_octets_are_read_as_the_standard_says) {
         }
         const Read strict = read(text, BrokenPercent::kRefused);
         if (broken == std::string::npos) {
-            LAW(strict.fault == ContentFault::kNone && strict.pairs == standard_parser(text));
+            LAW(strict.fault == Reason::kNone && strict.pairs == standard_parser(text));
         } else {
-            LAW(strict.fault == ContentFault::kFormPercent && strict.offset == broken,
+            LAW(strict.fault == Reason::kFormPercent && strict.offset == broken,
                 << visible(text) << strict.offset);
             const std::size_t before = text.rfind('&', broken);
             const std::string whole = text.substr(0, before == std::string::npos ? 0 : before);
@@ -147,14 +147,13 @@ TEST(Form, the_number_of_fields_has_a_limit) {
     FormLimits limits;
     limits.fields_max = 3;
     for (const char* fits : {"", "a&b&c", "&&a&&&b&&c&&", "a=1&a=2&a=3"}) {
-        LAW(read(fits, BrokenPercent::kRefused, limits).fault == ContentFault::kNone, << fits);
+        LAW(read(fits, BrokenPercent::kRefused, limits).fault == Reason::kNone, << fits);
     }
     const Read over = read("a&b&&c&&%&", BrokenPercent::kRefused, limits);
-    LAW(over.fault == ContentFault::kFormFieldsTooMany && over.offset == 8 &&
-        over.pairs.size() == 3);
+    LAW(over.fault == Reason::kFormFieldsTooMany && over.offset == 8 && over.pairs.size() == 3);
     limits.fields_max = 0;
-    LAW(read("a", BrokenPercent::kKept, limits).fault == ContentFault::kFormFieldsTooMany);
-    LAW(read("&", BrokenPercent::kKept, limits).fault == ContentFault::kNone);
+    LAW(read("a", BrokenPercent::kKept, limits).fault == Reason::kFormFieldsTooMany);
+    LAW(read("&", BrokenPercent::kKept, limits).fault == Reason::kNone);
 }
 
 TEST(Form, a_field_is_found_by_what_its_name_means) {

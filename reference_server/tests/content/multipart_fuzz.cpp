@@ -15,7 +15,7 @@ using Status = MultipartDecoder::Status;
 
 struct Result {
     Status status = Status::kNeedMore;
-    ContentFault fault = ContentFault::kNone;
+    Reason fault = Reason::kNone;
     std::uint64_t offset = 0;
     std::string told;
 };
@@ -59,7 +59,7 @@ Result decode(std::string_view input, std::size_t step, const Boundary& boundary
         CHECK(result.status == Status::kRejected || part.empty());
     }
     result.status = decoder.finish();
-    CHECK((result.status == Status::kDone) == (decoder.fault() == ContentFault::kNone));
+    CHECK((result.status == Status::kDone) == (decoder.fault() == Reason::kNone));
     CHECK(result.status != Status::kDone || !is_open);
     CHECK(decoder.parts() <= limits.parts_max);
     result.fault = decoder.fault();

@@ -27,7 +27,7 @@ struct Part {
 
 struct Decoded {
     std::vector<Part> parts;
-    ContentFault fault = ContentFault::kNone;
+    Reason fault = Reason::kNone;
     std::uint64_t offset = 0;
     bool operator==(const Decoded&) const = default;
 };
@@ -75,8 +75,8 @@ void feed(MultipartDecoder& decoder, std::string_view piece_in, Decoded& out) {
 
 Decoded finished(MultipartDecoder& decoder, Decoded out) {
     const Status status = decoder.finish();
-    LAW(status == (decoder.fault() == ContentFault::kNone ? Status::kDone : Status::kRejected));
-    LAW(decoder.parts() == out.parts.size() || decoder.fault() != ContentFault::kNone);
+    LAW(status == (decoder.fault() == Reason::kNone ? Status::kDone : Status::kRejected));
+    LAW(decoder.parts() == out.parts.size() || decoder.fault() != Reason::kNone);
     out.fault = decoder.fault();
     out.offset = decoder.offset();
     return out;
@@ -119,7 +119,7 @@ TEST(Multipart, a_form_with_a_file) {
         "Content-Transfer-Encoding: BINARY\r\n";
     const Decoded out = every_way("preamble\r\n--b \t\r\n" + kHead + "\r\nvalue\r\n--b\r\n" + head +
                                   "\r\nfirst\r\nsecond\r\n\r\n--b--  \r\nepilogue");
-    LAW(out.fault == ContentFault::kNone && out.parts.size() == 2, << out.offset);
+    LAW(out.fault == Reason::kNone && out.parts.size() == 2, << out.offset);
     LAW(out.parts[0] == (Part{kHead, "n", "", false, "", "value", true}));
     LAW(out.parts[1] == (Part{head, "f%22\xC3\xA9", "a \"b\" c\\d\\.txt", true, "text/plain",
                               "first\r\nsecond\r\n", true}));
@@ -151,8 +151,8 @@ TEST(Multipart, forms_at_the_edge_of_the_grammar) {
                            {kPart + "1\r\n" + kPart + "2\r\n--b--", {"1", "2"}},
                            {kPart + kPart + "\r\n--b--", {"", ""}}}) {
         const Decoded out = every_way(row.input);
-        LAW(out.fault == ContentFault::kNone && out.offset == row.input.size(),
-            << visible(row.input) << content_fault_row(out.fault).name << "@" << out.offset);
+        LAW(out.fault == Reason::kNone && out.offset == row.input.size(),
+            << visible(row.input) << error_row(out.fault).name << "@" << out.offset);
         std::vector<std::string> contents;
         for (const Part& part : out.parts) contents.push_back(part.content);
         LAW(contents == row.contents, << visible(row.input));
@@ -162,18 +162,18 @@ TEST(Multipart, forms_at_the_edge_of_the_grammar) {
 struct FaultRow {
     std::string before;  // up to the fault
     std::string after;
-    ContentFault fault;
+    Reason fault;
 };
 
 void expect_fault(const FaultRow& row) {
     const Decoded out = every_way(row.before + row.after);
     LAW(out.fault == row.fault && out.offset == row.before.size(),
-        << visible(row.before + row.after) << " " << content_fault_row(out.fault).name << "@"
-        << out.offset << ", not " << content_fault_row(row.fault).name << "@" << row.before.size());
+        << visible(row.before + row.after) << " " << error_row(out.fault).name << "@" << out.offset
+        << ", not " << error_row(row.fault).name << "@" << row.before.size());
 }
 
 TEST(Multipart, faults_of_delimiters_and_where_they_are) {
-    using enum ContentFault;
+    using enum Reason;
     const std::string good = "--b\r\nContent-Disposition: form-data; name=a\r\n";
     for (const FaultRow& row : {FaultRow{"", "", kMultipartUnfinished},
                                 {"--b", "", kMultipartUnfinished},
@@ -198,7 +198,7 @@ TEST(Multipart, faults_of_delimiters_and_where_they_are) {
 }
 
 TEST(Multipart, faults_of_header_sections_and_where_they_are) {
-    using enum ContentFault;
+    using enum Reason;
     const std::string cd = "--b\r\nContent-Disposition: ";
     const std::string name = "form-data; name=a";
     const std::string good = cd + name + "\r\n";
@@ -238,11 +238,11 @@ TEST(Multipart, faults_of_header_sections_and_where_they_are) {
 }
 
 TEST(Multipart, limits_are_exact) {
-    const auto fault_of = [](const std::string& input, const MultipartLimits& limits,
-                             ContentFault fault, std::uint64_t offset) {
+    const auto fault_of = [](const std::string& input, const MultipartLimits& limits, Reason fault,
+                             std::uint64_t offset) {
         const Decoded out = every_way(input, limits);
-        LAW(out.fault == fault && (fault == ContentFault::kNone || out.offset == offset),
-            << visible(input) << content_fault_row(out.fault).name << "@" << out.offset);
+        LAW(out.fault == fault && (fault == Reason::kNone || out.offset == offset),
+            << visible(input) << error_row(out.fault).name << "@" << out.offset);
         return out;
     };
     MultipartLimits limits;
@@ -252,39 +252,39 @@ TEST(Multipart, limits_are_exact) {
              {"123456789", "\r\n--123", "a\r\n--\r\n--c", "\r\r\r\r\r"}) {
             const bool fits = content.size() <= limits.part_max;
             const Decoded out = fault_of(kPart + content + "\r\n--b--", limits,
-                                         fits ? ContentFault::kNone : ContentFault::kPartTooLarge,
+                                         fits ? Reason::kNone : Reason::kPartTooLarge,
                                          kPart.size() + limits.part_max);
             LAW(out.parts[0].content == content.substr(0, limits.part_max), << visible(content));
         }
     }
     limits = {};
     limits.preamble_max = 4;
-    fault_of("1234\r\n--b--", limits, ContentFault::kNone, 0);
-    fault_of("12345\r\n--b--", limits, ContentFault::kPreambleTooLong, 4);
-    fault_of("--x--b--", limits, ContentFault::kPreambleTooLong, 4);
-    fault_of("\r\n--x", limits, ContentFault::kPreambleTooLong, 4);
+    fault_of("1234\r\n--b--", limits, Reason::kNone, 0);
+    fault_of("12345\r\n--b--", limits, Reason::kPreambleTooLong, 4);
+    fault_of("--x--b--", limits, Reason::kPreambleTooLong, 4);
+    fault_of("\r\n--x", limits, Reason::kPreambleTooLong, 4);
     limits.epilogue_max = 3;
-    fault_of("--b--\r\n123", limits, ContentFault::kNone, 0);
-    fault_of("--b--\r\n1234", limits, ContentFault::kEpilogueTooLong, 10);
+    fault_of("--b--\r\n123", limits, Reason::kNone, 0);
+    fault_of("--b--\r\n1234", limits, Reason::kEpilogueTooLong, 10);
     limits.part_head_max = kHead.size() + 2;
-    fault_of(kPart + "x\r\n--b--", limits, ContentFault::kNone, 0);
+    fault_of(kPart + "x\r\n--b--", limits, Reason::kNone, 0);
     --limits.part_head_max;
-    fault_of(kPart + "x\r\n--b--", limits, ContentFault::kPartHeadTooLong, kPart.size() - 1);
+    fault_of(kPart + "x\r\n--b--", limits, Reason::kPartHeadTooLong, kPart.size() - 1);
     limits = {};
     limits.parts_max = 2;
-    fault_of(kPart + "\r\n" + kPart + "\r\n--b--", limits, ContentFault::kNone, 0);
+    fault_of(kPart + "\r\n" + kPart + "\r\n--b--", limits, Reason::kNone, 0);
     const std::string two = kPart + "\r\n" + kPart + "\r\n--b\r";
-    fault_of(two + "\n", limits, ContentFault::kPartsTooMany, two.size());
+    fault_of(two + "\n", limits, Reason::kPartsTooMany, two.size());
     // The largest header section there may be, whose name and filename both need their own room.
     std::string names = "Content-Disposition: form-data; name=\"\\\\\"; filename=\"";
     while (names.size() + 11 <= kPartHeadMax) names += "\\\"";
     names += "\"\r\n";
     names = "X:" + std::string(kPartHeadMax - 2 - names.size() - 4, 'x') + "\r\n" + names;
     const Decoded large = decode("--b\r\n" + names + "\r\n\r\n--b--", 1);
-    LAW(large.fault == ContentFault::kNone && large.parts[0].name == "\\" &&
+    LAW(large.fault == Reason::kNone && large.parts[0].name == "\\" &&
             large.parts[0].filename.size() > 2000 &&
             large.parts[0].filename.find_first_not_of('"') == std::string::npos,
-        << content_fault_row(large.fault).name << "@" << large.offset);
+        << error_row(large.fault).name << "@" << large.offset);
 }
 
 // Content that does all but hold the delimiter comes out as it went in.
@@ -308,8 +308,7 @@ TEST(Multipart, tricky_content_comes_out_as_it_went_in) {
         }
         input += delimiter + "--\r\n";
         const Decoded out = every_way(input, {}, text);
-        LAW(out.fault == ContentFault::kNone && out.parts.size() == contents.size(),
-            << visible(input));
+        LAW(out.fault == Reason::kNone && out.parts.size() == contents.size(), << visible(input));
         for (std::size_t k = 0; k < out.parts.size(); ++k) {
             LAW(out.parts[k].content == contents[k] && out.parts[k].is_ended, << visible(input));
         }
@@ -354,8 +353,8 @@ TEST(Multipart, agrees_with_a_search_over_the_whole_text) {
         if (random() % 2 == 0) input += "\r\n--b--";
         const Decoded out = every_way(input);
         const auto expected = contents_by_search(input);
-        LAW((out.fault == ContentFault::kNone) == expected.has_value(),
-            << visible(input) << content_fault_row(out.fault).name << "@" << out.offset);
+        LAW((out.fault == Reason::kNone) == expected.has_value(),
+            << visible(input) << error_row(out.fault).name << "@" << out.offset);
         if (!expected) continue;
         ++good;
         std::vector<std::string> contents;
@@ -369,14 +368,13 @@ TEST(Multipart, any_octet_after_a_delimiter_is_judged) {
     for (unsigned c = 0; c < 256; ++c) {
         const std::string one(1, static_cast<char>(c));
         const Decoded open = every_way("--b" + one + "\r\n" + kHead + "\r\nx\r\n--b--");
-        LAW((open.fault == ContentFault::kNone) == (c == ' ' || c == '\t'), << c);
+        LAW((open.fault == Reason::kNone) == (c == ' ' || c == '\t'), << c);
         const Decoded closed = every_way("--b--" + one);
-        LAW((closed.fault == ContentFault::kNone) == (c == ' ' || c == '\t'), << c);
+        LAW((closed.fault == Reason::kNone) == (c == ' ' || c == '\t'), << c);
         // Anywhere else in content it is content.
         const Decoded content = every_way(kPart + one + "\r\n--" + one + "\r\n--b--");
         if (c != 'b') {
-            LAW(content.fault == ContentFault::kNone &&
-                    content.parts[0].content == one + "\r\n--" + one,
+            LAW(content.fault == Reason::kNone && content.parts[0].content == one + "\r\n--" + one,
                 << c);
         }
     }
@@ -392,7 +390,7 @@ TEST(Multipart, boundaries) {
         LAW(out.text() == (size >= 1 && size <= 70 ? text : "kept"), << size);
         if (size == 0 || size > 70) continue;
         LAW(decode("--" + text + "\r\n" + kHead + "\r\nv\r\n--" + text + "--", 1, {}, text).fault ==
-                ContentFault::kNone,
+                Reason::kNone,
             << size);
     }
     constexpr std::string_view kAllowed =
@@ -406,11 +404,11 @@ TEST(Multipart, boundaries) {
 }
 
 TEST(Multipart, a_boundary_from_a_content_type) {
-    using enum ContentFault;
+    using enum Reason;
     struct Row {
         std::string text;
         std::string boundary;
-        ContentFault fault = kNone;
+        Reason fault = kNone;
         std::size_t offset = 0;
     };
     const std::string type = "multipart/form-data; boundary=";
@@ -432,7 +430,7 @@ TEST(Multipart, a_boundary_from_a_content_type) {
         const BoundaryResult result = boundary_of(row.text);
         LAW(result.fault == row.fault && result.offset == row.offset &&
                 result.boundary.text() == row.boundary,
-            << row.text << " " << content_fault_row(result.fault).name << "@" << result.offset);
+            << row.text << " " << error_row(result.fault).name << "@" << result.offset);
     }
 }
 

@@ -15,12 +15,6 @@ OpenedFile opened(const Tree& tree, const char* name) {
     return root->open_file(name);
 }
 
-std::string text_of(std::size_t size) {
-    std::string text;
-    for (std::size_t i = 0; i < size; ++i) text += static_cast<char>('a' + i % 23);
-    return text;
-}
-
 TEST(FileContent, any_part_in_any_steps) {
     const std::size_t before = open_descriptors();
     for (const std::size_t size : {1U, 100U, 65536U, 200000U}) {

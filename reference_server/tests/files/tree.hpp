@@ -48,6 +48,13 @@ class Tree {
     std::filesystem::path folder_;
 };
 
+// What a file of that size may hold.
+inline std::string text_of(std::size_t size) {
+    std::string text;
+    for (std::size_t i = 0; i < size; ++i) text += static_cast<char>('a' + i % 23);
+    return text;
+}
+
 inline std::string read_all(int descriptor) {
     std::string out;
     char buffer[4096];

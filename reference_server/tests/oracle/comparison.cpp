@@ -179,9 +179,12 @@ constexpr Place kPlaces[] = {
     {Reason::kTooManyConnections, Subject::kNone},
 };
 
-// A new reason must be given its place.
+// A new reason must be given its place, but for what handlers find in content.
 constexpr bool each_reason_has_one_place() {
     for (unsigned reason = 0; reason < static_cast<unsigned>(Reason::kCount); ++reason) {
+        if (reason == static_cast<unsigned>(Reason::kMediaTypeSyntax)) {
+            reason = static_cast<unsigned>(Reason::kDecodedTooLarge) + 1;
+        }
         unsigned places = 0;
         for (const Place& place : kPlaces) places += static_cast<unsigned>(place.reason) == reason;
         if (places != 1) return false;

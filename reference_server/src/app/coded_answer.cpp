@@ -1,10 +1,7 @@
 #include "app/coded_answer.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,108 +10,76 @@
 #include <vector>
 
 #include "app/content_reader.hpp"
-#include "app/later_answer.hpp"
+#include "app/mailbox.hpp"
 #include "app/waker.hpp"
-#include "content/content_coding.hpp"
 #include "content/media_type.hpp"
 #include "http/syntax.hpp"
+#include "websocket/message_buffer.hpp"
 
 namespace httpmark {
 
 namespace {
 
-constexpr std::size_t kKeptRoom = 256 * 1024;  // of one worker, between requests
-constexpr auto kPlain = fixed_field("Content-Type", "text/plain");
-
-// Bytes that grow, and are given back where they were many.
-class Room {
-  public:
-    // nullptr when memory is short.
-    char* grow(std::size_t size) {
-        if (size > capacity_) {
-            std::unique_ptr<char[]> grown(new (std::nothrow) char[size]);
-            if (grown == nullptr) return nullptr;
-            octets_ = std::move(grown);
-            capacity_ = size;
-        }
-        return octets_.get();
-    }
-    void shrink() {
-        if (capacity_ <= kKeptRoom) return;
-        octets_ = nullptr;
-        capacity_ = 0;
-    }
-
-  private:
-    std::unique_ptr<char[]> octets_;
-    std::size_t capacity_ = 0;
-};
-
-// Takes one answer instead of the wire.
-class Gathered final : public Sink {
-  public:
-    // For an answer that `outer` is to write in the end.
-    void clear(ResponseWriter& outer) {
-        outer_ = &outer;
-        at_ = end_ = nullptr;
-        size_ = 0;
-        later_ = LaterContent();
-    }
-    void shrink() { room_.shrink(); }
-    void append(const LaterContent& content) override { later_ = content; }
-    LaterAnswer later() override { return outer_->later(); }
-    Waker waker() override { return outer_->waker(); }
-    bool read_content(std::unique_ptr<ContentReader> reader, bool paused) override {
-        return outer_->read_content(std::move(reader), paused);
-    }
-    std::string_view octets() const { return {begin_, size_}; }
-    const LaterContent& later_content() const { return later_; }
-
-  private:
-    char* prepare_more(std::size_t size) override {
-        begin_ = room_.grow(size + kCopySlack);
-        size_ = begin_ == nullptr ? 0 : size;
-        return begin_;
-    }
-
-    ResponseWriter* outer_ = nullptr;
-    Room room_;
-    char* begin_ = nullptr;
-    std::size_t size_ = 0;
-    LaterContent later_;
-};
+// Bytes that grow, and count against the limit on memory.
+using Room = websocket::MessageBuffer;
 
 AcceptEncoding accepted_by(const Request& request) {
     AcceptEncoding accept;
-    FieldReader reader(request.fields());
-    std::string_view name;
-    std::string_view value;
-    while (reader.next(name, value)) {
-        if (equals_ignoring_case(name, "accept-encoding")) accept.add(value);
-    }
+    request.each_field("accept-encoding", [&](std::string_view value) { accept.add(value); });
     return accept;
 }
 
-// An answer as its handler meant it, and what stands in the way of coding it.
-struct Meant {
+// The same each time: nothing that the client accepts can be sent.
+const std::shared_ptr<const PreparedAnswer>& not_acceptable() {
+    static const auto answer = [] {
+        const Field fields[] = {{"Content-Type", "text/plain"}, kVaryByCoding};
+        return PreparedAnswer::make(406, fields, "not-acceptable\n");
+    }();
+    return answer;
+}
+
+Reason written(const ResponseWriter& writer, bool is_written) {
+    return is_written ? Reason::kNone : writer.fault();
+}
+
+// What of an answer decides whether it is coded.
+struct Codable {
     unsigned status = 0;
+    bool may_be_coded = true;
+    bool is_worth = false;
+
+    // Nothing where the client accepts none of what there is. An error is told all the same.
+    std::optional<ContentCoding> coding_for(const AcceptEncoding& accept) const {
+        if (!may_be_coded) return ContentCoding::kIdentity;
+        const CodingChoice choice = choose_coding(accept, is_worth);
+        if (choice.is_acceptable) return choice.coding;
+        return status / 100 == 2 ? std::nullopt : std::optional(ContentCoding::kIdentity);
+    }
+};
+
+// An answer as its handler meant it.
+struct Meant : Codable {
     std::vector<Field> fields;
     std::string_view content;
     std::string weak_tag;
-    MediaType media_type;
-    bool may_be_coded = true;
 
-    void read(unsigned with_status, std::string_view section, std::string_view with_content);
-    bool write(ResponseWriter& writer, ContentCoding coding, std::string_view coded);
+    Meant(unsigned with_status, std::string_view section, std::string_view with_content);
+    ~Meant() { std::swap(fields, spare_fields); }
+    Meant(const Meant&) = delete;
+    Meant& operator=(const Meant&) = delete;
+    // Used again, so that an answer of a worker that is warm allocates nothing.
+    static inline thread_local std::vector<Field> spare_fields;
+    // Once: what is said of the content in that coding.
+    std::span<const Field> fields_in(ContentCoding coding);
 };
 
 // What the writer adds to each answer is left out.
-void Meant::read(unsigned with_status, std::string_view section, std::string_view with_content) {
-    status = with_status;
-    content = with_content;
+Meant::Meant(unsigned with_status, std::string_view section, std::string_view with_content)
+    : fields(std::exchange(spare_fields, {})), content(with_content) {
     fields.clear();
-    media_type = {};
-    may_be_coded = status != 206 && !content.empty();
+    status = with_status;
+    MediaType media_type;
+    bool is_coded = false;
     FieldReader reader(section);
     Field field;
     while (reader.next(field.name, field.value)) {
@@ -123,186 +88,268 @@ void Meant::read(unsigned with_status, std::string_view section, std::string_vie
         if (equals_ignoring_case(field.name, "content-type")) {
             media_type = parse_media_type(field.value).media_type;
         } else if (equals_ignoring_case(field.name, "content-encoding")) {
-            may_be_coded = false;
+            is_coded = true;
         }
     }
+    // Of a 304 nobody knows here what the content would be, so it is taken as one worth coding.
+    is_worth = status == 304 || is_worth_coding(content.size(), media_type);
+    may_be_coded = !is_coded && status != 206 && (status == 304 || !content.empty());
 }
 
-bool Meant::write(ResponseWriter& writer, ContentCoding coding, std::string_view coded) {
+std::span<const Field> Meant::fields_in(ContentCoding coding) {
     if (coding != ContentCoding::kIdentity) {
         for (Field& field : fields) {
-            if (!equals_ignoring_case(field.name, "etag") || !field.value.starts_with('"'))
+            if (!equals_ignoring_case(field.name, "etag") || !field.value.starts_with('"')) {
                 continue;
+            }
             weak_tag = "W/";
             weak_tag += field.value;
             field.value = weak_tag;
         }
-        fields.push_back({"Content-Encoding", coding_name(coding)});
+        if (status != 304) fields.push_back({"Content-Encoding", coding_name(coding)});
     }
     fields.push_back(kVaryByCoding);
-    return writer.write(status, std::span<const Field>(fields), coded);
+    return fields;
+}
+
+// Nothing where memory is short.
+std::optional<std::string_view> encode(ContentEncoder& encoder, std::string_view content,
+                                       Room& out) {
+    const std::size_t most = content.size() + content.size() / 1000 + 64;  // zlib's own bound
+    char* const begin = out.prepare(most);
+    if (begin == nullptr) return std::nullopt;
+    std::span<char> room(begin, most);
+    const auto status = encoder.encode(content, room, ContentEncoder::Then::kEnd);
+    if (status != ContentEncoder::Status::kDone) return std::nullopt;
+    return std::string_view(begin, most - room.size());
 }
 
 // What one worker codes with: it answers one request at a time.
-struct Coder {
-    Gathered gathered;
-    Room coded;
-    Meant meant;
-    std::array<std::unique_ptr<ContentEncoder>, 2> encoders;
+ContentEncoder& own_encoder(ContentCoding coding) {
+    static thread_local std::array<std::unique_ptr<ContentEncoder>, 3> encoders;
+    auto& one = encoders[static_cast<std::size_t>(coding)];
+    if (one == nullptr) {
+        one = std::make_unique<ContentEncoder>(coding);
+    } else {
+        one->restart();
+    }
+    return *one;
+}
 
-    ContentEncoder& encoder(ContentCoding coding) {
-        auto& one = encoders[coding == ContentCoding::kGzip ? 0 : 1];
-        if (one == nullptr) {
-            one = std::make_unique<ContentEncoder>(coding);
-        } else {
-            one->restart();
+// What would not be smaller is sent as it is, unless the client refuses that.
+bool is_to_be_sent(std::string_view coded, std::string_view plain, const AcceptEncoding& accept) {
+    return coded.size() < plain.size() || accept.weight(ContentCoding::kIdentity) == 0;
+}
+
+// `stays`: the content stays where it is until it is sent.
+Reason write_coded(Meant& meant, const AcceptEncoding& accept, ResponseWriter& writer, bool stays) {
+    const std::optional<ContentCoding> coding = meant.coding_for(accept);
+    if (!coding) return written(writer, writer.write(*not_acceptable()));
+    if (meant.content.empty()) {
+        return written(writer, writer.write(meant.status, meant.fields_in(*coding), {}));
+    }
+    if (*coding != ContentCoding::kIdentity) {
+        Room room(writer.memory());
+        const auto coded = encode(own_encoder(*coding), meant.content, room);
+        if (coded && is_to_be_sent(*coded, meant.content, accept)) {
+            return written(writer, writer.write(meant.status, meant.fields_in(*coding), *coded));
         }
-        return *one;
+        if (!coded && accept.weight(ContentCoding::kIdentity) == 0) return Reason::kNoMemory;
     }
-    // Nothing where memory is short.
-    std::optional<std::string_view> encode(ContentCoding coding, std::string_view content);
-    void shrink() {
-        gathered.shrink();
-        coded.shrink();
+    const Fields fields(meant.fields_in(ContentCoding::kIdentity));
+    return written(writer, stays ? writer.write_reference(meant.status, fields, meant.content)
+                                 : writer.write(meant.status, fields, meant.content));
+}
+
+template <class Ask>
+Reason answer_coded(const AcceptEncoding& accept, ResponseWriter& writer, const Ask& ask);
+
+// Answers as the handler does that has handed the content over to it.
+class CodingReader final : public ContentReader {
+  public:
+    CodingReader(std::unique_ptr<ContentReader> reader, const AcceptEncoding& accept)
+        : reader_(std::move(reader)), accept_(accept) {}
+
+    Flow on_piece(std::string_view piece, ResponseWriter& writer) override {
+        return coded(writer, [&](ResponseWriter& own) { return reader_->on_piece(piece, own); });
     }
+    Reason on_end(const Request& request, ResponseWriter& writer) override {
+        return answer_coded(accept_, writer,
+                            [&](ResponseWriter& own) { return reader_->on_end(request, own); });
+    }
+    void on_abort(Reason reason) override { reader_->on_abort(reason); }
+    Flow on_woken(ResponseWriter& writer) override {
+        return coded(writer, [&](ResponseWriter& own) { return reader_->on_woken(own); });
+    }
+
+  private:
+    template <class Call>
+    Flow coded(ResponseWriter& writer, const Call& call);
+
+    const std::unique_ptr<ContentReader> reader_;
+    const AcceptEncoding accept_;
 };
 
-std::optional<std::string_view> Coder::encode(ContentCoding coding, std::string_view content) {
-    const std::size_t most = content.size() + content.size() / 1000 + 64;  // zlib's own bound
-    char* const begin = coded.grow(most);
-    if (begin == nullptr) return std::nullopt;
-    std::span<char> room(begin, most);
-    const auto status = encoder(coding).encode(content, room, ContentEncoder::Then::kEnd);
-    if (status != ContentEncoder::Status::kDone) return std::nullopt;
-    return std::string_view(begin, static_cast<std::size_t>(room.data() - begin));
-}
-
-Reason write_coded(Coder& coder, const AcceptEncoding& accept, ResponseWriter& writer) {
-    Meant& meant = coder.meant;
-    ContentCoding coding = ContentCoding::kIdentity;
-    std::string_view content = meant.content;
-    if (meant.may_be_coded) {
-        const CodingChoice choice =
-            choose_coding(accept, is_worth_coding(content.size(), meant.media_type));
-        if (!choice.is_acceptable && meant.status / 100 == 2) {
-            return writer.answer(406, {kPlain.lines(), {&kVaryByCoding, 1}}, "not-acceptable\n");
-        }
-        if (choice.coding != ContentCoding::kIdentity) {
-            const auto coded = coder.encode(choice.coding, content);
-            // What would not be smaller is sent as it is, unless the client refuses that.
-            if (coded &&
-                (coded->size() < content.size() || accept.weight(ContentCoding::kIdentity) == 0)) {
-                coding = choice.coding;
-                content = *coded;
-            }
-        }
+// Takes one answer instead of the wire, until `outer` writes it in the end.
+class Gathered final : public Sink {
+  public:
+    Gathered(ResponseWriter& outer, const AcceptEncoding& accept)
+        : outer_(outer), accept_(accept), octets_(outer.memory()) {}
+    ~Gathered() {
+        if (later_.source != nullptr) later_.source->release();
+        delete later_.stream;
     }
-    return meant.write(writer, coding, content) ? Reason::kNone : writer.fault();
-}
+    Gathered(const Gathered&) = delete;
+    Gathered& operator=(const Gathered&) = delete;
 
-// A stream is left as it is.
-Reason write_stream(Coder& coder, const LaterContent& later, ResponseWriter& writer) {
-    std::unique_ptr<ContentStream> stream(later.stream);
-    std::optional<std::uint64_t> size;
-    if (later.framing == ContentFraming::kLength) size = later.left;
-    coder.meant.fields.push_back(kVaryByCoding);
-    const std::span<const Field> all(coder.meant.fields);
-    const bool written = writer.write_stream(coder.meant.status, all, std::move(stream), size);
-    return written ? Reason::kNone : writer.fault();
-}
+    void append(const LaterContent& content) override { later_ = content; }
+    LaterAnswer later() override { return with_coded_content(outer_.later(), accept_); }
+    Waker waker() override { return outer_.waker(); }
+    bool read_content(std::unique_ptr<ContentReader> reader, bool paused) override {
+        auto coding = std::make_unique<CodingReader>(std::move(reader), accept_);
+        return outer_.read_content(std::move(coding), paused);
+    }
+    Arena* memory() override { return outer_.memory(); }
 
-// What is gathered in `coder` is one whole answer, as on the wire.
-Reason write_gathered(Coder& coder, const Request& request, unsigned status,
-                      ResponseWriter& writer) {
-    const std::string_view octets = coder.gathered.octets();
-    const std::size_t fields = octets.find("\r\n") + 2;
+    Reason write(unsigned status);
+
+  private:
+    char* prepare_more(std::size_t size) override {
+        char* const room = octets_.prepare(size + kCopySlack);
+        if (room != nullptr) octets_.commit(size);
+        return room;
+    }
+
+    ResponseWriter& outer_;
+    const AcceptEncoding& accept_;
+    Room octets_;
+    LaterContent later_;
+};
+
+// What is gathered is one whole answer, as on the wire.
+Reason Gathered::write(unsigned status) {
+    const std::string_view octets = octets_.view();
+    const std::size_t section = octets.find("\r\n") + 2;
     const std::size_t end = octets.find("\r\n\r\n") + 4;
-    const LaterContent& later = coder.gathered.later_content();
     std::string_view content = octets.substr(end);
-    if (later.bytes != nullptr) content = {later.bytes, static_cast<std::size_t>(later.left)};
-    coder.meant.read(status, octets.substr(fields, end - fields), content);
-    if (later.stream != nullptr) return write_stream(coder, later, writer);
-    if (later.source == nullptr) return write_coded(coder, accepted_by(request), writer);
-    coder.meant.fields.push_back(kVaryByCoding);
-    const std::span<const Field> all(coder.meant.fields);
-    if (writer.write_source(status, all, later.left, *later.source)) return Reason::kNone;
-    later.source->release();
-    return writer.fault();
+    const bool stays = later_.bytes != nullptr;
+    if (stays) content = {later_.bytes, static_cast<std::size_t>(later_.left)};
+    Meant meant(status, octets.substr(section, end - section), content);
+    if (later_.stream == nullptr && later_.source == nullptr) {
+        return write_coded(meant, accept_, outer_, stays);
+    }
+    const Fields fields(meant.fields_in(ContentCoding::kIdentity));
+    if (later_.stream != nullptr) {
+        std::optional<std::uint64_t> size;
+        if (later_.framing == ContentFraming::kLength) size = later_.left;
+        std::unique_ptr<ContentStream> stream(std::exchange(later_.stream, nullptr));
+        return written(outer_, outer_.write_stream(status, fields, std::move(stream), size));
+    }
+    if (!outer_.write_source(status, fields, later_.left, *later_.source)) return outer_.fault();
+    later_.source = nullptr;  // it is the outer one's to release
+    return Reason::kNone;
 }
 
-Reason answer_coded(const Handler& handler, const Request& request, ResponseWriter& writer) {
+// Nothing is written where `ask` fails, even if it has written before.
+template <class Ask>
+Reason answer_coded(const AcceptEncoding& accept, ResponseWriter& writer, const Ask& ask) {
     static const ResponseOptions options{};
     static thread_local DateLine date;  // left out again, but handlers ask for the moment
-    static thread_local Coder coder;
     date.update(writer.unix_seconds());
-    coder.gathered.clear(writer);
-    ResponseWriter gathering(coder.gathered, date, options);
-    Reason reason = handler(request, gathering);
-    if (gathering.status() == 0) {
-        if (const auto& ms = gathering.deferred_ms()) writer.defer(*ms);
-        return reason;
-    }
-    reason = write_gathered(coder, request, gathering.status(), writer);
-    coder.shrink();
-    return reason;
+    Gathered gathered(writer, accept);
+    ResponseWriter gathering(gathered, date, options);
+    const Reason reason = ask(gathering);
+    if (reason != Reason::kNone) return reason;
+    if (gathering.status() != 0) return gathered.write(gathering.status());
+    if (const auto& ms = gathering.deferred_ms()) writer.defer(*ms);
+    return Reason::kNone;
 }
 
-// The same answer in each coding, by the number of the coding.
-using InEachCoding = std::array<std::shared_ptr<const PreparedAnswer>, 3>;
+template <class Call>
+ContentReader::Flow CodingReader::coded(ResponseWriter& writer, const Call& call) {
+    Flow flow = Flow::kMore;
+    // Where the answer cannot be written, there is none: the content is read on.
+    answer_coded(accept_, writer, [&](ResponseWriter& own) {
+        flow = call(own);
+        return Reason::kNone;
+    });
+    return flow;
+}
 
 std::shared_ptr<const PreparedAnswer> prepared_in(const PreparedAnswer& answer,
                                                   ContentCoding coding) {
-    std::string tag;
-    std::vector<Field> fields;
-    FieldReader reader(answer.fields().text());
-    Field field;
-    while (reader.next(field.name, field.value)) fields.push_back(field);
-    fields.push_back(kVaryByCoding);
-    if (coding == ContentCoding::kIdentity) {
-        return PreparedAnswer::make(answer.status(), fields, answer.content());
+    Meant meant(answer.status(), answer.fields().text(), answer.content());
+    if (coding == ContentCoding::kIdentity || meant.content.empty()) {
+        return PreparedAnswer::make(meant.status, meant.fields_in(coding), meant.content);
     }
-    for (Field& one : fields) {
-        if (!equals_ignoring_case(one.name, "etag") || !one.value.starts_with('"')) continue;
-        tag = "W/" + std::string(one.value);
-        one.value = tag;
-    }
-    fields.push_back({"Content-Encoding", coding_name(coding)});
-    Coder coder;
-    const auto coded = coder.encode(coding, answer.content());
+    ContentEncoder encoder(coding);
+    Room room;
+    const auto coded = encode(encoder, meant.content, room);
     if (!coded) return nullptr;
-    return PreparedAnswer::make(answer.status(), fields, *coded);
+    return PreparedAnswer::make(meant.status, meant.fields_in(coding), *coded);
 }
 
-Answer prepared_in_each(const std::shared_ptr<const PreparedAnswer>& answer) {
-    Meant meant;
-    meant.read(answer->status(), answer->fields().text(), answer->content());
-    const bool is_worth = is_worth_coding(meant.content.size(), meant.media_type);
-    InEachCoding all;
-    all[0] = prepared_in(*answer, ContentCoding::kIdentity);
-    for (const ContentCoding coding : {ContentCoding::kGzip, ContentCoding::kDeflate}) {
-        auto& one = all[static_cast<std::size_t>(coding)];
-        if (meant.may_be_coded) one = prepared_in(*answer, coding);
-        if (one == nullptr) one = all[0];
-    }
-    const bool may_refuse = meant.may_be_coded && meant.status / 100 == 2;
-    return Answer(Handler([all, is_worth, may_refuse](const Request& request,
-                                                      ResponseWriter& writer) -> Reason {
-        const CodingChoice choice = choose_coding(accepted_by(request), is_worth);
-        if (!choice.is_acceptable && may_refuse) {
-            return writer.answer(406, {kPlain.lines(), {&kVaryByCoding, 1}}, "not-acceptable\n");
+// The same answer in each coding, by the number of the coding.
+struct InEachCoding : Codable {
+    std::array<std::shared_ptr<const PreparedAnswer>, 3> all;
+
+    explicit InEachCoding(const PreparedAnswer& answer)
+        : Codable(Meant(answer.status(), answer.fields().text(), answer.content())) {
+        for (const ContentCoding coding :
+             {ContentCoding::kIdentity, ContentCoding::kGzip, ContentCoding::kDeflate}) {
+            auto& one = all[static_cast<std::size_t>(coding)];
+            if (may_be_coded || coding == ContentCoding::kIdentity)
+                one = prepared_in(answer, coding);
+            if (one == nullptr) one = all[0];
         }
-        const auto number = static_cast<std::size_t>(choice.coding);
-        return writer.write(*all[number]) ? Reason::kNone : writer.fault();
-    }));
-}
+    }
+    const PreparedAnswer& one_for(const AcceptEncoding& accept) const {
+        const std::optional<ContentCoding> coding = coding_for(accept);
+        if (!coding) return *not_acceptable();
+        const PreparedAnswer& one = *all[static_cast<std::size_t>(*coding)];
+        const bool fits =
+            one.content().empty() || is_to_be_sent(one.content(), all[0]->content(), accept);
+        return fits ? one : *all[0];
+    }
+};
 
 }  // namespace
 
 Answer with_coded_content(Answer answer) {
-    if (answer.constant != nullptr) return prepared_in_each(answer.constant);
+    if (answer.constant != nullptr) {
+        return Answer(Handler([each = InEachCoding(*answer.constant)](const Request& request,
+                                                                      ResponseWriter& writer) {
+            return written(writer, writer.write(each.one_for(accepted_by(request))));
+        }));
+    }
     if (!answer.handler) return answer;
-    return Answer(Handler([handler = answer.handler](const Request& request, ResponseWriter& writer)
-                              -> Reason { return answer_coded(handler, request, writer); }));
+    return Answer(Handler(
+        [handler = answer.handler](const Request& request, ResponseWriter& writer) -> Reason {
+            return answer_coded(accepted_by(request), writer,
+                                [&](ResponseWriter& own) { return handler(request, own); });
+        }));
+}
+
+LaterAnswer with_coded_content(LaterAnswer later, const AcceptEncoding& accept) {
+    if (later) later.request_->accepts = accept;
+    return later;
+}
+
+std::shared_ptr<const PreparedAnswer> coded_for(const AcceptEncoding& accept,
+                                                const PreparedAnswer& answer) {
+    const Meant meant(answer.status(), answer.fields().text(), answer.content());
+    const std::optional<ContentCoding> coding = meant.coding_for(accept);
+    if (!coding) return not_acceptable();
+    if (*coding != ContentCoding::kIdentity) {
+        auto coded = prepared_in(answer, *coding);
+        const bool must_be = accept.weight(ContentCoding::kIdentity) == 0;
+        if (coded == nullptr && must_be) return nullptr;
+        if (coded != nullptr &&
+            (meant.content.empty() || is_to_be_sent(coded->content(), meant.content, accept))) {
+            return coded;
+        }
+    }
+    return prepared_in(answer, ContentCoding::kIdentity);
 }
 
 }  // namespace httpmark

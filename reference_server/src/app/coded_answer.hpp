@@ -1,15 +1,24 @@
 // Content-Encoding of answers: gzip or deflate, by what the client accepts (RFC 9110 12.5.3).
 #pragma once
 
+#include "app/later_answer.hpp"
 #include "app/router.hpp"
+#include "content/content_coding.hpp"
 
 namespace httpmark {
 
 // The answer with its content coded where that is wanted and worth it, and with Vary. A constant
 // one is coded once for all. Content that a handler has coded itself, that is a part (206), or that
-// comes from a ContentSource, is left as it is, and so is an answer that is given by LaterAnswer. A
-// strong entity tag becomes a weak one where the
-// content is coded (RFC 9110 8.8.1).
+// comes from a ContentSource or a ContentStream, is left as it is. A strong entity tag becomes a
+// weak one where the content is coded (RFC 9110 8.8.1), and in a 304 to a client that would have
+// got it so. The same holds for answers that are given later, and by those who read content.
 Answer with_coded_content(Answer answer);
+
+// What is completed by it, for a client that accepts that.
+LaterAnswer with_coded_content(LaterAnswer later, const AcceptEncoding& accept);
+
+// By whoever completes such an answer, in his own thread. nullptr where memory is short.
+std::shared_ptr<const PreparedAnswer> coded_for(const AcceptEncoding& accept,
+                                                const PreparedAnswer& answer);
 
 }  // namespace httpmark

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "app/coded_answer.hpp"
 #include "app/mailbox.hpp"
 
 namespace httpmark {
@@ -50,11 +51,18 @@ bool LaterAnswer::complete(unsigned status, std::span<const Field> fields,
 
 bool LaterAnswer::complete(std::shared_ptr<const PreparedAnswer> answer) {
     if (answer == nullptr) return false;
+    if (request_ != nullptr && request_->accepts) {
+        answer = coded_for(*request_->accepts, *answer);
+        if (answer == nullptr) return fail(Reason::kNoMemory);
+    }
     return send(std::exchange(request_, nullptr), {nullptr, std::move(answer)});
 }
 
 bool LaterAnswer::complete(Handler handler) {
     if (!handler) return false;
+    if (request_ != nullptr && request_->accepts) {
+        handler = with_coded_content(Answer(std::move(handler))).handler;
+    }
     return send(std::exchange(request_, nullptr), {nullptr, nullptr, std::move(handler)});
 }
 

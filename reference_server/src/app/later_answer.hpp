@@ -12,6 +12,7 @@
 
 namespace httpmark {
 
+class AcceptEncoding;
 struct WaitingRequest;
 
 // Made by ResponseWriter::later(), after which the handler writes nothing itself. Whoever holds it
@@ -52,6 +53,8 @@ class LaterAnswer {
     bool fail(Reason reason);
 
   private:
+    friend LaterAnswer with_coded_content(LaterAnswer later, const AcceptEncoding& accept);
+
     std::shared_ptr<WaitingRequest> request_;
 };
 

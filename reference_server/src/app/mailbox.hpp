@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "app/router.hpp"
+#include "content/content_coding.hpp"
 #include "http/error.hpp"
 #include "http/response.hpp"
 
@@ -31,6 +33,8 @@ struct Address {
 struct WaitingRequest : Address {
     using Address::Address;
     std::atomic<bool> gone{false};  // set by the worker: nobody waits any more
+    // What the client accepts, where the answer may be coded. Set before the handler has the token.
+    std::optional<AcceptEncoding> accepts = {};
 };
 
 // What waits on a connection until it is woken.

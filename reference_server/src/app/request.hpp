@@ -75,6 +75,16 @@ struct Request {
     std::optional<std::string> parameter(std::string_view name) const;
     // The first field line of that name, in any case.
     std::optional<std::string_view> field(std::string_view wanted) const;
+    // Each of them, in order: each(value).
+    template <class Each>
+    void each_field(std::string_view wanted, const Each& each) const {
+        FieldReader reader(fields());
+        std::string_view name;
+        std::string_view value;
+        while (reader.next(name, value)) {
+            if (same_ignoring_case(name, wanted)) each(value);
+        }
+    }
     // The first cookie of that name.
     std::optional<std::string_view> cookie(std::string_view name) const;
     // The field lines as received, for a FieldReader.

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "http/content_stream.hpp"
 #include "http/error.hpp"
@@ -23,6 +24,7 @@
 
 namespace httpmark {
 
+class Arena;
 class ContentReader;
 class LaterAnswer;
 class Waker;
@@ -126,6 +128,9 @@ struct Fields {
     Fields(const FixedField<kSize>& field, std::span<const Field> more = {})
         : fixed(field.lines()), others(more) {}
     Fields(std::span<const Field> all) : others(all) {}
+    template <class Range>  // an array, a vector
+    requires std::is_convertible_v<const Range&, std::span<const Field>> Fields(const Range& all)
+        : others(all) {}
     Fields(std::initializer_list<Field> all) : others(all.begin(), all.size()) {}
 };
 
@@ -248,6 +253,7 @@ class Sink {
     virtual LaterAnswer later();
     virtual Waker waker();
     virtual bool read_content(std::unique_ptr<ContentReader> reader, bool paused);
+    virtual Arena* memory() { return nullptr; }
 
   protected:
     ~Sink() = default;
@@ -324,6 +330,8 @@ class ResponseWriter {
     LaterAnswer later();
     bool is_answered_later() const { return status_ == kAnsweredLater; }
 
+    // What counts memory against the limit of this worker; nullptr where nothing does.
+    Arena* memory() const { return sink_.memory(); }
     // The moment that the answer's Date tells.
     std::int64_t unix_seconds() const { return date_.unix_seconds(); }
 

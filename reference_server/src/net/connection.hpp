@@ -263,6 +263,7 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     // connection_output.cpp
     char* prepare_more(std::size_t size) override;
     void append(const LaterContent& content) override;
+    Arena* memory() override { return &arena_; }
     // No more may be answered before some of the output has gone.
     bool blocked(const Connection& c) const { return c.output != nullptr && is_full(*c.output); }
     static std::size_t unsent(const Output& output);

@@ -2,9 +2,12 @@
 #include "app/coded_answer.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "answers.hpp"
+#include "app/content_reader.hpp"
 #include "app/later_answer.hpp"
 #include "content/json_answer.hpp"
 #include "http/content_stream.hpp"
@@ -35,7 +38,9 @@ class Source final : public ContentSource {
 // A text in pieces.
 class Pieces final : public ContentStream {
   public:
-    explicit Pieces(std::string text) : text_(std::move(text)) {}
+    explicit Pieces(std::string text) : text_(std::move(text)) { ++alive; }
+    ~Pieces() override { --alive; }
+    static inline unsigned alive = 0;
     Piece read(std::span<char> room) override {
         const std::size_t size = std::min({room.size(), std::size_t{100}, text_.size() - at_});
         text_.copy(room.data(), size, at_);
@@ -46,6 +51,23 @@ class Pieces final : public ContentStream {
   private:
     std::string text_;
     std::size_t at_ = 0;
+};
+
+// Answers when all has come, or at its first piece.
+class Answering final : public ContentReader {
+  public:
+    Answering(const std::string& text, bool at_once) : text_(text), at_once_(at_once) {}
+    Flow on_piece(std::string_view, ResponseWriter& writer) override {
+        if (at_once_) LAW(writer.write(200, kPlain, text_));
+        return Flow::kMore;
+    }
+    Reason on_end(const Request&, ResponseWriter& writer) override {
+        return writer.answer(200, kPlain, text_);
+    }
+
+  private:
+    const std::string& text_;
+    const bool at_once_;
 };
 
 struct Served {
@@ -59,6 +81,7 @@ struct Served {
         Router::Builder routes;
         add_coded(routes);
         add_others(routes);
+        add_failing(routes);
         router = built(routes);
         settings.router = router.get();
     }
@@ -137,6 +160,7 @@ struct Served {
         add(routes, "/unchanged", [](const Request&, ResponseWriter& writer) {
             return writer.answer(304, {{"ETag", "\"t\""}}, {});
         });
+        add(routes, "/unchanged-constant", Answer(304, {{"ETag", "\"t\""}}, {}));
         add(routes, "/fails", [](const Request&, ResponseWriter&) { return Reason::kNotFound; });
         add(routes, "/unsafe", [](const Request&, ResponseWriter& writer) {
             return writer.answer(200, {{"X", "a\r\nb"}}, "text");
@@ -150,6 +174,31 @@ struct Served {
             }
             return writer.answer(200, kPlain, octets);
         });
+    }
+
+    // Those that have written an answer before they fail, or hand the content over.
+    void add_failing(Router::Builder& routes) {
+        add(routes, "/written-and-fails", [this](const Request&, ResponseWriter& writer) {
+            LAW(writer.write(200, kPlain, text));
+            return Reason::kNotFound;
+        });
+        add(routes, "/source-and-fails", [this](const Request&, ResponseWriter& writer) {
+            LAW(writer.write_source(200, kPlain, source.text.size(), source));
+            return Reason::kNotFound;
+        });
+        add(routes, "/stream-and-fails", [this](const Request&, ResponseWriter& writer) {
+            LAW(writer.write_stream(200, kPlain, std::make_unique<Pieces>(text)));
+            return Reason::kNotFound;
+        });
+        for (const bool at_once : {false, true}) {
+            routes.add(Method::kPost, at_once ? "/read-at-once" : "/read",
+                       [this, at_once](const Request&, ResponseWriter& writer) {
+                           auto reader = std::make_unique<Answering>(text, at_once);
+                           return writer.read_content(std::move(reader)) ? Reason::kNone
+                                                                         : writer.fault();
+                       },
+                       {.streams = true, .codes_answers = true});
+        }
     }
 
     Answered ask(const std::string& path, const std::string& accept,
@@ -211,9 +260,8 @@ TEST(CodedAnswer, other_fields_stay_and_a_strong_tag_becomes_weak) {
 
 TEST(CodedAnswer, what_is_not_to_be_coded_is_sent_as_it_is_and_still_varies) {
     const Served served;
-    for (const char* path :
-         {"/small", "/small-handler", "/image", "/part", "/coded", "/source", "/stream",
-          "/stream-of-known-size", "/none", "/unchanged", "/random"}) {
+    for (const char* path : {"/small", "/small-handler", "/image", "/part", "/coded", "/source",
+                             "/stream", "/stream-of-known-size", "/none", "/random"}) {
         const Answered plain = served.ask(path, "");
         const Answered answer = served.ask(path, "gzip");
         LAW(answer.content == plain.content && answer.head == plain.head, << path << answer.head);
@@ -250,16 +298,111 @@ TEST(CodedAnswer, one_that_comes_later_is_coded_too) {
     LAW(decoded(ContentCoding::kGzip, answer.content) == served.text);
 }
 
-TEST(CodedAnswer, one_that_another_thread_gives_is_left_as_it_is) {
+// By itself, prepared, or by a handler.
+TEST(CodedAnswer, one_that_another_thread_gives_is_coded_as_any_other) {
     const Served served;
-    Wire wire(served.settings);
-    const std::uint32_t id = wire.connect();
-    wire.feed(id, request("GET /elsewhere HTTP/1.1", "Accept-Encoding: gzip\r\n"));
-    LAW(wire.sent(id).empty() && served.token);
-    LAW(served.token.complete(200, {{"Content-Type", "text/plain"}}, served.text));
-    wire.connections().read_mail();
-    const Answered answer = answered(wire.sent(id));
-    LAW(answer.status == 200 && answer.content == served.text, << visible(wire.sent(id)));
+    const Field fields[] = {{"Content-Type", "text/plain"}, {"ETag", "\"t\""}};
+    const std::vector<std::function<bool()>> ways = {
+        [&] { return served.token.complete(200, fields, served.text); },
+        [&] { return served.token.complete(PreparedAnswer::make(200, fields, served.text)); },
+        [&] {
+            return served.token.complete([&](const Request&, ResponseWriter& writer) {
+                return writer.answer(200, fields, served.text);
+            });
+        }};
+    const auto ask = [&](const std::string& accept, const auto& complete) {
+        Wire wire(served.settings);
+        const std::uint32_t id = wire.connect();
+        wire.feed(id, request("GET /elsewhere HTTP/1.1", "Accept-Encoding: " + accept + "\r\n"));
+        LAW(wire.sent(id).empty() && served.token);
+        LAW(complete());
+        wire.connections().read_mail();
+        return answered(wire.sent(id));
+    };
+    for (const auto& complete : ways) {
+        for (const Wanted& row : kWanted) {
+            const Answered answer = ask(row.accept, complete);
+            const bool is_coded = row.coding != ContentCoding::kIdentity;
+            LAW(answer.status == 200 && answer.field("vary") == "Accept-Encoding", << row.accept);
+            LAW(answer.field("content-encoding") == (is_coded ? coding_name(row.coding) : ""));
+            LAW(answer.field("etag") == (is_coded ? "W/\"t\"" : "\"t\""), << row.accept);
+            LAW(decoded(row.coding, answer.content) == served.text, << row.accept);
+        }
+        LAW(ask("identity;q=0", complete).status == 406);
+    }
+    const Answered failed = ask("gzip", [&] { return served.token.fail(Reason::kNotFound); });
+    LAW(failed.status == 404 && failed.content == "not-found\n");
+}
+
+TEST(CodedAnswer, those_who_read_content_are_coded_too) {
+    const Served served;
+    for (const char* path : {"/read", "/read-at-once"}) {
+        for (const Wanted& row : kWanted) {
+            const std::string octets =
+                request(std::string("POST ") + path + " HTTP/1.1",
+                        "Content-Length: 5\r\nAccept-Encoding: " + std::string(row.accept) + "\r\n",
+                        "hello");
+            const Answered answer = answered(talk_every_way(octets, served.settings).sent);
+            LAW(answer.status == 200 && answer.field("vary") == "Accept-Encoding", << path);
+            LAW(decoded(row.coding, answer.content) == served.text, << path << row.accept);
+        }
+    }
+}
+
+// RFC 9110 15.4.5 and RFC 9111 4.3.4: with the tag that the answer would have had, or the client
+// does not know what it may use again.
+TEST(CodedAnswer, a_304_has_the_tag_of_what_would_be_coded) {
+    const Served served;
+    for (const Wanted& row : kWanted) {
+        const Answered answer = served.ask("/unchanged", row.accept);
+        const bool is_coded = row.coding != ContentCoding::kIdentity;
+        LAW(answer.status == 304 && answer.field("vary") == "Accept-Encoding");
+        LAW(answer.field("etag") == (is_coded ? "W/\"t\"" : "\"t\""), << row.accept);
+        LAW(answer.content.empty() && answer.field("content-encoding").empty());
+        const Answered constant = served.ask("/unchanged-constant", row.accept);
+        LAW(constant.head == answer.head, << constant.head);
+    }
+}
+
+TEST(CodedAnswer, one_that_fails_after_it_has_written_has_written_nothing) {
+    const Served served;
+    for (const char* path : {"/written-and-fails", "/source-and-fails", "/stream-and-fails"}) {
+        for (const char* accept : {"", "gzip"}) {
+            const Answered answer = served.ask(path, accept);
+            LAW(answer.status == 404 && answer.content == "not-found\n", << path);
+        }
+    }
+    LAW(served.source.released == 2 && Pieces::alive == 0);
+}
+
+// What stays where it is, is not copied, and what is copied counts.
+TEST(CodedAnswer, its_memory_is_limited_and_given_back) {
+    const std::string text(3000000, 'x');
+    Router::Builder routes;
+    Served::add(routes, "/referred", [&](const Request&, ResponseWriter& writer) {
+        return writer.write_reference(200, kPlain, text) ? Reason::kNone : writer.fault();
+    });
+    Served::add(routes, "/copied", [&](const Request&, ResponseWriter& writer) {
+        return writer.answer(200, kPlain, text);
+    });
+    const auto router = built(routes);
+    ServerSettings settings;
+    settings.router = router.get();
+    settings.limits.memory_max = 1U << 20;
+    for (const char* accept : {"identity", "gzip"}) {
+        const std::string field = "Accept-Encoding: " + std::string(accept) + "\r\n";
+        Wire wire(settings);
+        const std::uint32_t id = wire.connect();
+        wire.give_room(id, 10000);
+        wire.feed(id, request("GET /referred HTTP/1.1", field));
+        LAW(wire.connections().arena().bytes_in_use() < 100000);
+        LAW(wire.sent(id).starts_with("HTTP/1.1 200 "));
+        const std::uint32_t other = wire.connect();
+        wire.feed(other, request("GET /copied HTTP/1.1", field));
+        LAW(wire.sent(other).starts_with("HTTP/1.1 503 "), << accept);
+        for (unsigned i = 0; i < 400; ++i) wire.give_room(id, 10000);
+        LAW(wire.connections().arena().bytes_in_use() == 0);
+    }
 }
 
 TEST(CodedAnswer, a_handler_that_fails_fails_as_without_it) {

@@ -154,6 +154,35 @@ TEST(CodedContent, the_limit_is_on_what_it_decodes_to_and_exact) {
     }
 }
 
+// What a few bytes become counts against the limit on memory, and is gone after the answer.
+TEST(CodedContent, what_it_decodes_to_counts_as_memory) {
+    Router::Builder routes;
+    std::uint64_t most_in_use = 0;
+    Wire* asked = nullptr;
+    routes.add(kAnyMethod, "/",
+               [&](const Request& request, ResponseWriter& writer) {
+                   most_in_use = asked->connections().arena().bytes_in_use();
+                   return writer.answer(200, {}, std::to_string(request.content.size()));
+               },
+               {.wants_content = true, .coded_content = CodedContent::kDecoded});
+    const auto router = built(routes);
+    ServerSettings settings;
+    settings.router = router.get();
+    settings.limits.memory_max = 4U << 20;
+    for (const std::size_t size : {std::size_t{1000000}, std::size_t{20000000}}) {
+        Wire wire(settings);
+        asked = &wire;
+        const std::uint32_t id = wire.connect();
+        wire.feed(id, post("/", "Content-Encoding: gzip\r\n",
+                           coded(ContentCoding::kGzip, std::string(size, 'a'))));
+        const Answered answer = answered(wire.sent(id));
+        const bool fits = size < settings.limits.memory_max;
+        LAW(answer.status == (fits ? 200 : 503), << answer.head);
+        LAW(!fits || (answer.content == std::to_string(size) && most_in_use >= size));
+        LAW(wire.connections().arena().bytes_in_use() == 0);
+    }
+}
+
 // Each prefix and each changed byte: decoded to the text, or refused with a name and an offset
 // within what was sent; nothing of it reaches the next request.
 TEST(CodedContent, what_is_cut_or_changed_is_refused_with_its_place) {

@@ -48,6 +48,17 @@ std::string written(unsigned status, std::initializer_list<Field> fields, std::s
     return sink.text();
 }
 
+// As applications hold them.
+TEST(Response, fields_may_stand_in_any_container) {
+    const Field array[] = {{"A", "1"}, {"B", "2"}};
+    const std::vector<Field> vector(std::begin(array), std::end(array));
+    const std::span<const Field, 2> fixed(array);
+    for (const Fields& fields : {Fields(array), Fields(vector), Fields(fixed)}) {
+        LAW(fields.fixed.text().empty() && fields.others.size() == 2);
+        LAW(fields.others[0].name == "A" && fields.others[1].value == "2");
+    }
+}
+
 TEST(Response, a_plain_answer) {
     LAW(written(200, {{"Content-Type", "text/plain"}}, "Hello World!") ==
         "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: text/plain\r\n"

@@ -66,7 +66,7 @@ int read_password(char* buffer, int size, int, void* argument) {
     auto& password = *static_cast<KeyPassword*>(argument);
     password.was_asked_for = true;
     if (password.file.empty()) return -1;
-    std::FILE* const file = std::fopen(password.file.c_str(), "r");
+    std::FILE* const file = std::fopen(password.file.c_str(), "re");
     if (file == nullptr) return -1;
     const bool got = std::fgets(buffer, size, file) != nullptr;
     std::fclose(file);

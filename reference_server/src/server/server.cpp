@@ -1,5 +1,6 @@
 #include "server/server.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -191,7 +192,14 @@ bool Server::State::add_worker(unsigned number, StartError& error) {
             return false;
         }
     }
-    for (const int fd : unix_sockets.sockets()) listeners.push_back({dup(fd), false});
+    for (const int fd : unix_sockets.sockets()) {
+        listeners.push_back({fcntl(fd, F_DUPFD_CLOEXEC, 0), false});
+        if (listeners.back().socket >= 0) continue;
+        error.text = std::string("cannot share a Unix socket: ") + std::strerror(errno);
+        listeners.pop_back();
+        for (const Worker::Listener& listener : listeners) close(listener.socket);
+        return false;
+    }
     workers.push_back(std::make_unique<Worker>(settings, options.engine, shared));
     Worker& worker = *workers.back();
     if (!worker.start(std::move(listeners), context, error.text)) return false;

@@ -1,5 +1,6 @@
 // A server that is started from code: by the public header alone, with real sockets.
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -7,8 +8,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <httpmark/httpmark.hpp>
+#include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -134,16 +139,19 @@ TEST(Server, a_signal_handler_may_stop_it) {
     LAW(connect_to(server->port()) < 0);
 }
 
-unsigned open_descriptors() {
-    unsigned count = 0;
+std::set<int> all_descriptors() {
+    std::set<int> all;
     DIR* const folder = opendir("/proc/self/fd");
-    while (readdir(folder) != nullptr) ++count;
+    while (const dirent* const entry = readdir(folder)) all.insert(std::atoi(entry->d_name));
     closedir(folder);
-    return count;
+    return all;
+}
+std::size_t open_descriptors() {
+    return all_descriptors().size();
 }
 
 TEST(Server, what_cannot_be_served_is_said_and_nothing_is_left_behind) {
-    const unsigned before = open_descriptors();
+    const std::size_t before = open_descriptors();
     LAW(refused({.addresses = {"localhost"}}).text.find("localhost") != std::string::npos);
     LAW(refused({.addresses = {"127.0.0.1", "127.0.0.1"}, .port = 1}).text.find("port 1") !=
         std::string::npos);
@@ -180,7 +188,7 @@ TEST(Server, what_cannot_be_served_is_said_and_nothing_is_left_behind) {
 }
 
 TEST(Server, one_that_is_gone_has_left_nothing) {
-    const unsigned before = open_descriptors();
+    const std::size_t before = open_descriptors();
     for (unsigned i = 0; i < 3; ++i) {
         const std::string path = testing::TempDir() + "httpmark-server-" + std::to_string(getpid());
         const auto server = started({.port = 0, .unix_paths = {path}, .workers = 2});
@@ -191,6 +199,35 @@ TEST(Server, one_that_is_gone_has_left_nothing) {
         LAW(access(path.c_str(), F_OK) != 0);
     }
     LAW(open_descriptors() == before, << open_descriptors() << " and " << before);
+}
+
+// Programs that the application starts have no business with them.
+TEST(Server, no_descriptor_goes_to_other_programs) {
+    const std::string path = testing::TempDir() + "httpmark-exec-" + std::to_string(getpid());
+    for (const Engine engine : {Engine::kEpoll, Engine::kUring}) {
+        Router::Builder routes = some_routes();
+        StartError error;
+        const std::set<int> before = all_descriptors();
+        const auto server = Server::start(
+            routes, {.port = 0, .unix_paths = {path}, .workers = 2, .engine = engine}, error);
+        if (server == nullptr) {
+            LAW(engine != Engine::kEpoll, << error.text);
+            continue;
+        }
+        const int fd = connect_to(server->port());
+        const std::string asked = request_of("GET /late");
+        LAW(write(fd, asked.data(), asked.size()) > 0);
+        while (server->counters()[0]->requests.load() + server->counters()[1]->requests.load() == 0)
+            usleep(1000);
+        for (const int one : all_descriptors()) {
+            const int flags = fcntl(one, F_GETFD);
+            if (before.contains(one) || one == fd || flags < 0) continue;
+            std::error_code ignored;
+            LAW((flags & FD_CLOEXEC) != 0,
+                << std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(one), ignored));
+        }
+        close(fd);
+    }
 }
 
 struct Seen final : Observer {

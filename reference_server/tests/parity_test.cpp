@@ -51,7 +51,7 @@ class Poem final : public ContentStream {
 
 Reason write_form(const Request& request, ResponseWriter& writer) {
     const Form form = read_form(request);
-    if (form.fault() != ContentFault::kNone) return refuse_content(writer, form);
+    if (form.fault() != Reason::kNone) return refuse_content(writer, form);
     return answer_json(writer, 200, [&](JsonWriter& json) {
         json.begin_object();
         for (const FormEntry& entry : form.entries()) {

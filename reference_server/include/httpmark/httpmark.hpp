@@ -31,7 +31,6 @@
 #include "content/collected_form.hpp"
 #include "content/content_coding.hpp"
 #include "content/cookies.hpp"
-#include "content/fault.hpp"
 #include "content/form.hpp"
 #include "content/json_answer.hpp"
 #include "content/json_writer.hpp"

@@ -9,7 +9,7 @@ namespace httpmark {
 
 PartReader::~PartReader() = default;
 
-void PartReader::on_fault(ContentFault fault, std::uint64_t offset, ResponseWriter& writer) {
+void PartReader::on_fault(Reason fault, std::uint64_t offset, ResponseWriter& writer) {
     refuse_content(writer, fault, offset);
 }
 
@@ -88,9 +88,9 @@ class PartsOfContent final : public ContentReader {
 Reason read_parts(const Request& request, ResponseWriter& writer, std::unique_ptr<PartReader> parts,
                   const MultipartLimits& limits) {
     const auto content_type = request.field("content-type");
-    if (!content_type) return refuse_content(writer, ContentFault::kMultipartType);
+    if (!content_type) return refuse_content(writer, Reason::kMultipartType);
     const BoundaryResult result = boundary_of(*content_type);
-    if (result.fault != ContentFault::kNone) {
+    if (result.fault != Reason::kNone) {
         return refuse_content(writer, result.fault, result.offset);
     }
     auto reader = std::make_unique<PartsOfContent>(std::move(parts), result.boundary, limits);

@@ -7,8 +7,8 @@
 
 #include "app/content_reader.hpp"
 #include "app/request.hpp"
-#include "content/fault.hpp"
 #include "content/multipart.hpp"
+#include "http/error.hpp"
 #include "http/response.hpp"
 #include "limits.hpp"
 
@@ -33,7 +33,7 @@ class PartReader {
     // Instead: what comes is no form, or goes beyond a limit, at that offset of the content. What
     // was handed over is part of a form that is none. Has to answer; unless it is told otherwise,
     // by refuse_content(): 413 for a limit, 400 or 415 for anything else.
-    virtual void on_fault(ContentFault fault, std::uint64_t offset, ResponseWriter& writer);
+    virtual void on_fault(Reason fault, std::uint64_t offset, ResponseWriter& writer);
     // Or: the rest will not come. kIncomplete where the client has gone; otherwise the client has
     // been told the reason.
     virtual void on_abort(Reason) {}

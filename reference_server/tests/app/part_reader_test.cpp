@@ -69,9 +69,9 @@ struct Uploads {
             all_.told += told_ + "end ";
             return writer.answer(200, {}, told_);
         }
-        void on_fault(ContentFault fault, std::uint64_t offset, ResponseWriter& writer) override {
+        void on_fault(Reason fault, std::uint64_t offset, ResponseWriter& writer) override {
             LAW(!std::exchange(over_, true));
-            all_.told += told_ + content_fault_row(fault).name + ' ';
+            all_.told += told_ + error_row(fault).name + ' ';
             if (all_.says_what_is_wrong) PartReader::on_fault(fault, offset, writer);
         }
         void on_abort(Reason reason) override {

@@ -87,6 +87,8 @@ class Wire final : public Transport {
     void close(std::uint32_t id) override {
         if (id < peers_.size()) peers_[id].closed = true;
     }
+    // Of the documentation's network (RFC 5737), a port for each connection.
+    std::string peer(std::uint32_t id) override { return "192.0.2.7:" + std::to_string(5000 + id); }
     void wake() override { ++wakes_; }
     unsigned wakes() const { return wakes_; }
     // What a worker does that was woken.

@@ -52,6 +52,31 @@ class TrailerReader {
     FieldReader reader_;
 };
 
+// What the two sides of a TLS connection have agreed on.
+struct TlsFacts {
+    std::string version;      // "TLSv1.3"
+    std::string cipher;       // "TLS_AES_256_GCM_SHA384"
+    std::string server_name;  // that the client asked for (RFC 6066 3); empty without one, or where
+                              // it is made of anything but letters, digits, '-', '_' and dots
+    std::string protocol;     // by ALPN (RFC 7301); empty where the client offered none
+    // Of the client's certificate, where one was asked for and has been verified: RFC 4514, all
+    // that is not ASCII escaped. Empty otherwise.
+    std::string client_subject;
+};
+
+// Who sends requests on a connection.
+class ClientFacts {
+  public:
+    // Address and port, "[::1]:8080" for IPv6; "unix" on a Unix socket; "-" where it cannot be
+    // told.
+    virtual std::string peer() const = 0;
+    virtual bool is_tls() const = 0;
+    virtual std::optional<TlsFacts> tls() const = 0;
+
+  protected:
+    ~ClientFacts() = default;
+};
+
 struct Request {
     const RequestHead& head;
     const Route& route;
@@ -62,8 +87,9 @@ struct Request {
     std::uint32_t number;  // on this connection, from 1
     Target target;
     std::string_view content;
-    std::string_view trailers;  // field lines as received, for a TrailerReader
-    bool asked_again = false;   // the time that ResponseWriter::defer() was told is over
+    std::string_view trailers;            // field lines as received, for a TrailerReader
+    bool asked_again = false;             // the time that ResponseWriter::defer() was told is over
+    const ClientFacts* client = nullptr;  // for the functions below
 
     // What stands in the path where the route's pattern has {name} or {name...}, as it came: see
     // percent_decode(). Empty where the pattern has no such name.
@@ -87,6 +113,11 @@ struct Request {
     }
     // The first cookie of that name.
     std::optional<std::string_view> cookie(std::string_view name) const;
+    // As ClientFacts says it. Each call asks the system.
+    std::string peer() const { return client == nullptr ? "-" : client->peer(); }
+    bool is_tls() const { return client != nullptr && client->is_tls(); }
+    // Nothing where the connection has no TLS.
+    std::optional<TlsFacts> tls() const { return client == nullptr ? std::nullopt : client->tls(); }
     // The field lines as received, for a FieldReader.
     std::string_view fields() const {
         if (data == nullptr) return {};

@@ -120,7 +120,10 @@ struct Connection {
 };
 static_assert(sizeof(Connection) == 64);
 
-class Connections final : private TimerNodes, private Sink, private Mailbox::Reader {
+class Connections final : private TimerNodes,
+                          private Sink,
+                          private Mailbox::Reader,
+                          private ClientFacts {
   public:
     static constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
 
@@ -202,7 +205,7 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
                  std::uint32_t head_size) const;
     void answer_early(Connection& c, const Arrival& arrival);
     bool keep_head(Exchange& x, const Request& request);
-    static Request kept_request(const Connection& c);
+    Request kept_request(const Connection& c) const;
     bool await_rest(Connection& c, const Arrival& arrival);
     const char* more_body(Connection& c, const char* p, const char* end);
     bool gather(Connection& c, std::string_view piece);
@@ -238,6 +241,11 @@ class Connections final : private TimerNodes, private Sink, private Mailbox::Rea
     void deliver(const Letter& letter);
     void leave_waiting(std::uint32_t id);
     void forget_asked();
+
+    // connection_client.cpp
+    std::string peer() const override;
+    bool is_tls() const override;
+    std::optional<TlsFacts> tls() const override;
 
     // connection_content.cpp
     bool read_content(std::unique_ptr<ContentReader> reader, bool paused) override;

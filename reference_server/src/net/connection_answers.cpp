@@ -251,7 +251,8 @@ void Connections::refuse(Connection& c, Reason reason, Method method, std::uint6
     head.method = method;
     head.version_minor = 1;
     static const Route kNoRoute{};
-    write_error(c, reason, {head, kNoRoute, nullptr, 0, c.requests, {}, {}, {}}, offset);
+    write_error(c, reason, {head, kNoRoute, nullptr, 0, c.requests, {}, {}, {}, false, this},
+                offset);
     if (c.exchange == nullptr) return;
     abort_content(*c.exchange, reason);
     release_exchange(c);

@@ -115,7 +115,8 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
     const Target target = split_origin(data, head.target);
     // Of what came apart from the head nothing would be kept, either.
     const std::size_t wanted = route.options.wants_content ? length : 0;
-    const Request request{head, route, data, head_size, c.requests, target, {p, wanted}, {}};
+    const Request request{head,   route,       data, head_size, c.requests,
+                          target, {p, wanted}, {},   false,     this};
     const ResponseOptions options{head.method == Method::kHead};
     respond(c, request, options);
 }
@@ -225,7 +226,7 @@ const char* Connections::route_head(Connection& c, const RequestHead& head, cons
     const Framing framing = framing_of(head);
     const Target target = split_target(head.target.in(data), head.form);
     const Route& route = find_route(head, target.path);
-    Request request{head, route, data, head_size, c.requests, target, {}, {}};
+    Request request{head, route, data, head_size, c.requests, target, {}, {}, false, this};
     // Of chunked content the length is not known yet; without content it is 0.
     const bool total = head_size + framing.length > settings_.limits.request_max;
     if (total || framing.length > route.options.body_max) {
@@ -433,13 +434,13 @@ void Connections::body_done(Connection& c) {
     end_exchange(c);
 }
 
-Request Connections::kept_request(const Connection& c) {
+Request Connections::kept_request(const Connection& c) const {
     const Exchange& x = *c.exchange;
     const RequestHead& head = x.parser.head();
     Target target;
     if (x.head.data != nullptr) target = split_target(head.target.in(x.head.data), head.form);
-    return {head,       *x.route, x.head.data,      x.head_size,
-            c.requests, target,   x.content.view(), x.trailers.view()};
+    return {head,   *x.route,         x.head.data,         x.head_size, c.requests,
+            target, x.content.view(), x.trailers.view(), false,       this};
 }
 
 Exchange* Connections::ensure_exchange(Connection& c) {

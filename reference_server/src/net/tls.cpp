@@ -13,6 +13,7 @@
 #include <new>
 
 #include "check.hpp"
+#include "http/syntax.hpp"
 #include "limits.hpp"
 
 namespace httpmark {
@@ -266,6 +267,52 @@ TlsSession::~TlsSession() {
 
 bool TlsSession::established() const {
     return SSL_is_init_finished(ssl_) != 0;
+}
+
+namespace {
+
+// What a client sends here is not looked at by OpenSSL: nothing else is handed on, so that it can
+// stand in a log or a field.
+std::string host_name_of(const SSL* ssl) {
+    const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    if (name == nullptr) return {};
+    const std::string_view text(name);
+    const bool is_name = std::all_of(text.begin(), text.end(), [](char c) {
+        return is_alpha(octet(c)) || is_digit(octet(c)) || c == '-' || c == '_' || c == '.';
+    });
+    return is_name ? std::string(text) : std::string();
+}
+
+std::string subject_of(const X509* certificate) {
+    BIO* const out = BIO_new(BIO_s_mem());
+    if (out == nullptr) return {};
+    const char* text = nullptr;
+    long size = 0;
+    if (X509_NAME_print_ex(out, X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253) >= 0) {
+        size = BIO_get_mem_data(out, &text);
+    }
+    std::string subject(text == nullptr ? "" : text, static_cast<std::size_t>(size));
+    BIO_free(out);
+    return subject;
+}
+
+}  // namespace
+
+TlsFacts TlsSession::facts() const {
+    TlsFacts facts;
+    facts.version = SSL_get_version(ssl_);
+    facts.cipher = SSL_get_cipher_name(ssl_);
+    facts.server_name = host_name_of(ssl_);
+    const unsigned char* protocol = nullptr;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(ssl_, &protocol, &size);
+    if (size != 0) facts.protocol.assign(reinterpret_cast<const char*>(protocol), size);
+    const X509* const certificate = SSL_get0_peer_certificate(ssl_);
+    if (certificate != nullptr && SSL_get_verify_result(ssl_) == X509_V_OK) {
+        facts.client_subject = subject_of(certificate);
+    }
+    ERR_clear_error();
+    return facts;
 }
 
 TlsSession::Status TlsSession::receive(TlsPipe& pipe, const char* input, std::size_t size,

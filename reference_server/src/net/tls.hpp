@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/request.hpp"
 #include "net/tls_settings.hpp"
 
 struct ssl_st;
@@ -58,6 +59,8 @@ class TlsSession {
     // close_notify (RFC 9112 9.8).
     void shut(TlsPipe& pipe);
     bool established() const;
+    // Once it is established.
+    TlsFacts facts() const;
 
   private:
     TlsSession(ssl_st* ssl, std::shared_ptr<const TlsContext> context)

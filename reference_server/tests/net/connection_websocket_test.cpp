@@ -167,7 +167,7 @@ TEST(ConnectionWebSocket, the_application_may_refuse_and_sees_what_was_asked) {
     };
     route.on_open = [&](WebSocket& socket, const WebSocketOffer& asked) {
         seen = std::string(asked.request.target.query) + '|' + std::string(asked.subprotocol);
-        LAW(socket.send_text("welcome") == Sent::kYes && socket.peer() == "-");
+        LAW(socket.send_text("welcome") == Sent::kYes && socket.peer() == "192.0.2.7:5000");
     };
     route.on_message = [](WebSocket&, const WebSocketMessage&) {};
     const Served served(route);

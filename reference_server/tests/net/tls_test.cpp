@@ -494,6 +494,92 @@ TEST(Tls, client_certificates_can_be_required) {
     LAW(statuses(with.read()) == Statuses{200});
 }
 
+// What a handler is told, in a line.
+std::string facts_line(const Request& request) {
+    const std::optional<TlsFacts> facts = request.tls();
+    LAW(facts.has_value() == request.is_tls());
+    if (!facts) return "none";
+    return facts->version + '|' + facts->cipher + '|' + facts->server_name + '|' + facts->protocol +
+           '|' + facts->client_subject;
+}
+
+TEST(Tls, what_was_agreed_is_told_to_handlers) {
+    Router::Builder routes;
+    routes.add(kAnyMethod, "/facts",
+               [](const Request& request, ResponseWriter& writer) {
+                   return writer.answer(200, {}, facts_line(request));
+               },
+               {.wants_content = true});
+    const auto router = built(routes);
+    ServerSettings served;
+    served.router = router.get();
+    const Certificate certificate("a.example");
+    TlsSettings settings = settings_for({&certificate});
+    settings.client_ca = certificate.certificate_file;
+    settings.client_verify = ClientVerify::kOptional;
+    Wire wire(served);
+    wire.connections().set_tls(load(settings));
+    // With its content in the same record, and in another one.
+    const std::string head = "POST /facts HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n";
+    const auto told = [&](const ClientOptions& options, bool with_certificate) {
+        Client client(wire, options);
+        if (with_certificate) {
+            CHECK(SSL_use_certificate_file(client.ssl(), certificate.certificate_file.c_str(),
+                                           SSL_FILETYPE_PEM) == 1);
+            CHECK(SSL_use_PrivateKey_file(client.ssl(), certificate.key_file.c_str(),
+                                          SSL_FILETYPE_PEM) == 1);
+        }
+        LAW(client.handshake());
+        client.write(head + "x");
+        const std::string at_once = client.read();
+        client.write(head);
+        client.write("x");
+        LAW(client.read() == at_once, << at_once);
+        LAW(at_once.find(SSL_get_cipher_name(client.ssl())) != std::string::npos, << at_once);
+        return at_once.substr(at_once.find("\r\n\r\n") + 4);
+    };
+    const std::string plain = told({TLS1_2_VERSION, nullptr, {}}, false);
+    LAW(plain.starts_with("TLSv1.2|") && plain.ends_with("|||"), << plain);
+    const std::string full = told({TLS1_3_VERSION, "b.Example", "\x08http/1.1"}, true);
+    LAW(full.starts_with("TLSv1.3|TLS_") && full.ends_with("|b.Example|http/1.1|CN=a.example"),
+        << full);
+    // What could forge a line of a log is not handed on.
+    const std::string forged = told({0, "a.example\r\nX", {}}, false);
+    LAW(forged.ends_with("|||"), << forged);
+    const std::uint32_t id = wire.connect();
+    wire.feed(id, head + "x");
+    LAW(wire.sent(id).ends_with("\r\n\r\nnone"));
+}
+
+// Whatever a name is made of, its text is one line of ASCII.
+TEST(Tls, a_subject_is_text_without_control_characters) {
+    const Certificate certificate("a\r\nb,\xC3\xA9");
+    TlsSettings settings = settings_for({&certificate});
+    settings.client_ca = certificate.certificate_file;
+    settings.client_verify = ClientVerify::kRequired;
+    std::string subject;
+    Router::Builder routes;
+    routes.add(kAnyMethod, "/{rest...}", [&](const Request& request, ResponseWriter& writer) {
+        subject = request.tls().value_or(TlsFacts()).client_subject;
+        return writer.answer(204, {}, {});
+    });
+    const auto router = built(routes);
+    ServerSettings served;
+    served.router = router.get();
+    Wire wire(served);
+    wire.connections().set_tls(load(settings));
+    Client client(wire, {});
+    CHECK(SSL_use_certificate_file(client.ssl(), certificate.certificate_file.c_str(),
+                                   SSL_FILETYPE_PEM) == 1);
+    CHECK(SSL_use_PrivateKey_file(client.ssl(), certificate.key_file.c_str(), SSL_FILETYPE_PEM) ==
+          1);
+    LAW(client.handshake());
+    client.write(kGet);
+    LAW(subject.starts_with("CN=a\\0D\\0Ab\\,"), << subject);
+    LAW(std::all_of(subject.begin(), subject.end(), [](char c) { return c > ' ' && c < 127; }),
+        << subject);
+}
+
 TEST(Tls, new_certificates_are_for_new_connections) {
     const Certificate first("a.example");
     const Certificate second("b.example");

@@ -80,6 +80,53 @@ TEST(Server, every_engine_serves) {
     }
 }
 
+std::string ask_unix(const std::string& path, const std::string& request) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    std::string out;
+    if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+        write(fd, request.data(), request.size()) > 0) {
+        char buffer[4096];
+        ssize_t got = 0;
+        while ((got = read(fd, buffer, sizeof buffer)) > 0)
+            out.append(buffer, static_cast<std::size_t>(got));
+    }
+    close(fd);
+    return out;
+}
+
+TEST(Server, handlers_are_told_who_asks) {
+    Router::Builder routes;
+    routes.add(Method::kGet, "/who", [](const Request& request, ResponseWriter& writer) {
+        LAW(!request.is_tls() && !request.tls());
+        return writer.answer(200, {}, request.peer());
+    });
+    const std::string path = testing::TempDir() + "httpmark-who-" + std::to_string(getpid());
+    StartError error;
+    const auto server = Server::start(
+        routes, {.addresses = {"127.0.0.1", "::1"}, .port = 0, .unix_paths = {path}, .workers = 1},
+        error);
+    if (server == nullptr) GTEST_SKIP() << error.text;  // without IPv6
+    const int fd = connect_to(server->port());
+    sockaddr_in own{};
+    socklen_t size = sizeof own;
+    LAW(getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0);
+    const std::string request = request_of("GET /who");
+    LAW(write(fd, request.data(), request.size()) > 0);
+    std::string answer(4096, '\0');
+    std::size_t taken = 0;
+    for (ssize_t got = 1; got > 0; taken += static_cast<std::size_t>(got)) {
+        got = read(fd, answer.data() + taken, answer.size() - taken);
+        LAW(got >= 0);
+    }
+    close(fd);
+    answer.resize(taken);
+    LAW(answer.ends_with("\r\n\r\n127.0.0.1:" + std::to_string(ntohs(own.sin_port))), << answer);
+    LAW(ask_unix(path, request).ends_with("\r\n\r\nunix"));
+}
+
 TEST(Server, a_stop_waits_for_answers_and_takes_no_more) {
     const auto server = started({.port = 0, .workers = 2});
     std::string answer;

@@ -1,0 +1,20 @@
+// What requests tell of who sent them.
+#include "net/connection.hpp"
+
+namespace httpmark {
+
+// Requests live as long as the call, in which theirs is the current connection.
+std::string Connections::peer() const {
+    return transport_.peer(current_id_);
+}
+
+bool Connections::is_tls() const {
+    return current_->has(Connection::kTls);
+}
+
+std::optional<TlsFacts> Connections::tls() const {
+    if (current_->tls == nullptr) return std::nullopt;
+    return current_->tls->facts();
+}
+
+}  // namespace httpmark

@@ -143,5 +143,33 @@ TEST(Allocation, an_event_sender_holds_no_more_than_what_waits) {
     LAW(largest_allocation <= 4 * 65536, << largest_allocation);
 }
 
+// Nor do hooks and what an application says of refusals, but for the text that it makes itself.
+TEST(Allocation, none_for_hooks_after_warm_up) {
+    Router::Builder routes;
+    routes.add(Method::kGet, "/constant", Answer(200, {{"Content-Type", "text/plain"}}, "text"));
+    routes.add(Method::kPost, "/written",
+               [](const Request& request, ResponseWriter& writer) {
+                   return writer.answer(200, {}, request.content);
+               },
+               {.wants_content = true});
+    routes.before([](const Request& request, ResponseWriter& writer) {
+        return request.field("x-refused") ? writer.answer(401, {}, "no") : Reason::kNone;
+    });
+    routes.after([](const Request&, AnswerHead& head) {
+        LAW(head.add("X-Content-Type-Options", "nosniff"));
+    });
+    routes.set_error([](const Refusal&) { return RefusalContent{"none", "a/b"}; });
+    const std::shared_ptr<const Router> router = built(routes);
+    ServerSettings settings;
+    settings.router = router.get();
+    const std::string requests[] = {
+        "GET /constant HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /404 HTTP/1.1\r\nHost: h\r\n\r\n",
+        "POST /written HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nX-Refused: 1\r\n\r\nx",
+        "POST /written HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx",
+    };
+    ask_in_turn(requests, settings, false);
+}
+
 }  // namespace
 }  // namespace httpmark

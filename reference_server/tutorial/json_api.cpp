@@ -70,6 +70,18 @@ Reason delete_note(const Request& request, ResponseWriter& writer) {
     return writer.answer(204, {}, {});
 }
 
+// Browsers say where a request comes from: pages of other sites may not change notes.
+Reason refuse_other_sites(const Request& request, ResponseWriter&) {
+    const std::string_view site = request.field("sec-fetch-site").value_or("none");
+    const bool reads = request.head.method == Method::kGet || request.head.method == Method::kHead;
+    return reads || site == "none" || site == "same-origin" ? Reason::kNone : Reason::kForbidden;
+}
+
+// What the server itself refuses is said in JSON, too.
+RefusalContent say_why(const Refusal& refusal) {
+    return {"{\"problem\":\"" + std::string(refusal.name) + "\"}", "application/json"};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -80,6 +92,10 @@ int main(int argc, char** argv) {
     routes.set_not_found([](const Request&, ResponseWriter& writer) {
         return answer_problem(writer, 404, "there is nothing here");
     });
+    routes.before(refuse_other_sites, "/notes");
+    routes.after(
+        [](const Request&, AnswerHead& head) { head.add("X-Content-Type-Options", "nosniff"); });
+    routes.set_error(say_why);
 
     StartError error;
     const int port = argc > 1 ? std::atoi(argv[1]) : 8080;

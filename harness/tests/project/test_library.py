@@ -134,6 +134,14 @@ def ask_json_api(program: Path) -> None:
         assert ask(port, "/notes/1", method="DELETE")[0] == 204
         assert [ask(port, f"/notes/{one}", method="DELETE")[0] for one in ("1", "2x")] == [404, 404]
         assert json.loads(ask(port, "/nowhere")[1]) == {"problem": "there is nothing here"}
+        status, text, fields = ask(port, "/notes", method="PUT")
+        assert (status, text) == (405, '{"problem":"method-not-allowed"}')
+        assert fields["content-type"] == "application/json"
+        assert fields["x-content-type-options"] == "nosniff"
+        for site, status in (("cross-site", 403), ("same-origin", 201)):
+            sent = {**form, "Sec_Fetch_Site": site}
+            assert ask(port, "/notes", method="POST", content="text=x", **sent)[0] == status
+        assert ask(port, "/notes", Sec_Fetch_Site="cross-site")[0] == 200
 
 
 def ask_file_server(program: Path) -> None:

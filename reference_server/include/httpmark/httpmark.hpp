@@ -11,6 +11,7 @@
 // Routes, requests, answers.
 #include "app/content_reader.hpp"
 #include "app/event_sender.hpp"
+#include "app/hooks.hpp"
 #include "app/later_answer.hpp"
 #include "app/part_reader.hpp"
 #include "app/request.hpp"
@@ -19,6 +20,7 @@
 #include "app/waker.hpp"
 #include "app/websocket.hpp"
 #include "app/websocket_sender.hpp"
+#include "http/answer_head.hpp"
 #include "http/content_stream.hpp"
 #include "http/error.hpp"
 #include "http/response.hpp"

@@ -23,7 +23,7 @@ LaterAnswer Sink::later() {
 }
 
 LaterAnswer ResponseWriter::later() {
-    if (status_ != 0) return {};
+    if (!is_untouched()) return {};
     LaterAnswer answer = sink_.later();
     if (answer) status_ = kAnsweredLater;
     return answer;

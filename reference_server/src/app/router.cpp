@@ -4,7 +4,9 @@
 
 #include "app/coded_answer.hpp"
 #include "app/coded_content.hpp"
+#include "app/route_hooks.hpp"
 #include "http/syntax.hpp"
+#include "http/uri.hpp"
 
 namespace httpmark {
 
@@ -92,6 +94,14 @@ std::string in_lower_case(std::string text) {
     return text;
 }
 
+// What it means, without a slash at the end.
+std::string prefix_of_hooks(std::string_view prefix) {
+    std::string text(prefix);
+    text.resize(percent_decode(prefix, text.data()).value_or(std::string_view()).size());
+    while (text.ends_with('/')) text.pop_back();
+    return text;
+}
+
 bool answers(const Answer& answer) {
     return answer.constant != nullptr || answer.handler;
 }
@@ -105,6 +115,9 @@ Route route_from(const Answer& answer, const RouteOptions& options) {
 }
 
 }  // namespace
+
+Router::Router() = default;
+Router::~Router() = default;
 
 const Route& Router::find_by_segments(Method method, std::string_view path) const {
     const bool rooted = path.starts_with('/');
@@ -196,8 +209,34 @@ Router::Builder& Router::Builder::limit_content(std::string_view path, std::uint
     return *this;
 }
 
-std::uint32_t Router::Builder::new_place(Router& router) {
+void Router::Builder::note_prefix(std::string_view prefix, bool is_there) {
+    const bool is_path = prefix.empty() || (prefix.starts_with('/') && is_literal(prefix));
+    if (is_path && is_there) return;
+    hook_error_ = "hook " + std::string(prefix) + ": ";
+    hook_error_ += is_there ? "must be for a path that begins with '/'" : "there is no function";
+}
+
+Router::Builder& Router::Builder::before(Handler hook, std::string_view prefix) {
+    note_prefix(prefix, static_cast<bool>(hook));
+    hooks_.before.push_back({std::move(hook), prefix_of_hooks(prefix)});
+    return *this;
+}
+
+Router::Builder& Router::Builder::after(AfterHook hook, std::string_view prefix) {
+    note_prefix(prefix, static_cast<bool>(hook));
+    hooks_.after.push_back(
+        {std::make_shared<const AfterHook>(std::move(hook)), prefix_of_hooks(prefix)});
+    return *this;
+}
+
+Router::Builder& Router::Builder::set_error(RefusalHandler handler) {
+    refusal_handler_ = std::move(handler);
+    return *this;
+}
+
+std::uint32_t Router::Builder::new_place(Router& router, std::string_view pattern) {
     router.places_.push_back(std::make_unique<Place>());
+    router.places_.back()->pattern = pattern;
     router.by_method_.emplace_back();
     return static_cast<std::uint32_t>(router.places_.size() - 1);
 }
@@ -205,7 +244,7 @@ std::uint32_t Router::Builder::new_place(Router& router) {
 std::uint32_t Router::Builder::literal_place(Router& router, std::string_view path) {
     std::uint32_t place = router.literals_.find(path);
     if (place == kNoPlace) {
-        place = new_place(router);
+        place = new_place(router, path);
         router.literals_.add(path, 0, place);
     }
     return place;
@@ -231,10 +270,10 @@ std::uint32_t Router::Builder::child_of_any(Router& router, std::uint32_t node) 
     return router.nodes_[node].one;
 }
 
-std::uint32_t Router::Builder::last_place(Router& router, std::uint32_t node, bool prefix,
-                                          std::string& why) {
+std::uint32_t Router::Builder::last_place(Router& router, std::uint32_t node,
+                                          std::string_view pattern, bool prefix, std::string& why) {
     if (router.nodes_[node].last == kNoPlace) {
-        const std::uint32_t place = new_place(router);
+        const std::uint32_t place = new_place(router, pattern);
         router.nodes_[node].last = place;
         router.nodes_[node].last_is_prefix = prefix;
     } else if (router.nodes_[node].last_is_prefix != prefix) {
@@ -275,12 +314,12 @@ std::uint32_t Router::Builder::place_of(Router& router, std::string_view pattern
         if (segment.kind == Kind::kOne || segment.kind == Kind::kRest) {
             parameters.push_back({std::string(segment.text), number, segment.kind == Kind::kRest});
         }
-        if (last) return last_place(router, node, segment.kind == Kind::kPrefix, why);
+        if (last) return last_place(router, node, pattern, segment.kind == Kind::kPrefix, why);
         node = segment.kind == Kind::kOne ? child_of_any(router, node)
                                           : child_of(router, node, segment.text);
     }
     if (router.nodes_[node].here == kNoPlace) {
-        const std::uint32_t place = new_place(router);
+        const std::uint32_t place = new_place(router, pattern);
         router.nodes_[node].here = place;
     }
     return router.nodes_[node].here;
@@ -372,6 +411,49 @@ bool Router::Builder::apply(Router& router, const ContentRule& rule, std::string
     return true;
 }
 
+// The route itself where no hook is for the pattern.
+const Route* Router::Builder::hooked(Router& router, std::string_view pattern,
+                                     const Route& route) const {
+    std::unique_ptr<RouteHooks> hooks = RouteHooks::of(hooks_, pattern, route);
+    if (hooks == nullptr) return &route;
+    auto front = std::make_unique<Route>(hooks->in_front());
+    const Route* const found = front.get();
+    router.hooks_.push_back(std::move(hooks));
+    router.routes_.push_back({std::move(front), kNoPlace});
+    return found;
+}
+
+// In the end, for all that can be found.
+void Router::Builder::add_hooks(Router& router) const {
+    constexpr std::string_view kAnyPath = "/...";
+    router.refusal_handler_ = refusal_handler_;
+    for (std::size_t number = 0; number < router.places_.size(); ++number) {
+        ByMethod& routes = router.by_method_[number];
+        const ByMethod before = routes;
+        const std::string_view pattern = router.places_[number]->pattern;
+        for (std::size_t i = 0; i < kMethods; ++i) {
+            // Some methods share one.
+            const auto first = std::find(before.begin(), before.end(), before[i]);
+            const auto at = static_cast<std::size_t>(first - before.begin());
+            routes[i] = at < i ? routes[at] : hooked(router, pattern, *before[i]);
+        }
+    }
+    router.not_found_ = Route(*hooked(router, kAnyPath, router.not_found_));
+    router.asterisk_ = Route(*hooked(router, "*", router.asterisk_));
+    if (router.trace_ != nullptr) {
+        *router.trace_ = Route(*hooked(router, kAnyPath, *router.trace_));
+    }
+}
+
+std::optional<RefusalContent> Router::content_of(const Refusal& refusal) const {
+    if (refusal_handler_ == nullptr) return std::nullopt;
+    try {
+        return refusal_handler_(refusal);
+    } catch (...) {
+        return std::nullopt;
+    }
+}
+
 std::shared_ptr<const Router> Router::Builder::build(std::string& error) {
     std::shared_ptr<Router> router(new Router());
     for (const Entry& entry : entries_) {
@@ -391,6 +473,11 @@ std::shared_ptr<const Router> Router::Builder::build(std::string& error) {
     for (const ContentRule& rule : rules_) {
         if (!apply(*router, rule, error)) return nullptr;
     }
+    if (!hook_error_.empty()) {
+        error = hook_error_;
+        return nullptr;
+    }
+    add_hooks(*router);
     return router;
 }
 

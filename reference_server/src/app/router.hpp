@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/hooks.hpp"
 #include "app/path_table.hpp"
 #include "app/request.hpp"
 #include "app/websocket.hpp"
@@ -120,6 +121,21 @@ struct RouteOptions {
     std::string media_type = {};  // 415 for content of another type, whatever its parameters
 };
 
+// What is asked around the answers of routes: of those beneath a path, in this order.
+struct Hooks {
+    struct Before {
+        Handler hook;
+        std::string prefix;  // as is_beneath() has it
+    };
+    struct After {
+        std::shared_ptr<const AfterHook> hook;
+        std::string prefix;
+    };
+    std::vector<Before> before;
+    std::vector<After> after;
+};
+struct RouteHooks;
+
 struct PathParameter {
     std::string name;
     std::uint32_t segment;
@@ -134,6 +150,7 @@ struct Route {
     Reason refusal = Reason::kNone;  // why there is neither handler nor constant answer
     std::string_view allow;          // the methods of the path
     std::vector<PathParameter> parameters;
+    const RouteHooks* hooks = nullptr;  // the router's; nullptr where no hook is for the path
 
     bool needs_head() const { return handler && options.wants_head; }
     // Nothing is asked of content but that the limits of the server let it pass.
@@ -146,6 +163,7 @@ struct Route {
 class Router {
   public:
     class Builder;
+    ~Router();
     Router(const Router&) = delete;
     Router& operator=(const Router&) = delete;
 
@@ -159,6 +177,12 @@ class Router {
     // OPTIONS * (RFC 9110 9.3.7): of the server as a whole.
     const Route& find_asterisk() const { return asterisk_; }
 
+    // Whether somebody besides the routes has a say in answers.
+    bool has_hooks() const { return !hooks_.empty() || hears_refusals(); }
+    bool hears_refusals() const { return refusal_handler_ != nullptr; }
+    // What stands in a refusal; nothing where that is left to the server.
+    std::optional<RefusalContent> content_of(const Refusal& refusal) const;
+
   private:
     static constexpr std::size_t kMethods = 16;  // a power of two, to be found by a shift
     static constexpr std::uint32_t kNoPlace = PathTable::kNone;
@@ -167,6 +191,7 @@ class Router {
     using ByMethod = std::array<const Route*, kMethods>;
     // What goes with them.
     struct Place {
+        std::string pattern;
         std::string allow;
         Route wrong_method;
         Route options;  // automatic
@@ -180,7 +205,7 @@ class Router {
         bool has_literals = false;
     };
 
-    Router() = default;
+    Router();
     const Route& route_of(std::uint32_t place, Method method) const {
         return *by_method_[place][static_cast<std::size_t>(method)];
     }
@@ -201,6 +226,8 @@ class Router {
     Route asterisk_;
     std::string all_methods_;
     std::unique_ptr<Route> trace_;
+    std::vector<std::unique_ptr<RouteHooks>> hooks_;
+    RefusalHandler refusal_handler_;
 };
 
 // Gathers routes. What is wrong with one is told by build().
@@ -226,8 +253,24 @@ class Router::Builder {
     Builder& limit_content(std::string_view path, std::uint64_t body_max, bool wants_length,
                            std::string_view media_type);
 
+    // Hooks around all routes, or those of a path and what is beneath it: "/admin" is for /admin
+    // and /admin/x, in whatever spelling, and not for /administer. They are asked in the order in
+    // which they are added, for what has no route (404, 405) and for automatic answers (OPTIONS),
+    // too.
+    //
+    // Before: when the head of a request has come, and ahead of all that its route asks of its
+    // content. A hook that writes an answer, or gives a reason for a refusal, has answered: neither
+    // further hooks nor the route are asked. It cannot put its answer off.
+    Builder& before(Handler hook, std::string_view prefix = {});
+    // After: right before the head of the answer is written, which may get more fields. Once for
+    // each request that the hooks before were asked for, unless its connection breaks.
+    Builder& after(AfterHook hook, std::string_view prefix = {});
+    // Is told of each refusal, and may say what stands in it. Not of an answer that a handler has
+    // written, whatever its status.
+    Builder& set_error(RefusalHandler handler);
+
     // nullptr with `error` set: a pattern that is none, two routes for one method of a pattern, an
-    // answer that breaks the framing.
+    // answer that breaks the framing, a hook for what is no path.
     std::shared_ptr<const Router> build(std::string& error);
 
   private:
@@ -249,21 +292,27 @@ class Router::Builder {
     using Parameters = std::vector<PathParameter>;
     static Answer as_asked(Answer answer, RouteOptions& options);
     static bool add_entry(Router& router, const Entry& entry, std::string& error);
-    static std::uint32_t new_place(Router& router);
+    static std::uint32_t new_place(Router& router, std::string_view pattern);
     static std::uint32_t literal_place(Router& router, std::string_view path);
     static std::uint32_t place_of(Router& router, std::string_view pattern, Parameters& parameters,
                                   std::string& why);
     static std::uint32_t child_of(Router& router, std::uint32_t node, std::string_view literal);
     static std::uint32_t child_of_any(Router& router, std::uint32_t node);
-    static std::uint32_t last_place(Router& router, std::uint32_t node, bool prefix,
-                                    std::string& why);
+    static std::uint32_t last_place(Router& router, std::uint32_t node, std::string_view pattern,
+                                    bool prefix, std::string& why);
     static bool apply(Router& router, const ContentRule& rule, std::string& error);
     void complete(Router& router) const;
+    void note_prefix(std::string_view prefix, bool is_there);
+    const Route* hooked(Router& router, std::string_view pattern, const Route& route) const;
+    void add_hooks(Router& router) const;
 
     std::vector<Entry> entries_;
     std::vector<ContentRule> rules_;
     std::optional<Entry> not_found_;
     std::optional<Entry> trace_;
+    Hooks hooks_;
+    RefusalHandler refusal_handler_;
+    std::string hook_error_;
     bool automatic_options_ = true;
 };
 

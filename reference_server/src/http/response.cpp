@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "check.hpp"
+#include "http/answer_head.hpp"
 #include "http/date.hpp"
 
 namespace httpmark {
@@ -147,7 +148,10 @@ template <ContentFraming kFraming>
 bool ResponseWriter::head(unsigned status, const Fields& fields, std::uint64_t content_length,
                           std::size_t content_here, char*& content) {
     fault_ = Reason::kHandlerFailed;
-    if (status_ != 0 || !is_final(status, options_)) return false;
+    if (status_ != 0 || !is_final(status, options_)) [[unlikely]] {
+        if (status_ != kWatched || !is_final(status, options_)) return false;
+        return watched_head<kFraming>(status, fields, content_length, content_here, content);
+    }
     constexpr bool kHasLength = kFraming == ContentFraming::kLength;
     const bool no_length = status_forbids_length(status);
     if (status_forbids_content(status)) content_length = content_here = 0;
@@ -202,6 +206,30 @@ bool ResponseWriter::head(unsigned status, const Fields& fields, std::uint64_t c
     return true;
 }
 
+// What the watcher adds stands behind the fields that are known to be safe.
+template <ContentFraming kFraming>
+[[gnu::cold]] bool ResponseWriter::watched_head(unsigned status, const Fields& fields,
+                                                std::uint64_t content_length,
+                                                std::size_t content_here, char*& content) {
+    static thread_local std::string lines;
+    // One that cannot be written is told to nobody.
+    for (const Field& field : fields.others) {
+        if (!is_safe(field)) return false;
+    }
+    constexpr bool kHasLength = kFraming == ContentFraming::kLength;
+    const bool has_content = !options_.head_request && !status_forbids_content(status);
+    std::optional<std::uint64_t> content_size(has_content ? content_length : 0);
+    if (has_content && !kHasLength) content_size.reset();
+    lines.assign(fields.fixed.text());
+    AnswerHead head_to_be(status, content_size, lines);
+    watcher_->on_head(head_to_be);
+    const std::size_t size = lines.size();
+    lines.append(kCopySlack, '\0');
+    status_ = 0;
+    const FieldLines all(lines.data(), size);
+    return head<kFraming>(status, {all, fields.others}, content_length, content_here, content);
+}
+
 bool ResponseWriter::write(unsigned status, const Fields& fields, std::string_view content) {
     char* room = nullptr;
     if (!head(status, fields, content.size(), content.size(), room)) return false;
@@ -211,7 +239,9 @@ bool ResponseWriter::write(unsigned status, const Fields& fields, std::string_vi
 
 bool ResponseWriter::start(unsigned status, const Fields& fields, std::size_t size,
                            char*& content) {
-    return head(status, fields, size, size, content);
+    const bool written = head(status, fields, size, size, content);
+    gave_room_ = gave_room_ | (written & (content != nullptr));
+    return written;
 }
 
 bool ResponseWriter::write_reference(unsigned status, const Fields& fields,

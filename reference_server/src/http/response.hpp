@@ -26,6 +26,7 @@ namespace httpmark {
 
 class Arena;
 class ContentReader;
+class HeadWatcher;
 class LaterAnswer;
 class Waker;
 
@@ -87,6 +88,7 @@ class FieldLines {
     template <std::size_t kSize>
     friend class FixedField;
     friend class PreparedAnswer;
+    friend class ResponseWriter;
     static constexpr std::array<char, kCopySlack> kNone{};
     constexpr FieldLines(const char* text, std::size_t size) : text_(text), size_(size) {}
 
@@ -339,26 +341,47 @@ class ResponseWriter {
     Reason fault() const { return fault_; }
     // What was written; 0 before.
     unsigned status() const { return is_answered() ? status_ : 0; }
-    bool is_untouched() const { return status_ == 0; }
+    bool is_untouched() const { return status_ == 0 || status_ == kWatched; }
     bool is_answered() const { return status_ >= kStatusMin; }
     // 0 where it was not known.
     std::uint64_t content_size() const { return content_size_; }
+
+    // `watcher`, which outlives what is written, is asked before the head is. Of no meaning once
+    // the writer has been used.
+    void watch(const HeadWatcher& watcher) {
+        if (!is_untouched()) return;
+        status_ = kWatched;
+        watcher_ = &watcher;
+    }
+    // Whoever was to write has failed on the way. Content that start() has given room for may be
+    // half there: then it cannot be told from an answer but by a close.
+    void abandon() {
+        if (gave_room_) status_ = kAbandoned;
+    }
+    bool is_abandoned() const { return status_ == kAbandoned; }
 
   private:
     // In the place of a status:
     static constexpr unsigned kAnsweredLater = 1;
     static constexpr unsigned kReadsContent = 2;
+    static constexpr unsigned kWatched = 3;  // untouched, and somebody is to be asked first
+    static constexpr unsigned kAbandoned = 4;
     static constexpr unsigned kStatusMin = 100;
 
     [[gnu::always_inline]] bool write_prepared(const PreparedAnswer& answer);
     template <ContentFraming kFraming = ContentFraming::kLength>
     bool head(unsigned status, const Fields& fields, std::uint64_t content_length,
               std::size_t content_here, char*& content);
+    template <ContentFraming kFraming>
+    bool watched_head(unsigned status, const Fields& fields, std::uint64_t content_length,
+                      std::size_t content_here, char*& content);
 
     Sink& sink_;
     const DateLine& date_;
     const ResponseOptions& options_;
+    const HeadWatcher* watcher_;  // set where status_ is kWatched
     Reason fault_ = Reason::kNone;
+    bool gave_room_ = false;
     unsigned status_ = 0;
     std::uint64_t content_size_ = 0;
     std::optional<std::uint32_t> deferred_ms_;

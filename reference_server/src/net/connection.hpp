@@ -203,6 +203,7 @@ class Connections final : private TimerNodes,
     const Route& find_route(const RequestHead& head, std::string_view path) const;
     Reason judge(const Connection& c, const RequestHead& head, const char* data,
                  std::uint32_t head_size) const;
+    Arrival arrival_of(const Request& request, const char* p, const char* end) const;
     void answer_early(Connection& c, const Arrival& arrival);
     bool keep_head(Exchange& x, const Request& request);
     Request kept_request(const Connection& c) const;
@@ -215,13 +216,14 @@ class Connections final : private TimerNodes,
     void release_exchange(Connection& c);
 
     // connection_answers.cpp
+    static const PreparedAnswer& error_answer(Reason reason);
     void judge_common_way();
     void respond(Connection& c, const Request& request, const ResponseOptions& options);
     void respond(Connection& c, const Request& request);
     void respond_by(Connection& c, const Request& request, const Letter& letter);
     void respond_by(Connection& c, const Request& request, ContentReader& reader);
     void answer_before_end(Connection& c, const Request& request, const ResponseOptions& options,
-                           const ResponseWriter& writer);
+                           const ResponseWriter& writer, Reason reason);
     void end_answer(Connection& c, const Request& request, const ResponseOptions& options,
                     const ResponseWriter& writer, Reason reason);
     Reason respond_later(Connection& c, const Request& request, const ResponseWriter& writer);
@@ -234,6 +236,14 @@ class Connections final : private TimerNodes,
     Reason judge_route(const Request& request, const Framing& framing) const;
     ResponseOptions options_of(const Connection& c, const Request& request) const;
     ResponseOptions options_for(const Connection& c, const RequestHead& head) const;
+
+    // connection_hooks.cpp
+    bool ask_hooks(Connection& c, const Request& request, bool ends, Reason& reason);
+
+    // connection_refusals.cpp
+    static bool has_route(const Connection& c);
+    void write_told_error(Connection& c, Reason reason, const Request& request,
+                          std::uint64_t offset, const ResponseOptions& options);
 
     // connection_mail.cpp
     LaterAnswer later() override;
@@ -254,7 +264,7 @@ class Connections final : private TimerNodes,
     ResponseOptions early_options(const Connection& c, const Request& request) const;
     bool hand_over(Connection& c, std::string_view piece);
     bool after_piece(Connection& c, const Request& request, const ResponseOptions& options,
-                     const ResponseWriter& writer, ContentReader::Flow flow);
+                     const ResponseWriter& writer, ContentReader::Flow flow, Reason reason);
     static void abort_content(Exchange& x, Reason reason);
     void wake_content(std::uint32_t id);
     void leave_content(Connection& c);
@@ -367,6 +377,8 @@ class Connections final : private TimerNodes,
     bool draining_ = false;
     // Neither a setting nor the state of this worker has a say in common requests.
     bool common_way_ = false;
+    // Nobody is told of refusals, and nothing is added to them.
+    bool refuses_alone_ = false;
 
     Connection* current_ = nullptr;
     std::uint32_t current_id_ = kNoSlot;

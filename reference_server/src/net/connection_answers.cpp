@@ -3,17 +3,17 @@
 #include <string>
 #include <utility>
 
+#include "app/route_hooks.hpp"
 #include "check.hpp"
 #include "http/syntax.hpp"
+#include "net/asking.hpp"
 #include "net/connection.hpp"
 #include "net/exchange.hpp"
 
 namespace httpmark {
 
-namespace {
-
 // What is answered where nobody else answers: the name of the reason. Made once for all.
-const PreparedAnswer& error_answer(Reason reason) {
+const PreparedAnswer& Connections::error_answer(Reason reason) {
     constexpr auto kReasons = static_cast<std::size_t>(Reason::kCount);
     static const auto answers = [] {
         std::array<std::shared_ptr<const PreparedAnswer>, kReasons> all;
@@ -28,8 +28,6 @@ const PreparedAnswer& error_answer(Reason reason) {
     return *answers[static_cast<std::size_t>(reason)];
 }
 
-}  // namespace
-
 void Connections::set_time(std::uint64_t now_ms, std::int64_t unix_seconds) {
     now_ms_ = std::max(now_ms, now_ms_);
     unix_seconds_ = unix_seconds;
@@ -41,6 +39,7 @@ void Connections::judge_common_way() {
                   settings_.limits.requests_per_connection == 0 &&
                   settings_.limits.request_max >= settings_.limits.head_max &&
                   !settings_.choices.refuse_repeated_fields;
+    refuses_alone_ = observer_ == nullptr && !router_.has_hooks();
 }
 
 void Connections::set_observer(Observer* observer) {
@@ -76,6 +75,10 @@ void Connections::respond(Connection& c, const Request& request) {
         if (reason == Reason::kNone) reason = respond_later(c, request, writer);
         if (reason == Reason::kNone) return;
         forget_asked();
+        if (writer.is_abandoned()) {
+            c.set(Connection::kBroken);  // the head is out: only a close can tell
+            return;
+        }
         write_error(c, reason, request, ErrorEvent::kNoOffset);
         return;
     }
@@ -91,7 +94,7 @@ void Connections::respond(Connection& c, const Request& request, const ResponseO
     if (route.constant != nullptr) {
         if (!writer.write(*route.constant)) reason = writer.fault();
     } else if (reason == Reason::kNone) {
-        reason = route.handler(request, writer);
+        reason = reason_of(writer, [&] { return route.handler(request, writer); });
     }
     end_answer(c, request, options, writer, reason);
 }
@@ -100,26 +103,31 @@ void Connections::respond(Connection& c, const Request& request, const ResponseO
 void Connections::respond_by(Connection& c, const Request& request, ContentReader& reader) {
     const ResponseOptions options = options_of(c, request);
     ResponseWriter writer(*this, date_, options);
-    end_answer(c, request, options, writer, reader.on_end(request, writer));
+    const AfterHooks after(request, writer);
+    const Reason reason = reason_of(writer, [&] { return reader.on_end(request, writer); });
+    end_answer(c, request, options, writer, reason);
 }
 
-// By a reader that has not waited for the rest. Anything but an answer is none.
+// By somebody who has not waited for the rest. Anything but an answer is none.
 void Connections::answer_before_end(Connection& c, const Request& request,
-                                    const ResponseOptions& options, const ResponseWriter& writer) {
+                                    const ResponseOptions& options, const ResponseWriter& writer,
+                                    Reason reason) {
     asked_reader_ = nullptr;
     if (options.close) c.set(Connection::kClosing);
-    end_answer(c, request, options, writer, Reason::kHandlerFailed);
+    if (reason == Reason::kNone) reason = Reason::kHandlerFailed;
+    end_answer(c, request, options, writer, reason);
 }
 
 // By another thread's letter instead of the route's handler.
 void Connections::respond_by(Connection& c, const Request& request, const Letter& letter) {
     const ResponseOptions options = options_of(c, request);
     ResponseWriter writer(*this, date_, options);
+    const AfterHooks after(request, writer);
     Reason reason = letter.reason;
     if (letter.answer != nullptr) {
         if (!writer.write(*letter.answer)) reason = writer.fault();
     } else if (letter.handler) {
-        reason = letter.handler(request, writer);
+        reason = reason_of(writer, [&] { return letter.handler(request, writer); });
     }
     end_answer(c, request, options, writer, reason);
 }
@@ -209,19 +217,12 @@ void Connections::write_error(Connection& c, Reason reason, const Request& reque
     }
     if (row.status == 405) options.allow = request.route.allow;  // RFC 9110 15.5.6
     if (row.status == 426) options.upgrade = Upgrade::kRequired;
-    ResponseWriter writer(*this, date_, options);
-    if (observer_ == nullptr) [[likely]] {
+    if (refuses_alone_) [[likely]] {
+        ResponseWriter writer(*this, date_, options);
         if (!writer.write(error_answer(reason))) c.set(Connection::kBroken);
         return;
     }
-    const std::string peer = transport_.peer(current_id_);
-    const ErrorEvent event{reason, offset, peer};
-    observer_->on_error(event);
-    if (!observer_->answer_error(event, writer) && !writer.write(error_answer(reason))) {
-        c.set(Connection::kBroken);
-        return;
-    }
-    tell_answer(request, writer, &event);
+    write_told_error(c, reason, request, offset, options);
 }
 
 void Connections::tell_answer(const Request& request, const ResponseWriter& writer,

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "app/content_reader.hpp"
+#include "app/route_hooks.hpp"
 #include "check.hpp"
+#include "net/asking.hpp"
 #include "net/connection.hpp"
 #include "net/exchange.hpp"
 
@@ -20,7 +22,7 @@ bool Sink::read_content(std::unique_ptr<ContentReader>, bool) {
 
 bool ResponseWriter::read_content(std::unique_ptr<ContentReader> reader, bool paused) {
     fault_ = Reason::kHandlerFailed;
-    if (status_ != 0 || reader == nullptr) return false;
+    if (!is_untouched() || reader == nullptr) return false;
     if (!sink_.read_content(std::move(reader), paused)) return false;
     status_ = kReadsContent;
     return true;
@@ -56,19 +58,26 @@ bool Connections::hand_over(Connection& c, std::string_view piece) {
     const Request request = kept_request(c);
     const ResponseOptions options = early_options(c, request);
     ResponseWriter writer(*this, date_, options);
-    const Flow flow = c.exchange->reader->on_piece(piece, writer);
-    return after_piece(c, request, options, writer, flow);
+    const AfterHooks after(request, writer);
+    ContentReader& reader = *c.exchange->reader;
+    Flow flow = Flow::kMore;
+    const Reason reason = reason_of(writer, [&] {
+        flow = reader.on_piece(piece, writer);
+        return Reason::kNone;
+    });
+    return after_piece(c, request, options, writer, flow, reason);
 }
 
 bool Connections::after_piece(Connection& c, const Request& request, const ResponseOptions& options,
-                              const ResponseWriter& writer, ContentReader::Flow flow) {
+                              const ResponseWriter& writer, ContentReader::Flow flow,
+                              Reason reason) {
     Exchange& x = *c.exchange;
-    if (!writer.is_untouched()) {
+    if (!writer.is_untouched() || reason != Reason::kNone) {
         // Nobody else may answer before all has come.
         const std::unique_ptr<ContentReader> reader = std::move(x.reader);
         x.answered = true;
         x.body_taken = 0;
-        answer_before_end(c, request, options, writer);
+        answer_before_end(c, request, options, writer, reason);
         if (!c.has(Connection::kClosing)) return true;
         release_exchange(c);
         return false;
@@ -80,7 +89,11 @@ bool Connections::after_piece(Connection& c, const Request& request, const Respo
 void Connections::abort_content(Exchange& x, Reason reason) {
     if (x.reader == nullptr) return;
     const std::unique_ptr<ContentReader> reader = std::move(x.reader);
-    reader->on_abort(reason);
+    // It has nobody left to tell what it throws.
+    (void)reason_of([&] {
+        reader->on_abort(reason);
+        return reason;
+    });
 }
 
 // A paused reader goes on with what has come meanwhile.
@@ -95,8 +108,13 @@ void Connections::wake_content(std::uint32_t id) {
     const Request request = kept_request(c);
     const ResponseOptions options = early_options(c, request);
     ResponseWriter writer(*this, date_, options);
-    const Flow flow = x.reader->on_woken(writer);
-    const bool goes_on = after_piece(c, request, options, writer, flow);
+    const AfterHooks after(request, writer);
+    Flow flow = Flow::kMore;
+    const Reason reason = reason_of(writer, [&] {
+        flow = x.reader->on_woken(writer);
+        return Reason::kNone;
+    });
+    const bool goes_on = after_piece(c, request, options, writer, flow, reason);
     if (goes_on && x.stage == Exchange::Stage::kBody) {
         if (x.continue_due && !x.answered && x.parked.size == 0) write_continue();
         x.continue_due = false;

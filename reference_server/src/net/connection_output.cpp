@@ -4,6 +4,7 @@
 #include <new>
 
 #include "check.hpp"
+#include "net/asking.hpp"
 #include "net/connection.hpp"
 #include "net/exchange.hpp"
 
@@ -139,8 +140,15 @@ bool Connections::next_octets(Connection& c, std::size_t most, std::string_view&
     if (later.left == 0) return false;
     if (later.stream != nullptr) return next_piece(c, octets);
     const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(later.left, most));
-    octets = later.source == nullptr ? std::string_view(later.bytes + later.offset, wanted)
-                                     : later.source->read(later.offset, wanted);
+    octets = {};
+    if (later.source == nullptr) {
+        octets = {later.bytes + later.offset, wanted};
+    } else {
+        (void)reason_of([&] {
+            octets = later.source->read(later.offset, wanted);
+            return Reason::kNone;
+        });
+    }
     if (!octets.empty()) {
         CHECK(octets.size() <= wanted);
         return true;

@@ -3,7 +3,9 @@
 #include <cstring>
 #include <new>
 
+#include "app/route_hooks.hpp"
 #include "check.hpp"
+#include "net/asking.hpp"
 #include "net/connection.hpp"
 #include "net/exchange.hpp"
 
@@ -17,6 +19,7 @@ struct Connections::Arrival {
     bool here;      // the content stands there whole
     bool expects;   // its sender waits for a 100
     bool early;     // the answer does not wait for it
+    bool ends;      // and then ends the connection
     bool streams;   // it is handed over as it comes, if the handler wants it
 };
 
@@ -216,6 +219,26 @@ const Route& Connections::find_route(const RequestHead& head, std::string_view p
     return router_.find(head.method, path);
 }
 
+// What is known of the content of a request by its head, and by what stands behind that.
+Connections::Arrival Connections::arrival_of(const Request& request, const char* p,
+                                             const char* end) const {
+    const RequestHead& head = request.head;
+    const Framing framing = framing_of(head);
+    const bool is_sized = framing.kind == BodyKind::kLength;
+    const bool here = framing.kind == BodyKind::kNone ||
+                      (is_sized && static_cast<std::uint64_t>(end - p) >= framing.length);
+    const bool expects = head.has(kExpectContinue) && head.is_http_1_1() &&
+                         framing.kind != BodyKind::kNone && p == end;
+    // RFC 9110 10.1.1: a client that was promised no 100 may or may not send the content, so only a
+    // close leaves no doubt about what comes next. The same holds for content that is too long to
+    // be read for nothing.
+    const bool ends = expects || (!here && framing.length > settings_.limits.early_drain_max);
+    // A handler that takes pieces is asked before they come.
+    const bool streams = request.route.options.streams && framing.kind != BodyKind::kNone &&
+                         !(is_sized && framing.length == 0);
+    return {request, framing, Reason::kNone, here, expects, false, ends, streams};
+}
+
 const char* Connections::route_head(Connection& c, const RequestHead& head, const char* data,
                                     std::uint32_t head_size, const char* p, const char* end) {
     Reason reason = judge(c, head, data, head_size);
@@ -223,47 +246,46 @@ const char* Connections::route_head(Connection& c, const RequestHead& head, cons
         refuse(c, reason, head.method);
         return end;
     }
-    const Framing framing = framing_of(head);
     const Target target = split_target(head.target.in(data), head.form);
-    const Route& route = find_route(head, target.path);
+    const Route& found = find_route(head, target.path);
+    // Its hooks are asked here, ahead of the content, unless the protocol says no.
+    const Route& route = found.hooks == nullptr    ? found
+                         : reason == Reason::kNone ? found.hooks->behind
+                                                   : found.hooks->answers;
     Request request{head, route, data, head_size, c.requests, target, {}, {}, false, this};
+    Arrival arrival = arrival_of(request, p, end);
+    const std::uint64_t length = arrival.framing.length;
     // Of chunked content the length is not known yet; without content it is 0.
-    const bool total = head_size + framing.length > settings_.limits.request_max;
-    if (total || framing.length > route.options.body_max) {
+    const bool total = head_size + length > settings_.limits.request_max;
+    if (total || length > route.options.body_max) {
         refuse(c, total ? Reason::kRequestTooLarge : Reason::kContentTooLarge, head.method);
         return end;
     }
-    if (reason == Reason::kNone && route.websocket != nullptr) {
-        reason = offer_websocket(c, request, p, end);
-        if (c.state == Connection::State::kUpgraded || c.has(Connection::kClosing)) {
-            end_exchange(c);
-            return end;
+    const bool answered = reason == Reason::kNone && route.hooks != nullptr &&
+                          ask_hooks(c, request, arrival.ends, reason);
+    if (!answered && reason == Reason::kNone) {
+        if (route.websocket == nullptr) {
+            reason = judge_route(request, arrival.framing);
+        } else {
+            reason = offer_websocket(c, request, p, end);
+            if (c.state == Connection::State::kUpgraded || c.has(Connection::kClosing)) {
+                end_exchange(c);
+                return end;
+            }
         }
-    } else if (reason == Reason::kNone) {
-        reason = judge_route(request, framing);
     }
-    const bool here =
-        framing.kind == BodyKind::kNone || (framing.kind == BodyKind::kLength &&
-                                            static_cast<std::uint64_t>(end - p) >= framing.length);
-    const bool expects = head.has(kExpectContinue) && head.is_http_1_1() &&
-                         framing.kind != BodyKind::kNone && p == end;
-    // A handler that takes pieces is asked before they come.
-    const bool streams = route.options.streams && framing.kind != BodyKind::kNone &&
-                         !(framing.kind == BodyKind::kLength && framing.length == 0);
-    const bool early = reason != Reason::kNone || route.options.early || streams;
-    const Arrival arrival{request, framing, reason, here, expects, early, streams};
-    if (early) {
-        answer_early(c, arrival);
+    arrival.reason = reason;
+    arrival.early = answered || reason != Reason::kNone || route.options.early || arrival.streams;
+    if (arrival.early) {
+        if (!answered) answer_early(c, arrival);
         if (asked_reader_ != nullptr) return await_pieces(c, arrival) ? p : end;
-    } else if (here) {
-        if (route.options.wants_content) {
-            request.content = {p, static_cast<std::size_t>(framing.length)};
-        }
+    } else if (arrival.here) {
+        if (route.options.wants_content) request.content = {p, static_cast<std::size_t>(length)};
         respond(c, request);
     }
-    if (here) {
+    if (arrival.here) {
         end_exchange(c);
-        return p + framing.length;
+        return p + length;
     }
     if (c.has(Connection::kClosing)) {
         if (c.exchange != nullptr) release_exchange(c);
@@ -273,13 +295,7 @@ const char* Connections::route_head(Connection& c, const RequestHead& head, cons
 }
 
 void Connections::answer_early(Connection& c, const Arrival& arrival) {
-    // RFC 9110 10.1.1: a client that was promised no 100 may or may not send the content, so only a
-    // close leaves no doubt about what comes next. The same holds for content that is too long to
-    // be read for nothing.
-    if (arrival.expects ||
-        (!arrival.here && arrival.framing.length > settings_.limits.early_drain_max)) {
-        c.set(Connection::kClosing);
-    }
+    if (arrival.ends) c.set(Connection::kClosing);
     if (arrival.reason != Reason::kNone) {
         write_error(c, arrival.reason, arrival.request, ErrorEvent::kNoOffset);
         return;
@@ -295,7 +311,7 @@ void Connections::answer_early(Connection& c, const Arrival& arrival) {
 
 // For what is read of a request when the receive buffer is no longer its place.
 bool Connections::keep_head(Exchange& x, const Request& request) {
-    if (!request.route.needs_head() && observer_ == nullptr) return true;
+    if (!request.route.needs_head() && refuses_alone_) return true;
     return x.head.append(arena_, {request.data, request.head_size});
 }
 
@@ -341,7 +357,10 @@ bool Connections::await_pieces(Connection& c, const Arrival& arrival) {
     awaited.early = false;
     awaited.expects = arrival.expects && !paused;
     if (!await_rest(c, awaited)) {
-        reader->on_abort(Reason::kNoMemory);
+        (void)reason_of([&] {
+            reader->on_abort(Reason::kNoMemory);
+            return Reason::kNoMemory;
+        });
         return false;
     }
     Exchange& x = *c.exchange;
@@ -439,7 +458,7 @@ Request Connections::kept_request(const Connection& c) const {
     const RequestHead& head = x.parser.head();
     Target target;
     if (x.head.data != nullptr) target = split_target(head.target.in(x.head.data), head.form);
-    return {head,   *x.route,         x.head.data,         x.head_size, c.requests,
+    return {head,   *x.route,         x.head.data,       x.head_size, c.requests,
             target, x.content.view(), x.trailers.view(), false,       this};
 }
 

@@ -6,6 +6,7 @@
 
 #include "app/waker.hpp"
 #include "http/chunked.hpp"
+#include "net/asking.hpp"
 #include "net/connection.hpp"
 #include "net/exchange.hpp"
 
@@ -77,7 +78,12 @@ bool Connections::take_piece(Output& out) {
     LaterContent& later = out.later;
     char* const room = out.data() + kChunkSizeMax;
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(later.left, kPieceMax));
-    const ContentStream::Piece piece = later.stream->read({room, most});
+    ContentStream::Piece piece;
+    const Reason reason = reason_of([&] {
+        piece = later.stream->read({room, most});
+        return Reason::kNone;
+    });
+    if (reason != Reason::kNone) return false;
     const bool ends = piece.state == ContentStream::State::kEnd;
     if (piece.size > most || piece.state == ContentStream::State::kFailed) return false;
     if (piece.size == 0 && piece.state == ContentStream::State::kMore) return false;
@@ -99,8 +105,13 @@ bool Connections::take_piece(Output& out) {
 }
 
 bool Connections::append_last_chunk(Connection& c) {
-    const std::span<const Field> trailers = c.output->later.stream->trailers();
-    if (!std::all_of(trailers.begin(), trailers.end(), is_trailer)) return false;
+    std::span<const Field> trailers;
+    const Reason reason = reason_of([&] {
+        trailers = c.output->later.stream->trailers();
+        return Reason::kNone;
+    });
+    if (reason != Reason::kNone || !std::all_of(trailers.begin(), trailers.end(), is_trailer))
+        return false;
     std::size_t size = kLastChunk.size() + kLineEnd.size();
     for (const Field& field : trailers) {
         size += field.name.size() + kSeparator.size() + field.value.size() + kLineEnd.size();

@@ -4,9 +4,11 @@
 #include <span>
 #include <utility>
 
+#include "app/route_hooks.hpp"
 #include "app/waker.hpp"
 #include "app/websocket_queue.hpp"
 #include "check.hpp"
+#include "net/asking.hpp"
 #include "net/connection.hpp"
 #include "net/upgraded.hpp"
 #include "websocket/handshake.hpp"
@@ -59,7 +61,8 @@ Reason Connections::offer_websocket(Connection& c, const Request& request, const
         return row.status == 426 ? Reason::kUpgradeRequired : Reason::kHandshakeInvalid;
     }
     const WebSocketOffer offer{request, handshake.origin, handshake.subprotocol};
-    Reason reason = route.admit ? route.admit(offer) : Reason::kNone;
+    Reason reason = Reason::kNone;
+    if (route.admit) reason = reason_of([&] { return route.admit(offer); });
     if (reason == Reason::kNone) reason = open_websocket(c, offer, handshake);
     if (reason != Reason::kNone) return reason;
     // What came with the request is frames.
@@ -88,6 +91,7 @@ Reason Connections::open_websocket(Connection& c, const WebSocketOffer& offer,
     if (u == nullptr) return Reason::kNoMemory;
     const ResponseOptions options{.upgrade = Upgrade::kSwitched};
     ResponseWriter writer(*this, date_, options);
+    const AfterHooks after(offer.request, writer);
     const std::vector<Field> fields = websocket::handshake_fields(handshake);
     if (!writer.write(101, Fields(fields), {})) {
         release_upgraded(current_id_);

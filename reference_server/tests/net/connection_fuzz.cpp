@@ -3,6 +3,8 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,18 +46,42 @@ class OneWire final : public Transport {
     Connections connections;
 };
 
+std::shared_ptr<const Router> router_of(Router::Builder& routes) {
+    example::add_routes(routes);
+    std::string error;
+    auto router = routes.build(error);
+    CHECK(router != nullptr);
+    return router;
+}
+
 // The routes of the example.
-ServerSettings example_settings() {
+const Router& example_router() {
     static const std::shared_ptr<const Router> router = [] {
         Router::Builder routes;
-        example::add_routes(routes);
-        std::string error;
-        return routes.build(error);
+        return router_of(routes);
     }();
-    CHECK(router != nullptr);
-    ServerSettings settings;
-    settings.router = router.get();
-    return settings;
+    return *router;
+}
+
+// The same behind hooks that change nothing.
+const Router& hooked_router() {
+    static const std::shared_ptr<const Router> router = [] {
+        Router::Builder routes;
+        routes.before([](const Request& request, ResponseWriter& writer) {
+            CHECK(request.data != nullptr && writer.is_untouched());
+            return Reason::kNone;
+        });
+        routes.after([](const Request& request, AnswerHead& head) {
+            CHECK(request.data != nullptr && (head.status() >= 200 || head.status() == 101));
+            CHECK(!head.add("Content-Length", "0") && !head.add("X", "\n"));
+        });
+        routes.set_error([](const Refusal& refusal) -> std::optional<RefusalContent> {
+            CHECK(refusal.reason != Reason::kNone && refusal.status >= 400);
+            return std::nullopt;
+        });
+        return router_of(routes);
+    }();
+    return *router;
 }
 
 // Sees all and changes nothing.
@@ -108,7 +134,8 @@ std::string talk(std::string_view input, std::size_t step, std::size_t room,
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* octets, std::size_t size) {
     if (size < 3) return 0;
     const std::string_view input(reinterpret_cast<const char*>(octets + 3), size - 3);
-    ServerSettings settings = example_settings();
+    ServerSettings settings;
+    settings.router = &example_router();
     settings.limits.body_max = 5000;
     settings.strictness = static_cast<Strictness>(octets[0] % 3);
     settings.choices.refuse_empty_codings = (octets[0] & 0x10) != 0;
@@ -120,6 +147,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* octets, std::size_t si
     Witness witness;
     const std::string parts = talk(input, 1 + octets[1], 100 + octets[2] * 10U, settings, &witness);
     CHECK(witness.errors == 0);
+    settings.router = &hooked_router();
+    CHECK(talk(input, 1 + octets[1], 100 + octets[2] * 10U, settings) == parts);
     // A 100 depends on whether the content was there already.
     std::string lower(input);
     for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

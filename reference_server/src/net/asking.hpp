@@ -34,4 +34,15 @@ template <class Ask>
     }
 }
 
+// Whether there was memory for what `grow` does to a container, which is as before if not.
+template <class Grow>
+bool room_for(const Grow& grow) {
+    try {
+        grow();
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
 }  // namespace httpmark

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "check.hpp"
+#include "net/asking.hpp"
 #include "net/exchange.hpp"
 
 namespace httpmark {
@@ -65,7 +66,7 @@ std::uint32_t Connections::open(std::int32_t handle, bool tls) {
     if (free_head_ == kNoSlot) {
         std::unique_ptr<Connection[]> chunk(new (std::nothrow) Connection[kChunk]);
         if (chunk == nullptr) return kNoSlot;
-        slots_.push_back(std::move(chunk));
+        if (!room_for([&] { slots_.push_back(std::move(chunk)); })) return kNoSlot;
         for (std::uint32_t i = kChunk; i-- > 0;) {
             slots_.back()[i].deadline = free_head_;
             free_head_ = capacity_ + i;

@@ -29,6 +29,18 @@ websocket::SessionSettings session_settings(const Limits& limits, const WebSocke
     return settings;
 }
 
+// One that throws has failed: its connection is closed with 1011.
+template <class Call>
+void call_handler(Connection& c, Upgraded& u, const Call& call) {
+    const Reason reason = reason_of([&] {
+        call();
+        return Reason::kNone;
+    });
+    if (reason == Reason::kNone) return;
+    const auto sent = u.close(websocket::kCloseInternalError);
+    if (sent == websocket::Sent::kNoMemory) c.set(Connection::kBroken);
+}
+
 }  // namespace
 
 // Frames of the one that is spoken to gather as answers do; those of others wait for the end of the
@@ -53,8 +65,13 @@ class Connections::Speaking {
 Reason Connections::offer_websocket(Connection& c, const Request& request, const char* p,
                                     const char* end) {
     const WebSocketRoute& route = *request.route.websocket;
-    const websocket::Handshake handshake = websocket::judge_handshake(
-        request.head, request.fields(), {route.subprotocols, route.deflate});
+    websocket::Handshake handshake;
+    const Reason fault = reason_of([&] {
+        handshake = websocket::judge_handshake(request.head, request.fields(),
+                                               {route.subprotocols, route.deflate});
+        return Reason::kNone;
+    });
+    if (fault != Reason::kNone) return fault;
     if (handshake.refusal != websocket::Refusal::kNone) {
         const websocket::RefusalRow& row = websocket::refusal_row(handshake.refusal);
         if (row.is_no_offer) return judge_route(request, framing_of(request.head));
@@ -73,6 +90,8 @@ Reason Connections::offer_websocket(Connection& c, const Request& request, const
 
 Upgraded* Connections::make_upgraded(const Connection& c, const WebSocketRoute& route,
                                      const websocket::Handshake& handshake) {
+    if (upgraded_.size() <= current_id_ && !room_for([&] { upgraded_.resize(capacity_, nullptr); }))
+        return nullptr;
     std::size_t capacity = 0;
     char* const block = arena_.allocate(sizeof(Upgraded), capacity);
     if (block == nullptr) return nullptr;
@@ -80,19 +99,20 @@ Upgraded* Connections::make_upgraded(const Connection& c, const WebSocketRoute& 
         new (block) Upgraded(*this, {current_id_, c.generation}, route,
                              session_settings(settings_.limits, route), handshake.deflate, arena_);
     u->block_capacity = capacity;
-    if (upgraded_.size() <= current_id_) upgraded_.resize(capacity_, nullptr);
     upgraded_[current_id_] = u;
     return u;
 }
 
 Reason Connections::open_websocket(Connection& c, const WebSocketOffer& offer,
                                    const websocket::Handshake& handshake) {
+    std::vector<Field> fields;
+    if (!room_for([&] { fields = websocket::handshake_fields(handshake); }))
+        return Reason::kNoMemory;
     Upgraded* const u = make_upgraded(c, *offer.request.route.websocket, handshake);
     if (u == nullptr) return Reason::kNoMemory;
     const ResponseOptions options{.upgrade = Upgrade::kSwitched};
     ResponseWriter writer(*this, date_, options);
     const AfterHooks after(offer.request, writer);
-    const std::vector<Field> fields = websocket::handshake_fields(handshake);
     if (!writer.write(101, Fields(fields), {})) {
         release_upgraded(current_id_);
         return writer.fault();
@@ -101,7 +121,7 @@ Reason Connections::open_websocket(Connection& c, const WebSocketOffer& offer,
     c.state = State::kUpgraded;
     c.wait = Wait::kNothing;
     const Speaking speaking(*this, current_id_);
-    if (u->route.on_open) u->route.on_open(*u, offer);
+    if (u->route.on_open) call_handler(c, *u, [&] { u->route.on_open(*u, offer); });
     if (draining_) u->close(websocket::kCloseGoingAway);
     return Reason::kNone;
 }
@@ -119,7 +139,7 @@ void Connections::end_websocket(std::uint32_t id, const websocket::Event& event)
     Connection& c = slot(id);
     Upgraded& u = *upgraded_[id];
     u.leave_senders();
-    if (u.route.on_close) u.route.on_close(u, event);
+    if (u.route.on_close) call_handler(c, u, [&] { u.route.on_close(u, event); });
     if (speaking_ == &u) speaking_ = nullptr;
     release_upgraded(id);
     c.state = State::kOpen;
@@ -168,7 +188,7 @@ void Connections::take_frames(std::uint32_t id, const char* p, const char* end) 
             end_websocket(id, event);
             return;
         }
-        u.route.on_message(u, {event.message, event.is_text});
+        call_handler(c, u, [&] { u.route.on_message(u, {event.message, event.is_text}); });
     }
 }
 
@@ -193,7 +213,7 @@ void Connections::resume_frames(std::uint32_t id) {
         } else if (u.queue() != nullptr && u.queue()->has_more()) {
             send_queue(u);
         } else if (u.take_room_awaited()) {
-            if (u.route.on_room) u.route.on_room(u);
+            if (u.route.on_room) call_handler(c, u, [&] { u.route.on_room(u); });
         } else {
             return;
         }
@@ -295,7 +315,7 @@ char* Connections::frame_room(Upgraded& u, std::size_t size) {
     Connection& c = slot(u.own_key.slot);
     Output* const out = ensure_output(c, size);
     if (out == nullptr) return nullptr;
-    if (!u.is_queued) queued_.push_back(u.own_key);
+    if (!u.is_queued && !room_for([&] { queued_.push_back(u.own_key); })) return nullptr;
     u.is_queued = true;
     char* const room = out->data() + out->end;
     out->end += size;

@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <httpmark/httpmark.hpp>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -73,13 +75,19 @@ Reason meet(const Request&, ResponseWriter& writer) {
 }
 
 // The global handler of errors: what is no answer of a handler.
-class Errors final : public Observer {
-  public:
-    bool answer_error(const ErrorEvent& event, ResponseWriter& writer) override {
-        const ErrorRow& row = error_row(event.reason);
-        return writer.write(row.status, {}, std::string("error: ") + row.name);
-    }
-};
+RefusalContent tell_refusal(const Refusal& refusal) {
+    return {"error: " + std::string(refusal.name)};
+}
+
+// A vector larger than all addresses that a process has. Sanitizers do not let the allocator say
+// so: they end the program.
+Reason take_all_memory(const Request&, ResponseWriter& writer) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    if (writer.is_untouched()) throw std::bad_alloc();
+#endif
+    const std::vector<char> all(std::size_t{1} << 62);
+    return answer_text(writer, 200, {all.data(), 1});
+}
 
 void add_forms(Router::Builder& routes) {
     routes.add(Method::kPost, "/form", write_form, {.wants_content = true, .body_max = 5000});
@@ -135,8 +143,11 @@ Router::Builder ring_routes() {
                    return answer_text(writer, 200, both.append("|").append(request.value("rest")));
                });
     routes.add(Method::kGet, "/meet", meet);
-    routes.add(Method::kGet, "/fails",
-               [](const Request&, ResponseWriter&) { return Reason::kHandlerFailed; });
+    routes.add(Method::kGet, "/throws", [](const Request&, ResponseWriter&) -> Reason {
+        throw std::runtime_error("no matter what");
+    });
+    routes.add(Method::kGet, "/memory", take_all_memory);
+    routes.set_error(tell_refusal);
     routes.set_not_found([](const Request& request, ResponseWriter& writer) {
         return answer_text(writer, 404, "there is no " + std::string(request.target.path));
     });
@@ -186,7 +197,6 @@ class Ring : public testing::Test {
         options.limits.target_max = 100;
         options.limits.head_max = 1000;
         options.limits.body_max = 100000;
-        options.observer = [](unsigned) { return &errors_; };
         StartError error;
         server_ = Server::start(routes, options, error);
         ASSERT_TRUE(server_ != nullptr) << error.text;
@@ -211,7 +221,6 @@ class Ring : public testing::Test {
 
     static inline std::unique_ptr<Folder> folder_;
     static inline std::unique_ptr<Server> server_;
-    static inline Errors errors_;
 };
 
 std::string chunked(const std::string& content, std::size_t step) {
@@ -412,7 +421,7 @@ TEST_F(Ring, route_handlers) {
 
 TEST_F(Ring, global_error_handler) {
     for (const auto& [answer, status, text] :
-         {std::tuple{asked("GET /fails"), 500, "error: handler-failed"},
+         {std::tuple{asked("GET /throws"), 500, "error: handler-failed"},
           std::tuple{asked("POST /text"), 405, "error: method-not-allowed"},
           std::tuple{asked("GET /text", "no@colon\r\n"), 400, "error: field-name-octet"},
           std::tuple{asked("GET /text", "Expect: more\r\n"), 417, "error: expectation-unknown"}}) {
@@ -447,6 +456,14 @@ TEST_F(Ring, websocket) {
 }
 
 // What ring has not done.
+
+TEST_F(Ring, out_of_memory_in_a_handler) {
+    for (int i = 0; i < 20; ++i) {
+        const Answered answer = asked("GET /memory");
+        LAW(answer.status == 503 && answer.content == "error: no-memory", << answer.content);
+    }
+    LAW(asked("GET /text").content == "text");
+}
 
 TEST_F(Ring, content_types) {
     LAW(asked("GET /text").field("content-type") == "text/plain; charset=utf-8");

@@ -19,7 +19,7 @@ import msgspec
 
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.servers import Server
-from httpmark.harness.servers import manifest_mistakes, manifests, running_target
+from httpmark.harness.servers import manifest_mistakes, manifests
 from httpmark.harness.servers.manifests import Layer, Table
 
 _NAMED = re.compile(r"([^\s:/=]*)=(.*)", re.DOTALL)
@@ -96,6 +96,8 @@ class Field:
             self._layers[name] = _brought(one, self._layers.get(name), str(one))
         server = self.server(name)
         if server.url:
+            from httpmark.harness.servers import running_target
+
             running_target.located(server.url, allow_remote=allow_remote)
         return name
 
@@ -153,6 +155,8 @@ def _as_brought(one: Brought, below: Layer, where: str) -> Layer:
     kept = {key: value for key, value in below.table.items() if key not in ("process", "container")}
     kept.pop("url", None)
     kept["version"] = _NEW["version"]
+    from httpmark.harness.servers import running_target  # the help of commands needs no more of it
+
     is_running = running_target.is_address(first)
     if is_running and rest:
         raise HarnessError(f"{where}: {first} runs already: leave out {shlex.join(rest)!r}")

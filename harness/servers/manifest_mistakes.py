@@ -18,7 +18,6 @@ from httpmark.harness.model.servers import (
     ProcessRecipe,
     Server,
 )
-from httpmark.harness.servers import running_target
 from httpmark.harness.servers.build_sources import PACKAGE
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -90,6 +89,8 @@ def complaints(one: Server, name: str, folder: Path) -> Iterator[str]:
 
 
 def _url_complaints(url: str) -> Iterator[str]:
+    from httpmark.harness.servers import running_target  # few need it, and it loads much
+
     try:
         running_target.located(url, allow_remote=True)
     except HarnessError as error:

@@ -59,7 +59,8 @@ def test_the_public_header_defines_no_macro(tmp_path: Path) -> None:
     folders = [LIBRARY / "include", LIBRARY / "src"]
     everything = tmp_path / "all.cpp"
     everything.write_text("#include <httpmark/httpmark.hpp>\n")
-    command = [compiler, "-std=c++20", "-E", "-dD", *(f"-I{one}" for one in folders), everything]
+    included = [f"-I{one}" for one in folders]
+    command = [compiler, "-std=c++20", "-E", "-dD", *included, str(everything)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     file = ""
     own = []

@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMPILED = $(BIN)/python -m compileall -q -x /tests/ harness
 
 .PHONY: help setup bench check test nightly lint check-native test-compiled test-native test-python \
-  test-shared test-timed sanitizers nightly-tests nightly-clang nightly-fuzz mutants perf aa clean \
+  test-shared test-timed sanitizers nightly-tests nightly-images nightly-clang nightly-fuzz mutants perf aa clean \
   needs needs-check needs-test needs-nightly
 
 help:
@@ -108,7 +108,7 @@ test: needs-test $(VENV)/.dev
 	@$(MAKE) --no-print-directory test-timed
 
 nightly: needs-nightly $(VENV)/.dev
-	@$(MAKE) --no-print-directory nightly-tests nightly-clang nightly-fuzz sanitizers
+	@$(MAKE) --no-print-directory nightly-tests nightly-images nightly-clang nightly-fuzz sanitizers
 
 # Once: where a CMakeLists.txt changes, the build asks CMake again by itself.
 CONFIGURED := build/release/build.ninja
@@ -149,7 +149,12 @@ test-timed: $(VENV)/.dev
 	$(BIN)/pytest -m "timed and not nightly" $(ARGS)
 
 nightly-tests: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n 2 --dist worksteal -m nightly $(ARGS)
+	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n 2 --dist worksteal -m nightly --ignore $(IMAGES) $(ARGS)
+
+# Each server of images/ that is not built on each change, as a process and as a container.
+IMAGES := harness/tests/project/test_images.py
+nightly-images: $(VENV)/.dev
+	$(BIN)/pytest -n 2 --dist worksteal -m nightly $(IMAGES) $(ARGS)
 
 nightly-clang: needs-nightly
 	cmake --preset clang >/dev/null

@@ -135,15 +135,7 @@ def _process_complaints(one: Server) -> Iterator[str]:
         if not words:
             yield f"process.build[{number}]: is empty: give the command and its words"
         yield from _placeholders(f"process.build[{number}]", words, _PLACEHOLDERS)
-    yield from _context("process", recipe.context)
-    yield from _placeholders("process.start", recipe.start, _PLACEHOLDERS)
-    yield from _placeholders("process.version", recipe.version, _PLACEHOLDERS)
-    yield from _placeholders("process.tls", recipe.tls, _PLACEHOLDERS + _TLS_PLACEHOLDERS)
-    yield from _file_names("process.files", recipe.files)
-    yield from _file_names("process.tls_files", recipe.tls_files)
-    yield from _placeholders("process.conformance", recipe.conformance, _PLACEHOLDERS)
-    yield from _file_names("process.conformance_files", recipe.conformance_files)
-    yield from _tls_complaints("process", one, recipe)
+    yield from _recipe_complaints("process", one, recipe, _PLACEHOLDERS)
     if recipe.start:
         yield from _port_complaints("process", recipe, recipe.start)
     for number, need in enumerate(recipe.needs):
@@ -163,21 +155,30 @@ def _container_complaints(one: Server, folder: Path) -> Iterator[str]:
     known = _CONTAINER_PLACEHOLDERS
     if (recipe.dockerfile is None) == (recipe.image is None):
         yield "container: give exactly one of dockerfile and image"
-    if recipe.dockerfile is not None and not (folder / recipe.dockerfile).is_file():
-        yield f"container.dockerfile: {folder / recipe.dockerfile} is not there: add it"
-    yield from _context("container", recipe.context)
+    if recipe.dockerfile is not None:
+        is_shared = recipe.dockerfile.startswith(tuple(f"{word}/" for word in recipe.context))
+        path = (PACKAGE if is_shared else folder) / recipe.dockerfile
+        if not path.is_file():
+            yield f"container.dockerfile: {path} is not there: add it"
     if recipe.start and recipe.args:
         yield "container.args: go after the image's own command: remove them, or start"
-    yield from _placeholders("container.start", recipe.start, known)
     yield from _placeholders("container.args", recipe.args, known)
-    yield from _placeholders("container.version", recipe.version, known)
-    yield from _placeholders("container.tls", recipe.tls, known + _TLS_PLACEHOLDERS)
-    yield from _file_names("container.files", recipe.files)
-    yield from _file_names("container.tls_files", recipe.tls_files)
-    yield from _placeholders("container.conformance", recipe.conformance, known)
-    yield from _file_names("container.conformance_files", recipe.conformance_files)
-    yield from _tls_complaints("container", one, recipe)
+    yield from _recipe_complaints("container", one, recipe, known)
     yield from _port_complaints("container", recipe, (*recipe.start, *recipe.args))
+
+
+def _recipe_complaints(
+    key: str, one: Server, recipe: ProcessRecipe | ContainerRecipe, known: tuple[str, ...]
+) -> Iterator[str]:
+    yield from _context(key, recipe.context)
+    yield from _placeholders(f"{key}.start", recipe.start, known)
+    yield from _placeholders(f"{key}.version", recipe.version, known)
+    yield from _placeholders(f"{key}.tls", recipe.tls, known + _TLS_PLACEHOLDERS)
+    yield from _placeholders(f"{key}.conformance", recipe.conformance, known)
+    yield from _file_names(f"{key}.files", recipe.files)
+    yield from _file_names(f"{key}.tls_files", recipe.tls_files)
+    yield from _file_names(f"{key}.conformance_files", recipe.conformance_files)
+    yield from _tls_complaints(key, one, recipe)
 
 
 def _context(key: str, folders: tuple[str, ...]) -> Iterator[str]:

@@ -24,18 +24,21 @@ inline int connect_to(int port) {
     return -1;
 }
 
+// What comes on a connection until its end, which is closed then.
+inline std::string ask_on(int fd, const std::string& request) {
+    std::string out;
+    (void)!write(fd, request.data(), request.size());
+    char buffer[4096];
+    ssize_t got = 0;
+    while ((got = read(fd, buffer, sizeof buffer)) > 0)
+        out.append(buffer, static_cast<std::size_t>(got));
+    close(fd);
+    return out;
+}
+
 inline std::string ask(int port, const std::string& request) {
     const int fd = connect_to(port);
-    std::string out;
-    if (fd >= 0) {
-        (void)!write(fd, request.data(), request.size());
-        char buffer[4096];
-        ssize_t got = 0;
-        while ((got = read(fd, buffer, sizeof buffer)) > 0)
-            out.append(buffer, static_cast<std::size_t>(got));
-        close(fd);
-    }
-    return out;
+    return fd >= 0 ? ask_on(fd, request) : std::string();
 }
 inline const std::string kLastGet = "GET /hello HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 

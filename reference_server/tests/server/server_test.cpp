@@ -85,16 +85,8 @@ std::string ask_unix(const std::string& path, const std::string& request) {
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof address.sun_path - 1);
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    std::string out;
-    if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
-        write(fd, request.data(), request.size()) > 0) {
-        char buffer[4096];
-        ssize_t got = 0;
-        while ((got = read(fd, buffer, sizeof buffer)) > 0)
-            out.append(buffer, static_cast<std::size_t>(got));
-    }
-    close(fd);
-    return out;
+    (void)connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
+    return ask_on(fd, request);
 }
 
 TEST(Server, handlers_are_told_who_asks) {

@@ -36,7 +36,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_all(
-    servers: Sequence[Server], runtime: str, *, deadline_s: float, events: Events,
+    servers: Sequence[Server], runtime_word: str, *, deadline_s: float, events: Events,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Build]:  # fmt: skip
     """Build each of these servers in turn.
@@ -47,30 +47,33 @@ def build_all(
     builds = []
     for server in servers:
         began = clock()
-        builds.append(_build(server, runtime, deadline_s=deadline_s, events=events))
-        took = clock() - began
-        builds[-1] = msgspec.structs.replace(builds[-1], seconds=round(took, 1))
+        runtime, outcome, because = _build(server, runtime_word, deadline_s, events.say)
+        took = round(clock() - began, 1)
+        builds.append(
+            Build(
+                name=server.name, runtime=runtime, outcome=outcome, seconds=took, because=because
+            )
+        )  # fmt: skip
         events.say(line(builds[-1]))
         events.advance(TASK, 1)
     events.done(TASK, summary(builds))
     return builds
 
 
-def _build(server: Server, word: str, *, deadline_s: float, events: Events) -> Build:
+def _build(
+    server: Server, runtime_word: str, deadline_s: float, say: Callable[[str], None]
+) -> tuple[str | None, Outcome, str | None]:
+    """The runtime that was built for, how that went, and why if it failed."""
     runtime, outcome = None, Outcome.UNAVAILABLE
     try:
-        runtime = starting.for_server(server, word)
+        runtime = starting.for_server(server, runtime_word)
         outcome = Outcome.FAILED
         if starting.is_prepared(server, runtime):
-            outcome = Outcome.CACHED
-        else:
-            starting.prepare(server, runtime, say=events.say, deadline_s=deadline_s)
-            outcome = Outcome.BUILT
+            return runtime, Outcome.CACHED, None
+        starting.prepare(server, runtime, say=say, deadline_s=deadline_s)
     except Unusable as error:
-        return Build(
-            name=server.name, runtime=runtime, outcome=outcome, seconds=0.0, because=str(error)
-        )
-    return Build(name=server.name, runtime=runtime, outcome=outcome, seconds=0.0)
+        return runtime, outcome, str(error)
+    return runtime, Outcome.BUILT, None
 
 
 def line(build: Build) -> str:

@@ -74,6 +74,15 @@ CONTAINER = '[container]\nimage = "a"\n'
         ),
         (GOOD + "[container]\n", "container: give exactly one of dockerfile and image"),
         (GOOD + '[container]\ndockerfile = "D"\n', "container.dockerfile: "),
+        (
+            GOOD + '[container]\ndockerfile = "images/applications/D"\n'
+            'context = ["images/applications"]\nstart = ["s", "{port}"]\n',
+            f"container.dockerfile: {manifests.IMAGES / 'applications' / 'D'} is not there",
+        ),
+        (  # it is in no folder that joins the build
+            GOOD + '[container]\ndockerfile = "images/applications/Dockerfile"\n',
+            "container.dockerfile: ",
+        ),
         (GOOD + CONTAINER + 'context = ["nowhere"]\n', "container.context: "),
         (GOOD + CONTAINER + 'start = ["{build}/x"]\n', "container.start: {build} is not filled"),
         (GOOD.replace("{port}", "80"), "process.port: nothing says where it listens: write {port}"),

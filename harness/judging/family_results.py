@@ -76,14 +76,18 @@ def fold_with_doubts(stored: StoredServer, family: str, *, quick: bool) -> Folde
     """Judge all exchanges of a family, and say which of its cases are to be asked again."""
     doubted: list[tuple[str, bool]] = []
     lingering: list[str] = []
+    # What ran out of time is counted apart: on a busy machine it would take all places.
+    of_late: Counter[bool] = Counter()
 
     def is_doubted(one: JudgedCase, found: Findings) -> bool:
         # A quick run asks again what decides, and what ran out of time: a busy machine may be why.
         ran_out = one.exchanges[-1].ran_out
         decides = not quick or one.verdict.level.is_binding or ran_out
-        most = _LATE_MAX if quick and ran_out else _AGAIN_MAX
-        fails = decides and one.verdict.word in _DOUBTED and len(doubted) < most
+        late = quick and ran_out
+        most = _LATE_MAX if late else _AGAIN_MAX
+        fails = decides and one.verdict.word in _DOUBTED and of_late[late] < most
         if fails:
+            of_late[late] += 1
             doubted.append((one.case.id, ran_out))
         lingers = not quick and Collector.lingers(found) and len(lingering) < LINGERING_MAX
         if lingers:

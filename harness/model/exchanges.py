@@ -99,7 +99,8 @@ SILENT = (Outcome.HUNG, Outcome.REFUSED)
 RAN_OUT = ExchangeFlag.DEADLINE | ExchangeFlag.AWAIT_RAN_OUT
 _RAN_OUT, _CUT = int(RAN_OUT), int(ExchangeFlag.CUT)
 _ANNOUNCED_CLOSE, _LOOK_RAN_OUT = int(ExchangeFlag.ANNOUNCED_CLOSE), int(ExchangeFlag.LOOK_RAN_OUT)
-# A close after this long is a timeout's; load makes none of those.
+# A close after this long is a timeout's; load makes none of those. A reset may be load's at any
+# time: a kernel resets a connection that the server was too busy to take.
 _CLOSE_OF_LOAD_US = 4_000_000
 _STATUS_CLASS_AT = len(b"HTTP/1.1 ")
 
@@ -113,8 +114,10 @@ def doubt(
     """
     if outcome in SILENT or flags & _RAN_OUT:
         return Doubt.TIME_RAN_OUT
-    if end is not End.OPEN and not flags & _ANNOUNCED_CLOSE and end_us <= _CLOSE_OF_LOAD_US:
-        return Doubt.RESET if end is End.RESET else Doubt.CLOSED_UNANNOUNCED
+    if end is End.RESET and not flags & _ANNOUNCED_CLOSE:
+        return Doubt.RESET
+    if end is End.CLOSED and not flags & _ANNOUNCED_CLOSE and end_us <= _CLOSE_OF_LOAD_US:
+        return Doubt.CLOSED_UNANNOUNCED
     if flags & _LOOK_RAN_OUT and status_class != b"2":
         return Doubt.LOOK_RAN_OUT
     return None

@@ -87,6 +87,7 @@ def compare(name: str, folder: Path, post: bool, *options: str) -> None:
         f"{application.title}: new: {sorted(found - known)}. Look at the bytes, and read the "
         f"clause as the maintainers of {application.server} would. If they would agree, add it to "
         f"{kept.name} with one sentence; if it is the application's routing, the judge is wrong."
+        f"\n{checked_requirements.shown_by(folder, found - known)}"
         f"\n{checked_requirements.told(folder)}"
     )
     missing = known - found

@@ -25,6 +25,7 @@ from httpmark.harness.model.verdicts import SuiteResult, Word
 from httpmark.harness.tests.shared import peers
 
 KNOWN = loading.load()
+_LAST_VISIBLE = range(0x70, 0x7F)
 
 
 @pytest.mark.process
@@ -264,6 +265,32 @@ def silent_to_bad_names(connection: socket.socket) -> None:
         time.sleep(10)
     else:
         connection.sendall(peers.OK)
+
+
+@pytest.mark.process
+def test_those_that_ran_out_of_time_do_not_take_the_place_of_other_failures(tmp_path: Path) -> None:
+    """At first 80 are silent, and 15 behind them are refused: all of them are asked again."""
+    family = "field_value_octet_good"
+    met: set[bytes] = set()
+
+    def at_first_wrong(connection: socket.socket) -> None:
+        while asked := connection.recv(65536):
+            if b"X-A" not in asked or asked in met:
+                connection.sendall(peers.OK)
+                continue
+            met.add(asked)
+            if any(b"X-A: a%cb" % octet in asked for octet in _LAST_VISIBLE):
+                connection.sendall(peers.BAD)
+            else:
+                connection.recv(65536)  # the canary, sent when the time is over
+            return
+
+    with looked_at(at_first_wrong, {"get-plain", family}, tmp_path) as evidence:
+        made = {one[0].case: one for one in evidence.attempts("peer", family=family)}
+    last = [made[f"{family}-{octet:02x}"] for octet in _LAST_VISIBLE]
+    assert all(one[0].received.startswith(b"HTTP/1.1 400") for one in last)
+    assert {len(one) for one in made.values()} == {2}
+    assert all(one[-1].received.startswith(b"HTTP/1.1 200") for one in made.values())
 
 
 @pytest.mark.process

@@ -69,6 +69,7 @@ def test_what_load_may_have_caused_is_found_by_the_last_attempt(tmp_path: Path) 
         "announced": ({**closed, "flags": 8}, None),
         "timed-out": ({**closed, "end_us": 5_000_000}, None),
         "reset": ({**closed, "end": End.RESET}, Doubt.RESET),
+        "reset-late": ({**closed, "end": End.RESET, "end_us": 5_000_000}, Doubt.RESET),
         "looked": ({**left, "flags": looked, "received": b"HTTP/1.1 400 No"}, Doubt.LOOK_RAN_OUT),
         "looked-and-taken": ({**left, "flags": looked, "received": b"HTTP/1.1 200 OK"}, None),
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.catalogue.catalogue import Catalogue
@@ -48,6 +49,27 @@ def failing(folder: Path, serve: str, *options: str, seconds: float = _CHECK_S) 
 def told(folder: Path) -> str:
     """What the check in a folder printed: the bytes behind each failure."""
     return (folder / _TOLD).read_text("utf-8")
+
+
+def shown_by(folder: Path, ids: Iterable[str]) -> str:
+    """The cases of requirements that failed in the check in a folder: what each wanted, and got.
+
+    A line each, of single cases and of the first failures of each generated family.
+    """
+    wanted = set(ids)
+    server = json.loads((folder / _FOUND).read_text("utf-8"))["servers"][0]
+    return "\n".join(
+        f"{verdict['case']}: wanted {verdict['expected']}; came {verdict['actual']}"
+        for suite in server["compliance"]["suites"].values()
+        for name, verdict in _verdicts(suite)
+        if verdict["word"] == Word.FAIL and any(may_show(name, id) for id in wanted)
+    )
+
+
+def _verdicts(suite: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield from suite["cases"].items()
+    for name, found in suite["generated"].items():
+        yield from ((name, one) for one in found["failures"])
 
 
 def failed(result: Path) -> set[str]:

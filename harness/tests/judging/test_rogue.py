@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import concurrent.futures
+import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from httpmark.harness.catalogue import loading
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
 from httpmark.harness.tests.shared import repository, rogue, rogue_matrix
+from httpmark.harness.tests.shared.asking_again import asked_again
 
 
 @pytest.fixture(scope="module")
@@ -79,28 +81,36 @@ AHEAD = 4 * rogue_matrix.JOBS
 
 
 class Whole:
-    """What bugs change of all cases. Those that are asked for next are played meanwhile."""
+    """What bugs change of all cases. Those that are asked for next are played meanwhile.
 
-    def __init__(self, planned: list[Planned]) -> None:
-        self._planned = planned
-        self._pool = concurrent.futures.ThreadPoolExecutor(rogue_matrix.JOBS)
-        self._runs: dict[str, concurrent.futures.Future[list[str]]] = {}
+    In processes of their own: pytest changes its environment between tests, and a thread that
+    starts a program in that moment is told EFAULT.
+    """
+
+    def __init__(self) -> None:
+        self._pool = concurrent.futures.ProcessPoolExecutor(
+            rogue_matrix.JOBS, mp_context=multiprocessing.get_context("spawn")
+        )
+        self._runs: dict[str, concurrent.futures.Future[rogue_matrix.Changed]] = {}
 
     def lines(self, bug: str, asked: list[str]) -> list[str]:
         """:param asked: all bugs that are asked for, in order."""
         at = asked.index(bug)
         for one in asked[at : at + AHEAD]:
             if one not in self._runs:
-                self._runs[one] = self._pool.submit(rogue_matrix.changed, one, self._planned)
-        return self._runs[bug].result()
+                self._runs[one] = self._pool.submit(rogue_matrix.changed_of_all, one)
+        found = self._runs[bug].result()
+        for line in found.asked_again:
+            asked_again.note(*line.split(": ", 1))
+        return found.lines
 
     def stop(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
 
 @pytest.fixture(scope="module")
-def whole(planned: list[Planned]) -> Iterator[Whole]:
-    runs = Whole(planned)
+def whole() -> Iterator[Whole]:
+    runs = Whole()
     yield runs
     runs.stop()
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+import tempfile
 from collections.abc import Iterator
+
+import pytest
 
 from httpmark.harness.servers import binaries
 from httpmark.harness.tests.shared.ports import own_port, wait_listening
@@ -14,16 +17,22 @@ from httpmark.harness.tests.shared.ports import own_port, wait_listening
 def listening(name: str, *more: str) -> Iterator[str]:
     """The reference ("server") or the null server, as the address it answers at; more options."""
     port = own_port()
-    process = subprocess.Popen(
-        [
-            binaries.need(name), "--address", "127.0.0.1", "--port", str(port), "--workers", "1",
-            *more,
-        ],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        wait_listening(port, until=True, seconds=20)
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        process.kill()
-        process.wait()
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            [
+                binaries.need(name), "--address", "127.0.0.1", "--port", str(port),
+                "--workers", "1", *more,
+            ],
+            stdout=subprocess.DEVNULL, stderr=errors,
+        )  # fmt: skip
+        try:
+            try:
+                wait_listening(port, until=True, seconds=20)
+            except AssertionError:
+                errors.seek(0)
+                said = errors.read().decode("utf-8", "replace").strip()
+                pytest.fail(f"nobody listens on port {port}; exit {process.poll()}: {said}")
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            process.kill()
+            process.wait()

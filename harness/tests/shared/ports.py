@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import fcntl
 import random
 import socket
+import tempfile
 import time
 from pathlib import Path
 
+_PORTS = range(20000, 30000)  # below those that the system gives out by itself
+_LAST = Path(tempfile.gettempdir(), "last-port-of-a-test")
+
 
 def own_port() -> int:
-    """A free port in a wide range, which no other run on this machine chooses by itself."""
+    """A free port that no other test gets soon, in whatever process it runs.
+
+    They are given out in turn: of ports drawn at random, two tests would draw the same one before
+    the first of them listens.
+    """
+    with _LAST.open("a+", encoding="ascii") as last:
+        fcntl.flock(last, fcntl.LOCK_EX)
+        last.seek(0)
+        text = last.read()
+        port = int(text) if text.isdecimal() else random.choice(_PORTS)
+        port = next_port(port)
+        last.truncate(0)
+        last.write(str(port))
+    return port
+
+
+def next_port(port: int) -> int:
+    """The next port after ``port`` on which nobody listens."""
     while True:
-        port = random.randrange(20000, 30000)
+        port = port + 1 if port + 1 in _PORTS else _PORTS.start
         if not is_listening(port):
             return port
 

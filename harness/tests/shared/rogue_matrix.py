@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import contextlib
+import functools
 import random
 import signal
 import subprocess
@@ -21,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -487,6 +489,23 @@ def changed(bug: str | None, planned: list[Planned]) -> list[str]:
     with running(bug) as port:
         lines = difference(words(port, planned))
     return [line for line in lines if f"{bug} {line.partition(':')[0]}" not in RACES]
+
+
+class Changed(NamedTuple):
+    """What a bug changes, and what was asked again for it."""
+
+    lines: list[str]
+    asked_again: list[str]
+
+
+def changed_of_all(bug: str) -> Changed:
+    """What a bug changes of all cases; for processes that play many bugs."""
+    return Changed(changed(bug, _all_cases()), asked_again.taken())
+
+
+@functools.cache
+def _all_cases() -> list[Planned]:
+    return plan(loading.load())
 
 
 def changed_again(bug: str, planned: list[Planned], lines: list[str]) -> list[str]:

@@ -207,6 +207,7 @@ class Connections final : private TimerNodes,
     void answer_early(Connection& c, const Arrival& arrival);
     bool keep_head(Exchange& x, const Request& request);
     Request kept_request(const Connection& c) const;
+    void give_up_rest(Connection& c, const Arrival& arrival);
     bool await_rest(Connection& c, const Arrival& arrival);
     const char* more_body(Connection& c, const char* p, const char* end);
     bool gather(Connection& c, std::string_view piece);

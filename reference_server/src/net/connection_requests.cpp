@@ -315,20 +315,30 @@ bool Connections::keep_head(Exchange& x, const Request& request) {
     return x.head.append(arena_, {request.data, request.head_size});
 }
 
-// For content that is to come. False when the request has been refused for want of memory.
+// Without memory for content that is to come. A request that has its answer gets no second one.
+void Connections::give_up_rest(Connection& c, const Arrival& arrival) {
+    if (!arrival.early) {
+        refuse(c, Reason::kNoMemory, arrival.request.head.method);
+        return;
+    }
+    c.set(Connection::kClosing);
+    if (c.exchange != nullptr) release_exchange(c);
+}
+
+// For content that is to come. False when there is no memory for it: the connection ends.
 bool Connections::await_rest(Connection& c, const Arrival& arrival) {
     const Limits& limits = settings_.limits;
     const Request& request = arrival.request;
     const bool was_here = c.exchange != nullptr;
     Exchange* const x = ensure_exchange(c);
     if (x == nullptr) {
-        refuse(c, Reason::kNoMemory, request.head.method);
+        give_up_rest(c, arrival);
         return false;
     }
     if (!was_here) {
         x->parser = parser_;
         if (!keep_head(*x, request)) {
-            refuse(c, Reason::kNoMemory, request.head.method);
+            give_up_rest(c, arrival);
             return false;
         }
     }

@@ -179,6 +179,18 @@ TEST(Connection, over_the_memory_ceiling_the_newest_gets_503) {
     LAW(statuses(wire.sent(first)) == Statuses{200});
 }
 
+TEST(Connection, without_memory_for_content_an_answered_request_gets_no_second_answer) {
+    ServerSettings settings;
+    settings.limits.memory_max = 0;
+    Wire wire(settings);
+    const std::uint32_t answered = wire.connect();
+    wire.feed(answered, request("POST /early HTTP/1.1", "Content-Length: 5000\r\n", "abc"));
+    LAW(statuses(wire.sent(answered)) == Statuses{200} && wire.shut(answered));
+    const std::uint32_t waiting = wire.connect();
+    wire.feed(waiting, request("POST /body HTTP/1.1", "Content-Length: 5000\r\n", "abc"));
+    LAW(statuses(wire.sent(waiting)) == Statuses{503} && wire.shut(waiting));
+}
+
 TEST(Connection, over_the_connection_ceiling_there_is_503) {
     Wire wire;
     const std::uint32_t id = wire.connect();

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -43,6 +44,21 @@ inline Answered answered(std::string_view sent) {
     answer.head = sent.substr(0, end + 4);
     answer.content = sent.substr(end + 4);
     return answer;
+}
+
+// The content, and what follows the last chunk.
+inline std::pair<std::string, std::string> unchunked(std::string_view octets) {
+    std::string content;
+    while (true) {
+        const std::size_t end = octets.find("\r\n");
+        if (end == std::string_view::npos) return {"broken", ""};
+        const std::size_t size = std::stoul(std::string(octets.substr(0, end)), nullptr, 16);
+        octets.remove_prefix(end + 2);
+        if (size == 0) return {content, std::string(octets)};
+        if (octets.size() < size + 2) return {"broken", ""};
+        content += octets.substr(0, size);
+        octets.remove_prefix(size + 2);
+    }
 }
 
 inline std::string coded(ContentCoding coding, std::string_view content) {

@@ -234,21 +234,6 @@ std::string chunked(const std::string& content, std::size_t step) {
     return out + "0\r\n\r\n";
 }
 
-// The content, and what follows the last chunk.
-std::pair<std::string, std::string> unchunked(std::string_view octets) {
-    std::string content;
-    while (true) {
-        const std::size_t end = octets.find("\r\n");
-        if (end == std::string_view::npos) return {"broken", ""};
-        const std::size_t size = std::stoul(std::string(octets.substr(0, end)), nullptr, 16);
-        octets.remove_prefix(end + 2);
-        if (size == 0) return {content, std::string(octets)};
-        if (octets.size() < size + 2) return {"broken", ""};
-        content += octets.substr(0, size);
-        octets.remove_prefix(size + 2);
-    }
-}
-
 TEST_F(Ring, multipart) {
     const std::string form =
         "--b\r\nContent-Disposition: form-data; name=\"text\"\r\n\r\nvalue\r\n"

@@ -1,6 +1,8 @@
 #include "app/coded_answer.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -63,7 +65,11 @@ struct Meant : Codable {
     std::string_view content;
     std::string weak_tag;
 
-    Meant(unsigned with_status, std::string_view section, std::string_view with_content);
+    Meant(unsigned with_status, std::string_view section, std::string_view with_content)
+        : Meant(with_status, section, with_content, with_content.size()) {}
+    // Of content that is not there yet, so many bytes long.
+    Meant(unsigned with_status, std::string_view section, std::uint64_t size)
+        : Meant(with_status, section, {}, size) {}
     ~Meant() { std::swap(fields, spare_fields); }
     Meant(const Meant&) = delete;
     Meant& operator=(const Meant&) = delete;
@@ -71,10 +77,15 @@ struct Meant : Codable {
     static inline thread_local std::vector<Field> spare_fields;
     // Once: what is said of the content in that coding.
     std::span<const Field> fields_in(ContentCoding coding);
+
+  private:
+    Meant(unsigned with_status, std::string_view section, std::string_view with_content,
+          std::uint64_t size);
 };
 
 // What the writer adds to each answer is left out.
-Meant::Meant(unsigned with_status, std::string_view section, std::string_view with_content)
+Meant::Meant(unsigned with_status, std::string_view section, std::string_view with_content,
+             std::uint64_t size)
     : fields(std::exchange(spare_fields, {})), content(with_content) {
     fields.clear();
     status = with_status;
@@ -92,8 +103,8 @@ Meant::Meant(unsigned with_status, std::string_view section, std::string_view wi
         }
     }
     // Of a 304 nobody knows here what the content would be, so it is taken as one worth coding.
-    is_worth = status == 304 || is_worth_coding(content.size(), media_type);
-    may_be_coded = !is_coded && status != 206 && (status == 304 || !content.empty());
+    is_worth = status == 304 || is_worth_coding(size, media_type);
+    may_be_coded = !is_coded && status != 206 && (status == 304 || size != 0);
 }
 
 std::span<const Field> Meant::fields_in(ContentCoding coding) {
@@ -161,6 +172,71 @@ Reason write_coded(Meant& meant, const AcceptEncoding& accept, ResponseWriter& w
                                  : writer.write(meant.status, fields, meant.content));
 }
 
+// A stream, coded piece by piece. It holds an encoder of its own for as long as it lasts.
+class CodedStream final : public ContentStream {
+  public:
+    // `size`: what the stream must give, or LaterContent::kUnknown.
+    CodedStream(std::unique_ptr<ContentStream> stream, std::uint64_t size, ContentCoding coding)
+        : stream_(std::move(stream)),
+          encoder_(coding),
+          left_(size),
+          is_sized_(size != LaterContent::kUnknown) {}
+
+    Piece read(std::span<char> room) override;
+    std::span<const Field> trailers() override { return stream_->trailers(); }
+
+  private:
+    using Then = ContentEncoder::Then;
+
+    // The stream's next piece, the last one in this turn or not; false where there is none to be
+    // had.
+    bool take(bool is_last);
+
+    const std::unique_ptr<ContentStream> stream_;
+    ContentEncoder encoder_;
+    std::uint64_t left_;
+    const bool is_sized_;
+    std::array<char, 8192> plain_;
+    std::string_view input_;      // of the last piece, what the encoder has not taken
+    State state_ = State::kMore;  // of the stream, after that piece
+    Then then_ = Then::kMore;     // what the encoder does after it, until that is done
+    bool is_taken_ = true;  // that piece, by the encoder, with all that follows from its state
+};
+
+bool CodedStream::take(bool is_last) {
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(left_, plain_.size()));
+    const Piece piece = stream_->read(std::span(plain_).first(most));
+    if (piece.size > most || piece.state == State::kFailed) return false;
+    if (piece.size == 0 && piece.state == State::kMore) return false;
+    if (is_sized_) left_ -= piece.size;
+    if (is_sized_ && left_ != 0 && piece.state == State::kEnd) return false;
+    input_ = {plain_.data(), piece.size};
+    state_ = left_ == 0 ? State::kEnd : piece.state;
+    then_ = state_ == State::kEnd                ? Then::kEnd
+            : state_ == State::kLater || is_last ? Then::kFlush
+                                                 : Then::kMore;
+    is_taken_ = false;
+    return true;
+}
+
+// What has come is sent before the stream is waited for. A stream that becomes very small is coded
+// only so far in one call: the other connections have their turn.
+ContentStream::Piece CodedStream::read(std::span<char> room) {
+    constexpr unsigned kPiecesInTurn = 16;
+    std::span<char> left = room;
+    for (unsigned taken = 1;; ++taken) {
+        const bool is_last = taken == kPiecesInTurn;
+        if (is_taken_ && !take(is_last)) return {0, State::kFailed};
+        const auto status = encoder_.encode(input_, left, then_);
+        const std::size_t made = room.size() - left.size();
+        if (status == ContentEncoder::Status::kFailed) return {0, State::kFailed};
+        if (status == ContentEncoder::Status::kOutputFull) return {made, State::kMore};
+        if (status == ContentEncoder::Status::kDone) return {made, State::kEnd};
+        is_taken_ = true;
+        if (then_ == Then::kFlush) return {made, state_};
+    }
+}
+
 template <class Ask>
 Reason answer_coded(const AcceptEncoding& accept, ResponseWriter& writer, const Ask& ask);
 
@@ -214,6 +290,7 @@ class Gathered final : public Sink {
     Reason write(unsigned status);
 
   private:
+    Reason write_stream(unsigned status, std::string_view section);
     char* prepare_more(std::size_t size) override {
         char* const room = octets_.prepare(size + kCopySlack);
         if (room != nullptr) octets_.commit(size);
@@ -226,6 +303,21 @@ class Gathered final : public Sink {
     LaterContent later_;
 };
 
+Reason Gathered::write_stream(unsigned status, std::string_view section) {
+    Meant meant(status, section, later_.left);
+    const std::optional<ContentCoding> coding = meant.coding_for(accept_);
+    if (!coding) return written(outer_, outer_.write(*not_acceptable()));
+    std::optional<std::uint64_t> size;
+    if (later_.framing == ContentFraming::kLength) size = later_.left;
+    std::unique_ptr<ContentStream> stream(std::exchange(later_.stream, nullptr));
+    if (*coding != ContentCoding::kIdentity) {
+        stream = std::make_unique<CodedStream>(std::move(stream), later_.left, *coding);
+        size.reset();  // nobody knows how long it will be
+    }
+    const Fields fields(meant.fields_in(*coding));
+    return written(outer_, outer_.write_stream(status, fields, std::move(stream), size));
+}
+
 // What is gathered is one whole answer, as on the wire.
 Reason Gathered::write(unsigned status) {
     const std::string_view octets = octets_.view();
@@ -234,17 +326,11 @@ Reason Gathered::write(unsigned status) {
     std::string_view content = octets.substr(end);
     const bool stays = later_.bytes != nullptr;
     if (stays) content = {later_.bytes, static_cast<std::size_t>(later_.left)};
-    Meant meant(status, octets.substr(section, end - section), content);
-    if (later_.stream == nullptr && later_.source == nullptr) {
-        return write_coded(meant, accept_, outer_, stays);
-    }
+    const std::string_view fields_of_it = octets.substr(section, end - section);
+    if (later_.stream != nullptr) return write_stream(status, fields_of_it);
+    Meant meant(status, fields_of_it, content);
+    if (later_.source == nullptr) return write_coded(meant, accept_, outer_, stays);
     const Fields fields(meant.fields_in(ContentCoding::kIdentity));
-    if (later_.stream != nullptr) {
-        std::optional<std::uint64_t> size;
-        if (later_.framing == ContentFraming::kLength) size = later_.left;
-        std::unique_ptr<ContentStream> stream(std::exchange(later_.stream, nullptr));
-        return written(outer_, outer_.write_stream(status, fields, std::move(stream), size));
-    }
     if (!outer_.write_source(status, fields, later_.left, *later_.source)) return outer_.fault();
     later_.source = nullptr;  // it is the outer one's to release
     return Reason::kNone;

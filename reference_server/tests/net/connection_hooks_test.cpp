@@ -98,7 +98,7 @@ class Kinds {
             return Reason::kNone;
         });
         routes.add(kAnyMethod, "/later",
-                   [this, content](const Request&, ResponseWriter& writer) {
+                   [this](const Request&, ResponseWriter& writer) {
                        later_.push_back(writer.later());
                        return Reason::kNone;
                    },

@@ -36,11 +36,12 @@ void expect_alive(Wire& wire, std::uint32_t id) {
     LAW(statuses(wire.sent(next)) == Statuses{200}, << visible(wire.sent(next)));
 }
 
+const std::string kOffer =
+    request("GET /ws HTTP/1.1",
+            "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n");
+
 TEST(WebSocketExceptions, of_any_handler_close_with_1011) {
-    const std::string offer =
-        request("GET /ws HTTP/1.1",
-                "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n");
     for (const std::string which : {"admit", "open", "message", "close"}) {
         WebSocketRoute route;
         route.admit = [&](const WebSocketOffer&) {
@@ -63,7 +64,7 @@ TEST(WebSocketExceptions, of_any_handler_close_with_1011) {
         const Served served(routes);
         Wire wire(served.settings);
         const std::uint32_t id = wire.connect();
-        wire.feed(id, offer);
+        wire.feed(id, kOffer);
         if (which == "admit") {
             LAW(statuses(wire.sent(id)) == Statuses{503});
         } else {
@@ -75,6 +76,38 @@ TEST(WebSocketExceptions, of_any_handler_close_with_1011) {
         }
         expect_alive(wire, id);
     }
+}
+
+// It is told of room in the turn of the socket, not in that of a message.
+TEST(WebSocketExceptions, of_the_handler_that_hears_of_room_close_with_1011) {
+    WebSocketRoute route;
+    const std::string message(1000, 'm');
+    route.on_open = [&](WebSocket& socket, const WebSocketOffer&) {
+        while (socket.send_text(message) == WebSocket::Sent::kYes) {
+        }
+    };
+    route.on_message = [](WebSocket&, const WebSocketMessage&) {};
+    unsigned told = 0;
+    route.on_room = [&](WebSocket&) {
+        ++told;
+        throw std::runtime_error("no matter what");
+    };
+    unsigned closed = 0;
+    route.on_close = [&](WebSocket&, const websocket::Event&) { ++closed; };
+    Router::Builder routes;
+    routes.add_websocket("/ws", std::move(route));
+    const Served served(routes);
+    Wire wire(served.settings);
+    const std::uint32_t id = wire.connect();
+    wire.give_room(id, 5000);
+    wire.feed(id, kOffer);
+    LAW(told == 0);
+    wire.give_room(id, 1U << 30);
+    LAW(told == 1);
+    wire.feed(id, websocket::close_with(1011));
+    LAW(wire.sent(id).ends_with(websocket::close_back(1011)));
+    LAW(closed == 1);
+    expect_alive(wire, id);
 }
 
 }  // namespace

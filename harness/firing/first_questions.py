@@ -34,7 +34,7 @@ def answered(
     """The target with what has to be asked: what its application answers to good requests, limits
     that cases name, the files that it serves, and whether it answers before the content came.
 
-    :param known: the answers of an earlier suite; they are not asked again.
+    :param known: the answers of an earlier suite; they are not asked again, but for the files.
     :param has_time: look for timeouts that cases need, too, which takes half a minute.
     """
     slowest_ms = known.slowest_ms if known is not None else _slowest_ms(target)
@@ -60,9 +60,10 @@ def answered(
     limits |= limit_search.found(
         ask, facts, sorted(named - limits.keys()), in_pieces=functools.partial(_in_pieces, target)
     )
-    values = (
-        known.values if known is not None and known.values else static_files.learned(ask, facts)
-    )
+    # Each start plants the files anew, and an ETag may name the file itself (its inode).
+    values = static_files.learned(ask, facts)
+    if known is not None:
+        values = known.values | values
     capabilities = target.capabilities
     for name, shows in _FOUND_BY_ASKING.items():
         if (known is not None and name in known.capabilities) or (

@@ -329,6 +329,27 @@ class Evidence:
             )
         )
 
+    def forget(self, server: str, families: Iterable[str]) -> None:
+        """Remove all that is kept of a server in some families, so that they can be asked anew."""
+        self.flush()
+        server_id = self._server_id(server)
+        for family in families:
+            of_family = "(SELECT id FROM item WHERE family = ?)"
+            slugs = "(SELECT slug FROM item WHERE family = ?)"
+            for query, words in (
+                (f"DELETE FROM exchange WHERE server = ? AND item IN {of_family}", (family,)),
+                (f"DELETE FROM agreed WHERE server = ? AND slug IN {slugs}", (family,)),
+                (
+                    f"DELETE FROM observed WHERE server = ? AND (slug = ? OR slug IN {slugs})",
+                    (family, family),
+                ),
+            ):
+                self._base.execute(query, (server_id, *words))
+
+    def forget_facts(self, server: str) -> None:
+        """Remove what was asked of a server before its cases."""
+        self._base.execute("DELETE FROM facts WHERE server = ?", (self._server_id(server),))
+
     def holds(self, server: str, delivery: str) -> bool:
         """Whether a server has exchanges of a delivery."""
         self.flush()

@@ -6,7 +6,7 @@ Failures that bind come before others: a report shows one where they fail a gate
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from httpmark.harness.judging import failure_modes
 from httpmark.harness.model.cases import Level
@@ -17,6 +17,16 @@ from httpmark.harness.model.verdicts import (
 )
 
 FAILURES_KEPT = 10
+
+
+def in_order(words: Mapping[Level, Mapping[Word, int]]) -> dict[Level, dict[Word, int]]:
+    """Counts by level and verdict in one order, whatever was counted first: the same counts are
+    written as the same bytes."""
+    return {
+        level: {word: words[level][word] for word in Word if word in words[level]}
+        for level in Level
+        if level in words
+    }
 
 
 class FamilyCount:
@@ -57,7 +67,7 @@ class FamilyCount:
     def tally(self) -> Tally:
         """What was counted."""
         return Tally(
-            words={level: dict(count) for level, count in self._words.items()},
+            words=in_order(self._words),
             closed_unanswered=self._closed,
             failures=tuple([*self._binding, *self._others][:FAILURES_KEPT]),
             failure_modes=failure_modes.most_frequent(self._modes),

@@ -128,7 +128,7 @@ class _Outcomes:
         for tally in self.tallies.values():
             for level, words in tally.words.items():
                 levels.setdefault(level, Counter()).update(words)
-        return {level: dict(words) for level, words in levels.items()}
+        return family_tally.in_order(levels)
 
 
 def _outcomes(
@@ -191,7 +191,7 @@ def _score_cases(
             if verdict.level is Level.CTRL and verdict.word is not Word.NOT_APPLICABLE
         ),
         requests=found.requests,
-        asked_again=dict(found.asked_again),
+        asked_again={one: found.asked_again[one] for one in Doubt if one in found.asked_again},
     )
 
 

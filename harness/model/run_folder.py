@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import fcntl
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -36,6 +38,26 @@ def folder(out: Path | None) -> Path:
     except OSError as error:
         raise HarnessError(f"{path}: {error.strerror}: name another folder with --out") from None
     return path
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keep a run folder from being written by two runs at once.
+
+    :raises HarnessError: another run writes it now.
+    """
+    try:
+        log = (path / LOG).open("a", encoding="utf-8")
+    except OSError as error:
+        raise HarnessError(f"{path / LOG}: {error.strerror}") from None
+    with log:
+        try:
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise HarnessError(
+                f"{path}: another httpmark is writing this run: wait until it has ended"
+            ) from None
+        yield
 
 
 class _Start(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from httpmark.harness.judging import failure_modes
+from httpmark.harness.judging import failure_modes, family_tally
 from httpmark.harness.judging.response_rules.close_rules import STILL_OPEN
 from httpmark.harness.judging.response_rules.exchange_view import declared, view
 from httpmark.harness.judging.response_rules.findings import Finding, Findings, named
@@ -110,7 +110,7 @@ class Collector:
                 counts[Word.PASS] = counts.get(Word.PASS, 0) + number
         return {
             name: Tally(
-                words={RULES[name].level: words[name]},
+                words=family_tally.in_order({RULES[name].level: words[name]}),
                 failures=tuple(self._failures.get(name, ())),
                 failure_modes=failure_modes.most_frequent(self._modes.get(name, {})),
             )

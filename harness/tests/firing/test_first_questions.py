@@ -1,0 +1,40 @@
+"""What is asked of a target before cases are sent, and what is asked once more for each suite."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from httpmark.harness.catalogue import loading
+from httpmark.harness.firing import first_questions
+from httpmark.harness.firing.targets import Target
+from httpmark.harness.model.cases import FILE_TEXT
+from httpmark.harness.tests.shared.made_answers import answer
+
+
+class Files(Target, frozen=True, kw_only=True):
+    """Serves static files; each start has another ETag, as of servers that make it of the inode."""
+
+    started: list[str]
+
+    def ask(self, octets: bytes, *, deadline_s: float) -> bytes | None:
+        del deadline_s
+        if b"/static/ok.html" not in octets:
+            return answer(200)
+        return answer(200, FILE_TEXT.encode(), f"ETag: {self.started[-1]}")
+
+
+def test_the_files_are_asked_again_for_each_suite_as_each_start_plants_them_anew() -> None:
+    target = cast(
+        Target,
+        Files(
+            name="a", address="127.0.0.1", port=1, host="a", capabilities=("hello", "static"),
+            slowest_ms=1, started=['"first"'],
+        ),
+    )  # fmt: skip
+    first = first_questions.answered(loading.load(), (), target, None)
+    known = first.facts()
+    assert known.values["etag"] == '"first"'
+    cast(Files, target).started.append('"second"')
+    again = first_questions.answered(loading.load(), (), target, known)
+    assert again.values["etag"] == '"second"'
+    assert again.values["secret"] == known.values["secret"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,19 @@ def verify_all(servers: Sequence[Server], runtime: str, *, events: Events) -> li
             events.advance(TASK, 1)
     events.done(TASK, ", ".join(f"{one.name} {one.verdict}" for one in found))
     return found
+
+
+def at_hand(servers: Iterable[Server], word: str) -> tuple[list[Server], dict[str, str]]:
+    """The servers that can be had here under a runtime's word, and why the others cannot."""
+    found, lacking = [], {}
+    for server in servers:
+        try:
+            starting.for_server(server, word)
+        except Unusable as error:
+            lacking[server.name] = str(error)
+        else:
+            found.append(server)
+    return found, lacking
 
 
 def _verify(server: Server, word: str, pair: certificates.Pair, events: Events) -> Verified:

@@ -55,6 +55,13 @@ class Stated(msgspec.Struct, frozen=True):
     folder: Path
 
 
+def is_named(text: str) -> bool:
+    """Whether a text is ``NAME=HOW`` with a name that a server may have; ``A=1 ./server`` is a
+    command that sets a variable."""
+    found = _NAMED.fullmatch(text)
+    return found is not None and manifest_mistakes.name_mistake(found[1]) is None
+
+
 def read(text: str, folder: Path) -> Brought | None:
     """``NAME=HOW``; None where the text is a name or an address.
 

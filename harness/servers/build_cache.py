@@ -25,12 +25,40 @@ class Prepared:
     def keep(self, server: Server, runtime: str, made: str) -> None:
         """:param made: the folder of the build, or the tag of the image."""
         self._made[runtime, server.name, server.source] = made
+        _stamp(made)
+
+    def names(self) -> list[str]:
+        """The builds that this run uses: names of their folders, and tags of images."""
+        return [_name_of(made) for made in self._made.values()]
 
     def of(self, server: Server, runtime: str) -> str | None:
         return self._made.get((runtime, server.name, server.source))
 
 
 PREPARED = Prepared()
+
+
+def _name_of(made: str) -> str:
+    return Path(made).name if made.startswith("/") else made
+
+
+def _stamp_file(name: str) -> Path:
+    return cache_folder() / "used" / name.replace("/", ",")
+
+
+def _stamp(made: str) -> None:
+    """Note that a build is used now; not where the cache cannot be written."""
+    with contextlib.suppress(OSError, HarnessError):
+        file = _stamp_file(_name_of(made))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+
+
+def last_used(name: str) -> float | None:
+    """When a build was last used, in seconds since 1970, by its folder's name or its tag."""
+    with contextlib.suppress(OSError):
+        return _stamp_file(name).stat().st_mtime
+    return None
 
 
 def cache_folder() -> Path:

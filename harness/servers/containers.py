@@ -28,6 +28,7 @@ from httpmark.harness.servers.docker_daemon import (
     talking_to_daemon,
 )
 from httpmark.harness.servers.docker_images import add_to_archive, image_tag
+from httpmark.harness.servers.memory_guard import MemoryGuard
 from httpmark.harness.servers.needs import no_recipe, version_in
 from httpmark.harness.servers.processes import signal_name
 from httpmark.harness.servers.running import LOG_TAIL_LINES, RUNNING, last_line, wait_port_free
@@ -131,6 +132,7 @@ class ContainerServer:
         self._ended = ""
         self._tail = ""
         self._version_words: tuple[str, ...] = ()
+        self._guard: MemoryGuard | None = None
 
     def begin(self, *, workers: int, cpus: str | None, tls: Tls | None, conformance: bool) -> None:
         from docker.types import Ulimit
@@ -182,6 +184,8 @@ class ContainerServer:
             image = self._container.image
             self.image_digest = image.id if image is not None else None
             self.cgroup = _memory_cgroup(self._pid)
+            # Without a question to the daemon, as it looks while the server is measured, too.
+            self._guard = MemoryGuard(lambda: proc_files.tree([self._pid]))
 
     def ready(self) -> None:
         if self._version_words:
@@ -218,6 +222,8 @@ class ContainerServer:
         return bool(self._state().get("Running"))
 
     def ending(self) -> str:
+        if self._guard is not None and self._guard.told:
+            return self._guard.told
         state = self._state()
         if state.get("Running"):
             return "still runs"
@@ -248,6 +254,8 @@ class ContainerServer:
     def stop(self) -> None:
         from docker.errors import NotFound
 
+        if self._guard is not None:
+            self._guard.stop()
         if self._begun:
             # By name: Ctrl-C may have come before the daemon told us what it made.
             with contextlib.suppress(*docker_errors()):

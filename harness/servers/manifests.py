@@ -27,6 +27,8 @@ Table = dict[str, Any]
 # What a manifest that stands alone must say. One that says less is laid over another of its name.
 _REQUIRED = ("name", "title", "language", "version", "homepage", "capabilities")
 _STARTS = ("process", "container", "url")
+# Files that a process and a container share may stand above both.
+_FOR_BOTH = ("files", "tls_files", "conformance_files")
 # Of a container: a later manifest's key takes the place of an earlier one's.
 _INSTEAD = {
     "image": ("dockerfile", "context"), "start": ("args",), "args": ("start",),
@@ -218,8 +220,25 @@ def _table(path: Path) -> Table:
     return table
 
 
+def _shared(table: Table) -> Table:
+    """The files that a process and a container share, given to both; their own ones win.
+
+    What is no table is left for the schema to complain of.
+    """
+    both = {key: table[key] for key in _FOR_BOTH if isinstance(table.get(key), dict)}
+    left = {key: value for key, value in table.items() if key not in both}
+    for recipe in ("process", "container"):
+        own = left.get(recipe)
+        if isinstance(own, dict):
+            left[recipe] = own | {
+                key: files | own[key] if isinstance(own.get(key), dict) else own.get(key, files)
+                for key, files in both.items()
+            }
+    return left
+
+
 def _converted(table: Table, where: str) -> Server:
     try:
-        return msgspec.convert(table, Server)
+        return msgspec.convert(_shared(table), Server)
     except msgspec.ValidationError as error:
         raise HarnessError(f"{where}: {manifest_mistakes.mended(str(error))}") from error

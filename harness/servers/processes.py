@@ -17,6 +17,7 @@ from httpmark.harness.servers import proc_files, running, static_files
 from httpmark.harness.servers.build import build_folder
 from httpmark.harness.servers.build_cache import PREPARED
 from httpmark.harness.servers.build_sources import PACKAGE
+from httpmark.harness.servers.memory_guard import MemoryGuard
 from httpmark.harness.servers.needs import ask_version, executable, no_recipe
 from httpmark.harness.servers.running import LOG_TAIL_LINES, RUNNING, last_line, wait_port_free
 from httpmark.harness.servers.start_words import (
@@ -73,6 +74,7 @@ class ProcessServer:
         self._status: int | None = None
         self._told = b""
         self._tail = ""
+        self._guard: MemoryGuard | None = None
 
     def begin(self, *, workers: int, cpus: str | None, tls: Tls | None, conformance: bool) -> None:
         recipe = self.server.process
@@ -123,6 +125,7 @@ class ProcessServer:
             self._supervisor = supervised(
                 command, lifeline=lifeline_read, status=status_write, log=log
             )
+        self._guard = MemoryGuard(self.pids)
         if recipe.version:
             asked = [filled(word, **values) for word in recipe.version]
             asked[0] = executable(asked[0]) or asked[0]
@@ -164,6 +167,8 @@ class ProcessServer:
         word, _, number = told.partition(" ")
         if errors:
             return f"cannot be run: {errors[0]}"
+        if self._guard is not None and self._guard.told:
+            return self._guard.told
         if word == "exit":
             return f"exit code {number}{_as_a_shell_tells(int(number))}"
         if word == "signal":
@@ -191,6 +196,8 @@ class ProcessServer:
 
     def stop(self) -> None:
         self.log_tail()
+        if self._guard is not None:
+            self._guard.stop()
         if self._supervisor is not None:
             # Closing the lifeline would do as well, but then the supervisor thinks us dead.
             with contextlib.suppress(ProcessLookupError):

@@ -19,12 +19,13 @@ from httpmark.harness.model.servers import Server, Tls
 from httpmark.harness.servers import (
     docker_daemon,
     docker_images,
+    kept_builds,
     open_connections,
     running_target,
     sockets,
 )
 from httpmark.harness.servers.build import BUILD_DEADLINE_S, build_folder, build_process, is_built
-from httpmark.harness.servers.build_cache import Say
+from httpmark.harness.servers.build_cache import PREPARED, Say
 from httpmark.harness.servers.containers import ContainerServer
 from httpmark.harness.servers.needs import executable, process_trouble
 from httpmark.harness.servers.processes import ProcessServer
@@ -142,12 +143,15 @@ def prepare(
     :param deadline_s: how long the build may take.
     :raises Unusable: something is missing or the build failed: its last line, and where the log is.
     """
+    if runtime not in RUNTIMES:
+        raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
+    is_new = availability(server, runtime) is True and not is_prepared(server, runtime)
     if runtime == "process":
         build_process(server, say=say, deadline_s=deadline_s)
-    elif runtime == "docker":
-        docker_images.build_image(server, say=say, deadline_s=deadline_s)
     else:
-        raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
+        docker_images.build_image(server, say=say, deadline_s=deadline_s)
+    if is_new:
+        kept_builds.hold_bound(PREPARED.names(), say=say)
 
 
 def start(

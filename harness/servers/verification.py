@@ -199,10 +199,10 @@ def _to_1_0(server: Server, one: Running) -> Row:
 
 def _capabilities(server: Server, one: Running, tls: Tls | None) -> Iterator[Row]:
     for capability in server.capabilities:
-        place = contract.Place(one.address, one.port)
+        place = contract.Place(one.address, one.port, files_only=server.files_only)
         if capability == "tls":
             assert tls is not None
-            place = contract.Place(one.address, tls.port, ca_file=tls.cert)
+            place = place._replace(port=tls.port, ca_file=tls.cert)
         try:
             seen = contract.check(capability, place)
             yield Row(name=capability, verdict=Seen.KEPT, seen=seen)

@@ -68,6 +68,39 @@ def _and_more(count: int) -> str:
     return f" (and {count - 1} more)" if count > 1 else ""
 
 
+@command.command("prune")
+@click.option(
+    "--days",
+    type=options.Number(min=0),
+    default=30.0,
+    help="Remove what was not used for so many days.",
+)
+@click.option(
+    "--gib",
+    type=options.Number(min=0),
+    help="Remove the least recently used while all builds together take more than this.  "
+    "[default: the variable HTTPMARK_CACHE_GIB, else 40]",
+)
+@click.option("--dry-run", is_flag=True, help="Remove nothing, and say what would be removed.")
+@options.json_flag
+def prune(days: float, gib: float | None, dry_run: bool, as_json: bool) -> None:
+    """Remove builds that were not used for long: local builds and container images.
+
+    A build that is removed is made again when it is needed.
+    """
+    import time
+
+    from httpmark.harness.command import build_pruning
+    from httpmark.harness.servers import kept_builds
+
+    bound = kept_builds.bound_gib() if gib is None else gib
+    done = build_pruning.prune(days=days, gib=bound, now=time.time(), dry_run=dry_run)
+    if as_json:
+        print_json(done)
+    else:
+        click.echo("\n".join(build_pruning.lines(done)))
+
+
 @command.command("new")
 @click.argument("name")
 @click.option(
@@ -93,21 +126,34 @@ def new(name: str, folder: Path) -> None:
 
 
 @command.command("verify")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--all",
+    "is_all",
+    is_flag=True,
+    help="Verify all servers that can be had here, and name those that cannot.",
+)
 @options.runtime
 @options.json_flag
-def verify(names: tuple[str, ...], runtime_name: str, as_json: bool) -> None:
+def verify(names: tuple[str, ...], is_all: bool, runtime_name: str, as_json: bool) -> None:
     """Prove that servers keep the contract of their folders.
 
     Builds each server, starts it with one and with two workers, asks for every capability that
     its server.toml declares, and stops it. A NAME is a name of 'httpmark list servers'.
 
-    The exit code is 1 if a promise is broken, and 3 if a server cannot be built or started.
+    The exit code is 1 if a promise is broken, and 3 if a server cannot be built or started. With
+    --all, one whose toolchain or image is missing is named, and does not count.
     """
     from httpmark.harness.command import image_verification, progress_display
     from httpmark.harness.servers import manifests
 
+    if is_all == bool(names):
+        raise HarnessError("images verify: name servers, or give --all")
     chosen = [manifests.server(name) for name in dict.fromkeys(names)]
+    if is_all:
+        chosen, lacking = image_verification.at_hand(manifests.servers(), runtime_name)
+        for name, why in lacking.items():
+            click.echo(f"{name} is unavailable, because {why}", err=True)
     with progress_display.display() as events:
         found = image_verification.verify_all(chosen, runtime_name, events=events)
     if as_json:

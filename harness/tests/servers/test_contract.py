@@ -60,6 +60,33 @@ def test_what_is_no_answer_is_told(
     assert str(told.value).startswith(why)
 
 
+def test_a_server_may_close_after_each_answer() -> None:
+    with peers.peer(peers.closing(peers.OK)) as peer:
+        seen = contract.check("hello", Place("127.0.0.1", peer.port))
+    assert seen == "GET 200 (length), POST 200, of two requests in one write the first, and a close"
+
+
+@pytest.mark.parametrize("manner", ["a close after each", "411 without a length"])
+def test_a_mirror_may_close_after_each_answer_and_want_lengths(manner: str) -> None:
+    with contract_server(manner) as port:
+        seen = contract.check("mirror", Place("127.0.0.1", port))
+    assert seen == "all keys; null: authority"
+
+
+def test_of_a_server_of_files_no_other_path_is_asked() -> None:
+    with contract_server("hello with 404 on other paths") as port:
+        seen = contract.check("hello", Place("127.0.0.1", port, files_only=True))
+    assert seen == "GET 200 (length), POST 200, two requests in one write"
+
+
+def test_a_server_of_files_may_not_know_a_type_for_hello() -> None:
+    with contract_server("hello without a type") as port:
+        seen = contract.check("hello", Place("127.0.0.1", port, files_only=True))
+    assert seen == "GET 200 (length), POST 200, two requests in one write"
+    with contract_server("hello in HTML") as port, pytest.raises(Broken, match="not text/plain"):
+        contract.check("hello", Place("127.0.0.1", port, files_only=True))
+
+
 def test_nobody_there_is_told() -> None:
     with peers.peer(peers.mute) as peer:
         port = peer.port

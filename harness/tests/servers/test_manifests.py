@@ -257,3 +257,43 @@ def test_every_key_is_described() -> None:
         recipe = manifests.server("nginx")
         fields += [f"`{part}.{word}`" for word in getattr(recipe, part).__struct_fields__]
     assert [field for field in fields if f"| {field} |" not in text] == []
+
+
+def test_files_for_both_are_given_to_both_and_their_own_ones_win(tmp_path: Path) -> None:
+    text = """
+name = "twin"
+title = "Twin"
+language = "C"
+version = "1"
+homepage = ""
+capabilities = ["hello"]
+
+[files]
+"a.conf" = "both"
+"b.conf" = "both"
+
+[conformance_files]
+"a.conf" = "short"
+
+[process]
+start = ["twin", "{endpoint}"]
+
+[process.files]
+"b.conf" = "own"
+
+[container]
+image = "twin"
+args = ["{endpoint}"]
+"""
+    folder = tmp_path / "twin"
+    folder.mkdir()
+    (folder / "server.toml").write_text(text, "utf-8")
+    one = manifests.read(folder / "server.toml")
+    assert one.process is not None
+    assert one.container is not None
+    assert one.process.files == {"a.conf": "both", "b.conf": "own"}
+    assert one.container.files == {"a.conf": "both", "b.conf": "both"}
+    assert one.process.conformance_files == one.container.conformance_files == {"a.conf": "short"}
+    (folder / "server.toml").write_text("files = 3\n" + text.replace("[files]", "[other]"), "utf-8")
+    with pytest.raises(HarnessError, match="no such key"):
+        manifests.read(folder / "server.toml")

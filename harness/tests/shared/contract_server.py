@@ -88,6 +88,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def answer(self, status: int, content: bytes = b"", kind: str = "", **fields: str) -> None:
         self.send_response(status)
+        if self.fault == "a close after each":
+            fields["Connection"] = "close"
         for name, value in fields.items():
             self.send_header(name, value)
         if kind:
@@ -105,6 +107,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if path == "/early" and self.fault != "late early":
             self.close_connection = True
             self.answer(200, HELLO, "text/plain")
+            return
+        framed = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
+        if self.fault == "411 without a length" and self.command[0] == "P" and not framed:
+            self.answer(411)
             return
         content, trailers = self.content()
         if path == "/body":
@@ -189,7 +195,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.answer(404, b"", kind)
             return
         if self.fault == "hello once for two" and self.number > 1:
-            self.close_connection = True
+            self.answer(400)
             return
         self.answer(200, content, kind)
 

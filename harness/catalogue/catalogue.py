@@ -59,10 +59,10 @@ class Catalogue(msgspec.Struct, frozen=True):
             for is fired, and the published families only where they are named.
         """
         if quick:
-            chosen = {"rfc", "smuggling"} if only_one else {"seed"}
+            chosen = {"seed", "rfc", "smuggling"}
         else:
             chosen = set(SUITES) if full else {"seed", "rfc", "smuggling", "found"}
-            chosen -= {"seed"} if only_one else set()
+        chosen -= {"seed"} if only_one else set()
         filled = {family.suite for family in self.families.values()}
         return tuple(suite for suite in self.suites if suite in chosen and suite in filled)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 import click
 
 from httpmark.harness.command import progress_display, run_options, run_session
@@ -9,6 +11,7 @@ from httpmark.harness.command.printing import print_json
 from httpmark.harness.load import refusals
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.errors import Unusable
+from httpmark.harness.model.progress import Interrupted
 from httpmark.harness.model.run import ServerResult
 from httpmark.harness.report import scoreboard
 
@@ -21,7 +24,12 @@ def carry_out(options: run_options.Options, *, as_json: bool) -> None:
     """
     with progress_display.display() as events:
         runner = run_session.Runner(options, events)
-        result = runner.run()
+        try:
+            result = runner.run()
+        except Interrupted:
+            if options.asked is not None:
+                events.say(f"to carry it on: httpmark run --resume {quote(str(runner.folder))}")
+            raise
     if as_json:
         print_json(result)
     else:

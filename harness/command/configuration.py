@@ -39,7 +39,7 @@ PYPROJECT = "pyproject.toml"
 SERVERS = "server"  # the table of servers; no command is called so
 
 # These options are for one call, and cannot be configured.
-_ONCE = {"config", "help", "update", "allow-growth"}
+_ONCE = {"config", "help", "update", "allow-growth", "resume"}
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -91,6 +91,12 @@ def field() -> brought.Field:
     return brought.Field(configuration.stated(found) if found is not None else ())
 
 
+def configuration_file() -> Path | None:
+    """The configuration file of this call."""
+    found: configuration.Source | None = click.get_current_context().meta.get(_SOURCE)
+    return found.path if found is not None else None
+
+
 def every_profile(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """The word ``all`` stands for every profile there is."""
     if "all" not in names:

@@ -100,7 +100,7 @@ class Loads:
 
         :raises Unusable: there is not one sample of any server, and why.
         """
-        if self._options.suites or any(entry.memory for entry in entries):
+        if self._options.suites or any(entry.memory or entry.load for entry in entries):
             return
         named = {entry.server.name for entry in entries}
         if any(race.samples.get(name) for race in self.races for name in named):
@@ -173,14 +173,14 @@ class Loads:
     def _racers(self, plan: LoadPlan, able: Sequence[Entry]) -> list[Entry]:
         """The servers, and the null server beside them: they are measured against it."""
         if cannot := races.null_cannot(plan):
-            self._log.notes.append(f"no null server beside {plan.name}: {cannot}")
+            self._log.keep(f"no null server beside {plan.name}: {cannot}")
             return [entry for entry in able if not entry.server.control]
         if any(entry.server.control for entry in able):
             return list(able)
         try:
             null = self._servers.null_entry()
         except Unusable as error:
-            self._log.notes.append(f"no null server beside {plan.name}: {error}")
+            self._log.keep(f"no null server beside {plan.name}: {error}")
             return list(able)
         return [*able, null] if null is not None else list(able)
 

@@ -26,9 +26,14 @@ class RunLog:
         self.events.say(line)
 
     def note(self, text: str) -> None:
-        """Say it now, and keep it in the result."""
-        self.notes.append(text)
+        """Say it now, and keep it in the result, once."""
+        self.keep(text)
         self.say(text)
+
+    def keep(self, text: str) -> None:
+        """Keep it in the result, once."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def done(self, task: str, result: str) -> None:
         """End a task with its result."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import msgspec
 
+from httpmark.harness.model.run import Asked
 from httpmark.harness.servers import brought, running_target
 
 
@@ -30,3 +32,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int | None = None
     seed: int | None = None
     port: int | None = None
+    suite_minutes: float = math.inf  # the most that one suite may take at one server
+    asked: Asked | None = None  # the same, as it is kept for who carries the run on
+    resume: Path | None = None  # the folder of the run that is carried on

@@ -10,26 +10,39 @@ from httpmark.harness.command import stored_runs
 from httpmark.harness.command.run_options import Options
 from httpmark.harness.command.run_servers import Entry, Servers
 from httpmark.harness.load import paired_ratios, races
-from httpmark.harness.model.load import LoadResult
+from httpmark.harness.model.load import LoadResult, PairedRatio
 from httpmark.harness.model.memory import Memory
 from httpmark.harness.model.run import Run, ServerResult
 from httpmark.harness.model.verdicts import Compliance
 
 
-def filled(run: Run, options: Options, servers: Servers, raced: Sequence[races.Race]) -> Run:
-    """A run with what is known about its servers, ranked and compared."""
+def filled(
+    run: Run,
+    options: Options,
+    servers: Servers,
+    raced: Sequence[races.Race],
+    *,
+    earlier: Sequence[PairedRatio] = (),
+) -> Run:
+    """A run with what is known about its servers, ranked and compared.
+
+    :param earlier: ratios of profiles that an earlier sitting of the run completed.
+    """
     folded = [race.results() for race in raced]
     # The null server, unless it was asked for, is in every block and in no comparison.
     hidden = {servers.null.name} - set(options.servers) if servers.null else set()
     found = msgspec.structs.replace(
         run,
         servers=tuple(_server(entry, raced, folded) for entry in servers.entries),
-        paired=tuple(
-            pair
-            for results in folded
-            for pair in paired_ratios.paired(
-                results, base=_base(options), leave_out=hidden, seed=run.seed
-            )
+        paired=(
+            *earlier,
+            *(
+                pair
+                for results in folded
+                for pair in paired_ratios.paired(
+                    results, base=_base(options), leave_out=hidden, seed=run.seed
+                )
+            ),
         ),
     )
     return stored_runs.ranked(found)
@@ -57,11 +70,12 @@ def _server(
         binary_sha256=entry.program[1] if entry.program else None,
         container_limits=entry.container_limits,
         control=entry.server.control,
+        engine=entry.server.engine,
         unavailable=entry.unavailable,
         died=entry.died,
         crashes=tuple(entry.crashes),
         compliance=Compliance(dict(entry.suites)),
-        load=tuple(results[name] for results in folded if name in results),
+        load=(*entry.load, *(results[name] for results in folded if name in results)),
         memory=memory_of(memories),
         memory_reason=None if memories else entry.unavailable or "never measured",
     )
@@ -96,6 +110,9 @@ def memory_of(memories: Sequence[Memory]) -> Memory | None:
         )
     return msgspec.structs.replace(
         chosen,
-        busy_vmhwm_kb=top(memory.vmhwm_kb for memory in busy),
+        # What an earlier sitting left is folded already.
+        busy_vmhwm_kb=top(
+            (*(memory.vmhwm_kb for memory in busy), *(memory.busy_vmhwm_kb for memory in memories))
+        ),
         slow_readers=poured[-1] if poured else None,
     )

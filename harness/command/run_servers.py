@@ -13,7 +13,7 @@ from httpmark.harness.command.run_options import Options
 from httpmark.harness.load import placing
 from httpmark.harness.model.crashes import Crash
 from httpmark.harness.model.errors import HarnessError, ServerDied, Unusable
-from httpmark.harness.model.load import LoadPlan
+from httpmark.harness.model.load import LoadPlan, LoadResult
 from httpmark.harness.model.memory import Memory
 from httpmark.harness.model.servers import Server, Tls
 from httpmark.harness.model.verdicts import SuiteResult
@@ -61,6 +61,7 @@ class Entry(msgspec.Struct, kw_only=True):
     suites: dict[str, SuiteResult] = {}
     suites_port: int | None = None
     memory: list[Memory] = []
+    load: tuple[LoadResult, ...] = ()  # of an earlier sitting of this run
     target: running_target.RunningTarget | None = None  # it runs already: never started or stopped
     path: str | None = None  # what load requests, instead of the profiles' paths
 
@@ -104,7 +105,7 @@ class Servers:
         self._run_id = run_id
 
     def usable(self) -> list[Entry]:
-        """The servers that can be used.
+        """The servers that can be used, as far as is known.
 
         :raises Unusable: there is none.
         """
@@ -113,6 +114,16 @@ class Servers:
             first = self.entries[0]
             raise Unusable(f"no server can be used; {first.server.name}: {first.unavailable}")
         return found
+
+    def by_need(self) -> list[Entry]:
+        """The servers that can be used as far as is known: what is built already comes first."""
+        return sorted(self.usable(), key=self._must_be_built)
+
+    @staticmethod
+    def _must_be_built(entry: Entry) -> bool:
+        if entry.target is not None or entry.runtime is None:
+            return False
+        return not starting.is_prepared(entry.server, entry.runtime)
 
     def check_port(self) -> None:
         """Check the port that was asked for, if one was.
@@ -126,8 +137,8 @@ class Servers:
         """A certificate in a folder of its own."""
         self._pair = certificates.make(private, address=ADDRESS)
 
-    def prepare(self) -> None:
-        """Build and install what servers need. A server that cannot be used has the reason."""
+    def look(self) -> None:
+        """Find how each server can be started here. One that cannot be used has the reason."""
         for entry in self.entries:
             if entry.unavailable is not None:
                 continue
@@ -135,10 +146,26 @@ class Servers:
                 self._look_at_target(entry, entry.target)
                 continue
             try:
-                self._prepare(entry)
+                self._choose(entry)
             except Unusable as error:
-                entry.unavailable = str(error)
-                self._log.say(f"{entry.server.name} is unavailable: {error}")
+                self._exclude(entry, error)
+
+    def prepare(self, entry: Entry) -> bool:
+        """Build and install what a server needs; a second time it is there already.
+
+        :returns: whether it can be used. One that cannot has the reason.
+        """
+        if entry.unavailable is None and entry.target is None:
+            assert entry.runtime is not None
+            try:
+                starting.prepare(entry.server, entry.runtime, say=self._log.say)
+            except Unusable as error:
+                self._exclude(entry, error)
+        return entry.unavailable is None
+
+    def _exclude(self, entry: Entry, error: Unusable) -> None:
+        entry.unavailable = str(error)
+        self._log.say(f"{entry.server.name} is unavailable: {error}")
 
     def _look_at_target(self, entry: Entry, target: running_target.RunningTarget) -> None:
         if not target.alive():
@@ -154,12 +181,11 @@ class Servers:
             "samples include the chance effects of one start"
         )
 
-    def _prepare(self, entry: Entry) -> None:
+    def _choose(self, entry: Entry) -> None:
         entry.runtime = starting.for_server(entry.server, self._runtime)
         own = starting.own_port(entry.server, entry.runtime)
         if None not in (own, self._port) and own != self._port:
             raise Unusable(f"listens on port {own} alone: leave out --port {self._port}")
-        starting.prepare(entry.server, entry.runtime, say=self._log.say)
 
     def null_entry(self) -> Entry | None:
         """The null server, prepared; None if there is none.
@@ -169,7 +195,9 @@ class Servers:
         if self.null is None:
             return None
         entry = Entry(server=self.null, path=self._path)
-        self._prepare(entry)
+        self._choose(entry)
+        assert entry.runtime is not None
+        starting.prepare(entry.server, entry.runtime, say=self._log.say)
         return entry
 
     @contextlib.contextmanager

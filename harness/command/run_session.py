@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.command import run_result, run_servers, stored_runs
+from httpmark.harness.command import resumption, run_result, run_servers, stored_runs
+from httpmark.harness.command.remaining import Remaining
 from httpmark.harness.command.run_load import Loads, plans_of
 from httpmark.harness.command.run_log import RunLog
 from httpmark.harness.command.run_options import Options
@@ -42,14 +43,17 @@ class Runner:
         if not options.suites and not options.profiles:
             raise NothingSelected("nothing selected: name a suite or a profile")
         self.seed = options.seed if options.seed is not None else secrets.randbits(31)
-        self.id = secrets.token_hex(3)
-        self.started = run_folder.now()
+        self.earlier = resumption.Resumption(options.resume)
+        before = self.earlier.run
+        self.id = before.id if before else secrets.token_hex(3)
+        self.started = before.started if before else run_folder.now()
         self.finished: str | None = None
         self.interrupted = False
         # A server that does not exist is told before the folder is made.
         chosen = run_servers.chosen(options)
-        self.folder = run_folder.folder(options.out)
+        self.folder = options.resume or run_folder.folder(options.out)
         self.log = RunLog(events, self.folder)
+        self.log.notes.extend(before.notes if before else ())
         self.servers = Servers(options, chosen, self.log, self.id)
         self.suites = Suites(self.catalogue, options, self.servers, self.log)
         self.loads = Loads(options, engine, self.plans, self.servers, self.log)
@@ -63,6 +67,10 @@ class Runner:
         :raises Unusable: no server could be used.
         :raises Interrupted: after the partial result was written.
         """
+        with run_folder.held(self.folder):
+            return self._run()
+
+    def _run(self) -> Run:
         try:
             with tempfile.TemporaryDirectory(prefix="httpmark-tls-") as private:
                 os.chmod(private, 0o755)
@@ -87,20 +95,42 @@ class Runner:
         for told in self.plans.impossible:
             self.log.note(told)
         self.servers.check_port()
+        if self.earlier.run is not None:
+            self.log.note(f"interrupted, and carried on at {run_folder.now()}")
+            self.earlier.take_up(self.catalogue, self.servers)
         if any(plan.tls for plan in self.plans.plans):
             self.servers.make_certificate(private)
-        self.servers.prepare()
+        self.servers.look()
+        self._fire_suites()
         usable = self.servers.usable()
-        for suite in self.options.suites:
-            with Evidence(self.folder / run_folder.EVIDENCE, create=True) as evidence:
-                for entry in usable:
-                    self.suites.fire(entry, suite, evidence)
-                    run_folder.write(self.result(), self.folder)
         for plan in self.plans.plans:
+            if plan.name in self.earlier.completed.profiles:
+                continue
             alive = [entry for entry in usable if entry.died is None]
             self.loads.carry_out(plan, alive, seed=self.seed)
+            self.earlier.did_profile(plan.name)
             run_folder.write(self.result(), self.folder)
         self.loads.check_figures(self.servers.entries)
+
+    def _fire_suites(self) -> None:
+        """Prepare one server after the other, and fire all suites at it: what is built first."""
+        entries = self.servers.by_need()
+        clock = Remaining(len(entries))
+        for entry in entries:
+            if self.servers.prepare(entry):
+                self._fire_at(entry)
+            told = clock.after_one()
+            if told is not None and self.options.suites:
+                self.log.say(told)
+
+    def _fire_at(self, entry: run_servers.Entry) -> None:
+        for suite in self.options.suites:
+            if self.earlier.has_suite(suite, entry.server.name):
+                continue
+            with Evidence(self.folder / run_folder.EVIDENCE, create=True) as evidence:
+                self.suites.fire(entry, suite, evidence)
+            self.earlier.did_suite(suite, entry.server.name)
+            run_folder.write(self.result(), self.folder)
 
     def result(self) -> Run:
         """The run as far as it has come."""
@@ -119,5 +149,9 @@ class Runner:
             environment=self.environment,
             servers=(),
             notes=tuple(self.log.notes),
+            asked=self.options.asked,
+            completed=self.earlier.completed,
         )
-        return run_result.filled(run, self.options, self.servers, self.loads.races)
+        return run_result.filled(
+            run, self.options, self.servers, self.loads.races, earlier=self.earlier.paired
+        )

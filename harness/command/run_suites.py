@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 
 from httpmark.harness.catalogue import catalogue, delivery_modes
@@ -11,6 +13,7 @@ from httpmark.harness.command.run_log import RunLog
 from httpmark.harness.command.run_options import Options
 from httpmark.harness.command.run_servers import ADDRESS, Entry, Servers
 from httpmark.harness.firing import conformance, crash_recovery, shrinking, targets
+from httpmark.harness.firing.case_stream import Progress
 from httpmark.harness.judging import quick_look, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.score_text import score_text
@@ -18,6 +21,28 @@ from httpmark.harness.model.errors import ServerDied
 from httpmark.harness.model.verdicts import SuiteResult
 from httpmark.harness.servers import cpu_time, memory_use, running
 from httpmark.harness.servers.restartable import Restartable
+
+
+class _OutOfTime(Exception):
+    """A suite took longer at a server than it may."""
+
+
+class _Clock:
+    """What is left of the time that a suite may take at one server."""
+
+    def __init__(self, minutes: float) -> None:
+        self._end_s = time.monotonic() + minutes * 60
+        self.told = f"it took longer than the {minutes:g} minutes of --suite-minutes"
+
+    def watched(self, progress: Progress) -> Progress:
+        """Progress that raises :class:`_OutOfTime` where there is no time left."""
+
+        def advance(by: int) -> None:
+            if time.monotonic() > self._end_s:
+                raise _OutOfTime
+            progress(by)
+
+        return advance
 
 
 class Suites:
@@ -42,12 +67,13 @@ class Suites:
         result: SuiteResult | None = None
         died: str | None = None
         recovery = crash_recovery.Recovery(self._known, quick=self._options.quick)
+        clock = _Clock(self._options.suite_minutes)
         try:
             with self._servers.up_for_suites(entry) as one:
                 target = self._target(entry, one)
                 before = cpu_time.cpu_ns(one.now.pids())
                 try:
-                    self._fire(suite, target, evidence, fired, cuts, recovery)
+                    self._fire(suite, target, evidence, fired, cuts, recovery, clock)
                 finally:
                     after = cpu_time.cpu_ns(one.now.pids())
                     is_one = one.starts == 1  # CPU time of an earlier process is lost
@@ -64,6 +90,9 @@ class Suites:
         except ServerDied as error:
             died = entry.died = str(error)
             self._log.say(f"{name}: {error}")
+        except _OutOfTime:
+            died = clock.told
+            self._log.note(f"{suite} at {name} was ended: {died}")
         finally:
             entry.crashes.extend(recovery.crashes)
             if result is None:
@@ -80,6 +109,7 @@ class Suites:
         fired: suite_results.Fired,
         cuts: CutProgress,
         recovery: crash_recovery.Recovery,
+        clock: _Clock,
     ) -> None:
         task = f"{suite}: {target.name}"
         again = AgainProgress(self._log.events, task)
@@ -89,11 +119,11 @@ class Suites:
             target,
             evidence,
             fired,
-            progress=lambda by: self._log.events.advance(task, by),
+            progress=clock.watched(lambda by: self._log.events.advance(task, by)),
             quick=self._options.quick,
             deliveries=delivery_modes.MODES if self._options.full else (),
-            cutting=cuts.begin,
-            again=again.begin,
+            cutting=lambda total: clock.watched(cuts.begin(total)),
+            again=lambda total: clock.watched(again.begin(total)),
             recovery=recovery,
         )
         again.done()

@@ -29,6 +29,14 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     weight: int = 1  # how often it comes in one turn
 
 
+class Posted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Figures that a benchmark post gives for one machine, by the name of the server here."""
+
+    machine: str
+    requests_per_second: dict[str, int]
+    vmpeak_kb: dict[str, int] = {}
+
+
 class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One load profile: ``scenarios/load/<name>.toml``; ``name`` and ``source`` are the file's."""
 
@@ -48,6 +56,7 @@ class LoadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     needs: tuple[str, ...] = ("hello",)
     default: bool = False  # runs where no profile is named
     published: str | None = None  # the published benchmark whose parameters these are
+    posted: tuple[Posted, ...] = ()  # and its figures
     mode: LoadMode = LoadMode.CLOSED
     refill: Literal["batch", "window"] = "batch"
     rate: float | None = None  # open: requests a second, the same for every server

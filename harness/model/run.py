@@ -32,6 +32,7 @@ class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
     # What its container may use, as its cgroup says; None of a process, which has our own limits.
     container_limits: dict[str, str] | None = None
     control: bool = False
+    engine: str = ""  # the server whose HTTP parser it shares; empty: its own
     unavailable: str | None = None
     died: str | None = None  # and was not started again: the rest was not asked
     crashes: tuple[Crash, ...] = ()  # each is a finding
@@ -54,6 +55,33 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     expected: tuple[str, ...] = ()  # ids of cases and checks that fail as the baseline lists them
 
 
+class NamedServer(msgspec.Struct, frozen=True):
+    """A server as the user named it, ``NAME`` or ``NAME=HOW``."""
+
+    word: str
+    folder: str  # where a relative path in it begins
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``httpmark run`` was asked, beside the suites and profiles: so it can be carried on."""
+
+    servers: tuple[NamedServer, ...]  # none: those that a run uses by default, or all
+    all_servers: bool
+    full: bool
+    runtime: str
+    port: int | None
+    suite_minutes: float
+    allow_remote: bool
+    configuration: str | None  # the path of the configuration file
+
+
+class Completed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run has done to the end."""
+
+    suites: tuple[tuple[str, str], ...] = ()  # a suite and the name of a server, each
+    profiles: tuple[str, ...] = ()  # each on all servers
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """``result.json``: the truth for scores and samples."""
 
@@ -73,3 +101,5 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     paired: tuple[PairedRatio, ...] = ()
     conclusion: Conclusion | None = None  # of the gate of ``check``; None where nothing gates
+    asked: Asked | None = None  # of ``run``; None of a check and of a bench
+    completed: Completed = Completed()

@@ -128,6 +128,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ready_timeout_s: float = 15.0
     answers_1_0_as_1_0: bool = False
     get_only: bool = False  # its routes take GET alone, so it is not asked what needs POST
+    files_only: bool = False  # a path without a file gets 404, so /hello stands for all paths
     limits: dict[str, int | None] = {}  # the words of LIMITS
     timeouts: dict[str, float | None] = {}  # seconds; the words of TIMEOUTS
     conformance: Conformance = Conformance()

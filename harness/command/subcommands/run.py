@@ -8,9 +8,13 @@ import click
 import msgspec
 
 from httpmark.harness.command import options
+from httpmark.harness.command.run_argument import RunFolder
 from httpmark.harness.command.server_word import ServerWord
 from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.model.run import Asked, NamedServer
 from httpmark.harness.servers import brought
+
+_SUITE_MINUTES = 60.0
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +30,10 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     full: bool
     out: Path | None
     port: int | None
+    suite_minutes: float
     seed: int | None
     as_json: bool
+    resume: Path | None
 
 
 @click.command("run")
@@ -67,8 +73,21 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     type=click.IntRange(1, 65535),
     help="The port that servers listen on, on 127.0.0.1.  [default: a free port]",
 )
+@click.option(
+    "--suite-minutes",
+    type=options.Number(min=0, min_open=True),
+    default=_SUITE_MINUTES,
+    help="The longest that one suite may take at one server. What is not asked by then is left "
+    "out, and the suite has no score.",
+)
 @options.seed
 @options.json_flag
+@click.option(
+    "--resume",
+    metavar="RUN",
+    type=RunFolder(),
+    help="Carry on a run that was interrupted, as it was asked. What it has done stays.",
+)
 @options.takes(Words)
 def command(words: Words) -> None:
     """Start servers, test and load them, and score them.
@@ -85,10 +104,16 @@ def command(words: Words) -> None:
       httpmark run --suite seed --runtime docker
       httpmark run --suite seed --server "mine=./my-server --port {port} --threads {workers}"
       httpmark run --server kourier=docker:kourier-bench:kourier
+      httpmark run --all --full --out everything
+      httpmark run --resume everything
     """
     from httpmark.harness.catalogue import loading
-    from httpmark.harness.command import carrying_out, run_options
+    from httpmark.harness.command import carrying_out, resumption, run_options
 
+    if words.resume is not None:
+        _refuse_beside_resume()
+        carrying_out.carry_out(resumption.options(words.resume), as_json=words.as_json)
+        return
     if words.names and words.all_servers and not options.is_configured("names"):
         raise HarnessError("--server and --all exclude each other: leave one out")
     quick = options.is_quick(words.quick, words.full)
@@ -111,6 +136,42 @@ def command(words: Words) -> None:
         full=words.full and not quick,
         out=words.out,
         port=words.port,
+        suite_minutes=words.suite_minutes,
         seed=words.seed,
+        asked=_asked(words, quick=quick),
     )
     carrying_out.carry_out(asked, as_json=words.as_json)
+
+
+def _asked(words: Words, *, quick: bool) -> Asked:
+    """What ``--resume`` needs to know of this call."""
+    configured = options.configuration_file()
+    return Asked(
+        servers=tuple(
+            NamedServer(str(word), str(Path.cwd() if isinstance(word, str) else word.folder))
+            for word in (() if words.all_servers else words.names)
+        ),
+        all_servers=words.all_servers,
+        full=words.full and not quick,
+        runtime=words.runtime_name,
+        port=words.port,
+        suite_minutes=words.suite_minutes,
+        allow_remote=words.allow_remote,
+        configuration=None if configured is None else str(configured.resolve()),
+    )
+
+
+def _refuse_beside_resume() -> None:
+    """Options of the command line that say what to do: the run that is carried on says it.
+
+    :raises HarnessError: there is one.
+    """
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if given and name not in ("resume", "as_json"):
+            raise HarnessError(
+                f"--resume and {parameter.opts[0]} exclude each other: the run is carried on as it "
+                "was asked"
+            )

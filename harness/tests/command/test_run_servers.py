@@ -113,8 +113,8 @@ def test_a_port_of_its_own_is_told_where_another_is_asked_for(tmp_path: Path) ->
     own = msgspec.structs.replace(recipe, port=8250)
     made.entries[0].server = msgspec.structs.replace(made.entries[0].server, process=own)
     with pytest.raises(Unusable, match="listens on port 8250 alone: leave out --port"):
-        made._prepare(made.entries[0])
-    made._prepare(made.entries[1])
+        made._choose(made.entries[0])
+    made._choose(made.entries[1])
 
 
 @pytest.mark.process

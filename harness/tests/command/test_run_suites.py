@@ -1,0 +1,44 @@
+"""Suites at the servers of a run: each has its time, and one server never stops the others."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from httpmark.harness.command import run_options, run_session
+from httpmark.harness.servers import brought
+from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared.silent_events import SilentEvents
+
+
+def sleepy(connection: socket.socket) -> None:
+    while peers.head(connection):
+        time.sleep(0.05)
+        connection.sendall(peers.OK)
+
+
+@pytest.mark.process
+def test_a_suite_that_takes_too_long_ends_and_the_others_go_on(tmp_path: Path) -> None:
+    with peers.peer(sleepy) as slow, peers.peer(peers.naive) as other:
+        field = brought.Field()
+        words = [
+            brought.read(f"{name}=http://127.0.0.1:{peer.port}/", tmp_path)
+            for name, peer in (("slow", slow), ("other", other))
+        ]
+        options = run_options.Options(
+            suites=("rfc", "smuggling"), profiles=(), quick=True, seed=1, out=tmp_path / "r",
+            servers=tuple(field.take(word) for word in words if word), field=field,
+            suite_minutes=0.1,
+        )  # fmt: skip
+        run = run_session.Runner(options, SilentEvents()).run()
+    first, second = run.servers
+    rfc = first.compliance.suites["rfc"]
+    assert rfc.score_percent is None
+    assert rfc.reason == "not scored: it took longer than the 0.1 minutes of --suite-minutes"
+    assert first.died is None
+    assert any(note.startswith("rfc at slow was ended: it took longer") for note in run.notes)
+    assert set(second.compliance.suites) == {"rfc", "smuggling"}
+    assert second.compliance.suites["smuggling"].requests

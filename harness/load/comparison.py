@@ -12,6 +12,7 @@ from httpmark.harness.load.statistics import Drift
 from httpmark.harness.model import progress
 from httpmark.harness.model.errors import NothingSelected, Unusable
 from httpmark.harness.model.load import LoadResult
+from httpmark.harness.servers import brought
 
 COST, RATE, MEMORY = "cpu_ns_per_request", "requests_per_second", "bytes_per_connection"
 ALIVE = "alive"  # of a server that died before anything was measured
@@ -43,6 +44,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     wrk2: str | None = None
     seed: int | None = None
     allow_remote: bool = False
+    field: brought.Field = msgspec.field(default_factory=brought.Field)  # servers that are known
 
     @property
     def margins(self) -> dict[str, float]:

@@ -7,6 +7,7 @@ import os
 import secrets
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -41,8 +42,8 @@ from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.load import Bottleneck, LoadPlan, LoadResult
 from httpmark.harness.model.servers import ProcessRecipe, Server
 from httpmark.harness.servers import (
+    brought,
     build_cache,
-    manifests,
     open_connections,
     requested_path,
     running_target,
@@ -55,10 +56,16 @@ ADDRESS = "127.0.0.1"
 
 
 class Arm:
-    """One side of a comparison: a server of images/, a command with {port}, or a target."""
+    """One side of a comparison: a server of images/, one that is brought as ``NAME=HOW``, a command
+    with {port}, or a target."""
 
     def __init__(self, name: str, text: str, options: Options) -> None:
         self.name = name
+        one = brought.read(text, Path.cwd()) if brought.is_named(text) else None
+        if one is not None:
+            text = options.field.take(one, allow_remote=options.allow_remote)
+            url = options.field.server(text).url
+            text = url or text
         self.target = running_target.parse(text, allow_remote=options.allow_remote)
         self.path = options.path
         self.found: str | None = None  # instead of a path that is named
@@ -73,8 +80,8 @@ class Arm:
         elif "/" in text or os.path.isdir(text):
             raise HarnessError(f"{text} is not a run folder: it has no {run_folder.RESULT}")
         else:
-            self.server = manifests.server(text)
-        self.is_foreign = self.target is not None or "{port}" in text
+            self.server = options.field.server(text)
+        self.is_foreign = self.target is not None or one is not None or "{port}" in text
         self.runtime = "address"
         if self.target is None:
             wanted = "process" if "{port}" in text else options.runtime

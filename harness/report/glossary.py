@@ -299,6 +299,14 @@ GROUPS = (
                 "The paths with known behaviour are there: /slow, /early, /204, /304, /redirect, "
                 "/big, /404, /get-only."
             ),
+            "behave.slow": "Of these the server has /slow, which answers after half a second.",
+            "behave.early": "Of these the server has /early, which answers before the content.",
+            "behave.204": "Of these the server has /204.",
+            "behave.304": "Of these the server has /304, with an ETag.",
+            "behave.redirect": "Of these the server has /redirect.",
+            "behave.big": "Of these the server has /big, of 1 MiB.",
+            "behave.404": "Of these the server has /404.",
+            "behave.get-only": "Of these the server has /get-only.",
             "echo": "GET /echo gets the decoded query as JSON.",
             "tls": "The same is served over TLS.",
             "static": "The test files are served under /static/.",

@@ -110,6 +110,11 @@ class Row(msgspec.Struct, frozen=True):
     sentence: str  # why it stands where it stands, where that needs saying
 
     @property
+    def group(self) -> tuple[str, str]:
+        """What it is listed with: servers of one state with one HTTP parser."""
+        return self.state, self.server.engine or self.server.name
+
+    @property
     def marked_name(self) -> str:
         """The server's name, with a star where it is a control."""
         return f"{self.server.name} *" if self.server.control else self.server.name
@@ -208,7 +213,10 @@ def _cell(load: LoadResult, axis: Axis | None, ranks: Sequence[int | None]) -> C
 
 
 def rows(run: Run) -> tuple[Row, ...]:
-    """The servers in reading order: scored ones by score, controls, then those not measured."""
+    """The servers in reading order: scored ones by score, controls, then those not measured.
+
+    Servers that share an HTTP parser stand together, where the best of them stands.
+    """
     made = [_row(at, server) for at, server in enumerate(run.servers)]
 
     def place(row: Row) -> tuple[object, ...]:
@@ -222,7 +230,14 @@ def rows(run: Run) -> tuple[Row, ...]:
         ]
         return (group, score is None, -(score or 0.0), not costs, costs[0] if costs else 0.0)
 
-    return tuple(sorted(made, key=lambda row: (place(row), row.server.name)))
+    best: dict[tuple[str, str], tuple[object, ...]] = {}
+    for row in made:
+        own = place(row)
+        best[row.group] = min(own, best.get(row.group, own))
+
+    return tuple(
+        sorted(made, key=lambda row: (best[row.group], row.group, place(row), row.server.name))
+    )
 
 
 def _row(at: int, server: ServerResult) -> Row:

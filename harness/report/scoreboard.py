@@ -34,6 +34,7 @@ def scoreboard(run: Run, *, width: int = 80) -> str:
             lines += wrapped(f"{row.server.name} {row.sentence}", width)
     lines += _conformance_lines([row for row in measured if row.suite is not None], width)
     lines += _requirement_lines(measured, width)
+    lines += _parser_lines(measured, width)
     for column in columns(run):
         lines += load_text.cost_lines(column, measured, width)
     lines += _asked_lines(run, width)
@@ -133,6 +134,20 @@ def _requirement_lines(measured: Sequence[Row], width: int) -> list[str]:
         for row in measured:
             lines += _again_lines(row.server.compliance.suites.get(name), row.server.name, width)
     return lines
+
+
+def _parser_lines(measured: Sequence[Row], width: int) -> list[str]:
+    """Which servers share an HTTP parser: what it breaks, all of them break."""
+    shared: dict[str, list[str]] = {}
+    for row in measured:
+        if row.server.engine:
+            shared.setdefault(row.server.engine, []).append(row.server.name)
+    told = [
+        line
+        for engine, names in sorted(shared.items())
+        for line in wrapped(f"HTTP parser of {engine}: {', '.join(names)}", width)
+    ]
+    return ["", *told] if told else []
 
 
 def _again_lines(suite: SuiteResult | None, server: str, width: int) -> list[str]:

@@ -100,8 +100,8 @@ def command(words: Words) -> None:
 
     BASE and HEAD are two run folders, or two servers that are measured side by side. A run folder
     may be 'latest', the newest one in httpmark-runs. A server is a name of 'httpmark list servers',
-    an address, or a command with {port} where its port goes. The answer is pass, fail or
-    inconclusive.
+    one that you bring as 'httpmark run' takes it, an address, or a command with {port} where its
+    port goes. The answer is pass, fail or inconclusive.
 
     Two checks are compared by what is newly broken, which fails, newly mended, still failing and no
     longer asked. What one of them could not decide is not newly broken. Two runs that also measured
@@ -115,6 +115,7 @@ def command(words: Words) -> None:
       httpmark compare httpmark-runs/A latest
       httpmark compare httpmark-runs/A latest --markdown > summary.md
       httpmark compare "./base --port {port}" "./head --port {port}" --margin 5
+      httpmark compare "old=docker:my-server:1" "new=docker:my-server:2"
       httpmark compare reference --aa 40
     """
     from httpmark.harness.servers import requested_path
@@ -139,6 +140,7 @@ def command(words: Words) -> None:
         wrk2=words.wrk2,
         seed=words.seed,
         allow_remote=words.allow_remote,
+        field=options.field(),
     )
     _compare(asked, words)
 

@@ -103,7 +103,7 @@ def test_latest_names_a_run_wherever_one_is_asked() -> None:
         for parameter in known_commands.load(name).params
         if parameter.metavar == "RUN" and isinstance(parameter.type, run_argument.RunFolder)
     }
-    assert asked == {"check", "export", "judge", "report"}
+    assert asked == {"check", "export", "findings", "judge", "published", "report", "run"}
     asked_otherwise = {
         f"{name} {parameter.name}"
         for name in known_commands.names()

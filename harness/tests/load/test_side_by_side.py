@@ -24,8 +24,8 @@ from httpmark.harness.load import races as load_races
 from httpmark.harness.load.engines import by_name
 from httpmark.harness.load.paired_verdicts import Gate
 from httpmark.harness.model import progress
-from httpmark.harness.model.errors import Unusable
-from httpmark.harness.servers import open_connections
+from httpmark.harness.model.errors import HarnessError, Unusable
+from httpmark.harness.servers import brought, open_connections
 from httpmark.harness.tests.shared.command_process import run as command
 from httpmark.harness.tests.shared.command_process import start as command_of
 from httpmark.harness.tests.shared.made_comparison import (
@@ -413,3 +413,33 @@ def test_ctrl_c_prints_what_the_pairs_until_then_say(tmp_path: Path) -> None:
     assert "interrupted after 3 pairs" in " ".join(out.split())
     assert "verdict: inconclusive" in out
     assert "interrupted after 3 pairs" in (tmp_path / "j.xml").read_text("utf-8")
+
+
+def test_a_side_may_be_brought_as_a_run_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "server"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    both = comparison.Options(base="old=./server -p {port}", head="new=http://127.0.0.1:9/")
+    old = side_by_side.Arm("base", both.base, both)
+    assert old.server.name == "old"
+    assert old.server.process is not None
+    assert old.server.process.start == (
+        "env", "-C", str(tmp_path), str(program), "-p", "{port}",
+    )  # fmt: skip
+    assert old.is_foreign
+    new = side_by_side.Arm("head", both.head, both)
+    assert new.target is not None
+    assert (new.target.address, new.target.port) == ("127.0.0.1", 9)
+    with pytest.raises(HarnessError, match="another server is called old"):
+        side_by_side.Arm("head", "old=./other -p {port}", both)
+
+
+def test_a_command_that_sets_a_variable_names_no_server() -> None:
+    words = "WORKERS=1 ./server --port {port}"
+    assert not brought.is_named(words)
+    assert brought.is_named("mine=./server --port {port}")
+    arm = side_by_side.Arm("base", words, comparison.Options(base=words, head=words))
+    assert arm.server.name == "base"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from httpmark.harness.report import overview
+from httpmark.harness.report import overview, scoreboard
 from httpmark.harness.tests.shared.made_run import (
     FEW,
     OCTET_FAMILIES,
@@ -54,3 +55,19 @@ def test_a_stacked_bar_fills_its_width_and_hides_nothing() -> None:
             assert sum(piece.count for piece in pieces) == family.requests + family.void
             assert sum(piece.width for piece in pieces) == pytest.approx(100, abs=0.1)
             assert all(piece.width > 1 for piece in pieces)
+
+
+def test_servers_with_one_parser_stand_together_where_the_best_of_them_stands() -> None:
+    run = made_run(("reference", "nginx", "go_net_http"))
+    first = [row.server.name for row in overview.rows(run) if row.state == "scored"]
+    best, last = first[0], first[-1]
+    servers = tuple(
+        msgspec.structs.replace(one, engine=best) if one.name == last else one
+        for one in run.servers
+    )
+    rows = overview.rows(msgspec.structs.replace(run, servers=servers))
+    together = [row.server.name for row in rows if row.state == "scored"]
+    assert together == [best, last, *first[1:-1]]
+    text = scoreboard.scoreboard(msgspec.structs.replace(run, servers=servers))
+    assert f"HTTP parser of {best}: {last}" in text
+    assert "HTTP parser of" not in scoreboard.scoreboard(run)

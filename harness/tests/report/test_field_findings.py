@@ -1,0 +1,94 @@
+"""What a run over many servers found, as tables of a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from httpmark.harness.command import cli
+from httpmark.harness.gate.broken_requirements import Group, Summary
+from httpmark.harness.gate.findings import Finding, Status
+from httpmark.harness.model import run_folder
+from httpmark.harness.model.cases import Level
+from httpmark.harness.report import field_findings
+from httpmark.harness.report.field_findings import BEGIN, END
+from httpmark.harness.tests.shared.made_run import made_run, with_server
+
+NAMES = ("reference", "go_net_http", "rust_hyper", "null")
+
+
+def group(id: str, *, smuggling: bool = False) -> Group:
+    found = Finding(
+        server="s", suite="rfc", id=f"case-{id}", title="t", level=Level.MUST, clause="RFC 9112 1",
+        status=Status.FAILED, message="m", actual="200 | \x1b[31m" + "x" * 200,
+    )  # fmt: skip
+    return Group(
+        id=id, title=f"rule {id}", level=Level.MUST, clause="RFC 9112 1", found=(found,),
+        smuggling=smuggling,
+    )  # fmt: skip
+
+
+def summary(server: str, *groups: Group) -> Summary:
+    return Summary(server=server, title=server, met=10, broken=groups)
+
+
+def a_field() -> field_findings.Field:
+    run = with_server(made_run(NAMES), "rust_hyper", engine="go_net_http")
+    return field_findings.field(
+        run,
+        [
+            summary("reference"),
+            summary("go_net_http", group("b", smuggling=True), *map(group, ("a", "c", "d"))),
+            summary("rust_hyper", group("a")),
+        ],
+    )
+
+
+def test_who_breaks_least_comes_first_and_controls_are_left_out() -> None:
+    found = a_field()
+    judged = [one.name for one in found.servers if not one.unavailable]
+    assert judged == ["reference", "rust_hyper", "go_net_http"]
+    assert [one.unavailable != "" for one in found.servers] == [False] * 3 + [True]
+    assert found.servers[1].asked == 11
+
+
+def test_a_rule_names_all_who_break_it_and_smuggling_comes_first() -> None:
+    rules = {one.requirement: one for one in a_field().rules}
+    assert list(rules) == ["b", "a", "c", "d"]
+    assert rules["a"].servers == ("Go net/http", "Rust hyper")
+    assert rules["b"].smuggling
+
+
+def test_the_page_shows_three_each_and_hostile_text_is_harmless() -> None:
+    text = field_findings.markdown(a_field())
+    assert "3 servers with 2 HTTP parsers" in text
+    line = next(line for line in text.splitlines() if line.startswith("| Go net/http"))
+    assert "**smuggling**: rule b (RFC 9112 1): `case-b`" in line
+    assert line.endswith("`case-c`; and 1 more |")
+    assert "\x1b" not in text
+    assert "| rule a | RFC 9112 1 | 2: Go net/http, Rust hyper |" in text
+
+
+def test_the_tables_take_the_place_of_earlier_ones_and_of_nothing_else() -> None:
+    found = a_field()
+    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    once = field_findings.placed(page, found)
+    assert once.startswith("before\n" + BEGIN)
+    assert once.endswith(END + "\nafter\n")
+    assert "old" not in once
+    assert field_findings.placed(once, found) == once
+    with pytest.raises(ValueError, match="no line"):
+        field_findings.placed("nothing", found)
+
+
+def test_the_command_writes_the_page_and_its_data(tmp_path: Path) -> None:
+    run_folder.write(made_run(NAMES), tmp_path)
+    page = tmp_path / "README.md"
+    page.write_text(f"# Page\n{BEGIN}\n{END}\n", "utf-8")
+    done = CliRunner().invoke(cli.httpmark, ["findings", str(tmp_path), "--page", str(page)])
+    assert done.exit_code == 0, done.output
+    data = msgspec.json.decode(page.with_suffix(".json").read_bytes(), type=field_findings.Field)
+    assert page.read_text("utf-8") == "# Page\n" + field_findings.markdown(data)

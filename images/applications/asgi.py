@@ -42,13 +42,13 @@ async def answer(
     await send({"type": "http.response.body", "body": content})
 
 
-async def received(receive: Receive) -> bytes:
-    """The whole content of the request."""
+async def received(receive: Receive) -> bytes | None:
+    """The whole content of the request; None if the server says that the rest will not come."""
     content = b""
     while True:
         event = await receive()
         if event["type"] != "http.request":
-            return content
+            return None
         content += event.get("body", b"")
         if not event.get("more_body", False):
             return content
@@ -105,6 +105,8 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await received(receive)
         return
     content = await received(receive)
+    if content is None:
+        return
     if path == "/body":
         await answer(send, 200, content, PLAIN)
     elif path == "/echo":

@@ -1,0 +1,3 @@
+module httpmark/application
+
+go 1.26.0

@@ -19,7 +19,7 @@ MODULES := $(shell find harness -type d -not -path '*/native*' -not -name __pyca
 unexport PYTHONDONTWRITEBYTECODE
 COMPILED = $(BIN)/python -m compileall -q -x /tests/ harness
 
-.PHONY: help setup bench check test nightly lint check-native test-compiled test-native test-python \
+.PHONY: help setup bench check field field-eighth test nightly lint check-native test-compiled test-native test-python \
   test-shared test-timed sanitizers nightly-tests nightly-images nightly-clang nightly-fuzz mutants perf aa clean \
   needs needs-check needs-test needs-nightly
 
@@ -28,6 +28,7 @@ help:
 	@echo "make check    the short loop: lint, types, the tests that start no process; about a minute"
 	@echo "make test     everything that a change can break; eleven minutes, when built"
 	@echo "make nightly  the exhaustive rest: sanitizers, clang, all golden lists, long fuzz"
+	@echo "make field    builds, verifies and judges all servers of images/; hours, and it goes on where it was stopped"
 	@echo "make setup    install the command as $(BIN)/httpmark"
 	@echo "make mutants  which changes of the reference server no case notices; hours"
 	@echo "make perf     benchmarks: the reference server, null, hyper and Go; the load generators"
@@ -96,6 +97,15 @@ setup: $(VENV)/.installed
 bench: setup
 	$(BIN)/httpmark run $(BENCH)
 
+# All servers of images/: built, verified and judged. A run that was stopped goes on when it is
+# started again: FIELD is its folder.
+FIELD ?= httpmark-runs/field
+field: setup
+	$(BIN)/httpmark images build --all --runtime auto
+	$(BIN)/httpmark images verify --all
+	@if [ -e $(FIELD)/result.json ]; then $(BIN)/httpmark run --resume $(FIELD); \
+	else $(BIN)/httpmark run --all --suite rfc --suite smuggling --suite resilience --profile pipelined --profile keepalive --out $(FIELD); fi
+
 # The tests of C++ that need no process: what parses, frames and scans.
 CHECK_NATIVE := server\.(chunked|content_coding|cookies|deflate|answer_head|error|event_stream|extensions|flags|form|frames|framing|handshake|json_writer|limits|mask|media_type|message_buffer|multipart|parser|response|router|session|syntax|uri|utf8|violation)_test|native_(load_(histogram|response|source|url)|probe_(frames|layout|response_framing)|shared_http_date)_test
 
@@ -155,6 +165,12 @@ nightly-tests: $(VENV)/.dev
 IMAGES := harness/tests/project/test_images.py
 nightly-images: $(VENV)/.dev
 	$(BIN)/pytest -n 2 --dist worksteal -m nightly $(IMAGES) $(ARGS)
+
+# An eighth of them, another one with each commit: what is verified on each change beside the servers
+# that every run uses.
+EIGHTH ?= $(shell expr $$(git rev-list --count HEAD) % 8)
+field-eighth: $(VENV)/.dev
+	HTTPMARK_EIGHTH=$(EIGHTH) $(BIN)/pytest -n 2 --dist worksteal -m nightly $(IMAGES) $(ARGS)
 
 nightly-clang: needs-nightly
 	cmake --preset clang >/dev/null

@@ -34,6 +34,7 @@ from httpmark.harness.servers.running import READY_PAUSE_S, RUNNING, Running, la
 RUNTIMES = ("docker", "process")
 ADDRESS = "address"  # the runtime of a server that runs already: it is neither started nor stopped
 _READY_ASK_S = 1.0  # one readiness request
+_STRANGER_S = 5.0  # so long after the first answer a server may find that its port was taken
 
 
 def choose(word: str) -> str:
@@ -257,6 +258,7 @@ def _wait_ready(one: ProcessServer | ContainerServer, tls: Tls | None) -> None:
         f"GET {server.ready_path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     ).encode()
     end = time.monotonic() + server.ready_timeout_s
+    patience_end: float | None = None
     answer: bytes | None = None
     while time.monotonic() < end:
         if not one.alive():
@@ -266,7 +268,11 @@ def _wait_ready(one: ProcessServer | ContainerServer, tls: Tls | None) -> None:
         if answer is not None and answer.startswith(b"HTTP/1."):
             if not one.alive():  # then something else answered
                 raise Unusable(f"died at start: {one.exit_reason()}")
-            if tls is None or sockets.port_taken(one.address, tls.port):
+            if patience_end is None:
+                now = time.monotonic()
+                patience_end = min(now + _STRANGER_S, (now + end) / 2)
+            answers = _answers_itself(one, patient=time.monotonic() < patience_end)
+            if answers and (tls is None or sockets.port_taken(one.address, tls.port)):
                 return
         time.sleep(READY_PAUSE_S)
     how = f"does not answer GET {server.ready_path}"
@@ -278,3 +284,23 @@ def _wait_ready(one: ProcessServer | ContainerServer, tls: Tls | None) -> None:
     raise Unusable(
         f"{how}: waited {server.ready_timeout_s:g} s" + (f"; it last said: {tail}" if tail else "")
     )
+
+
+def _answers_itself(one: ProcessServer | ContainerServer, *, patient: bool) -> bool:
+    """Whether an answer came from the server, as far as the listening processes show it.
+
+    Another program may have taken the port since it was found free: then the server dies soon, and
+    what answers until then is not its work. Where it lives on all the same (a command may have its
+    server started by somebody else), patience ends, and who listens is believed.
+
+    :raises Unusable: the server and another program both listen there.
+    """
+    listening = open_connections.listeners(one.port, one.address)
+    own = set(one.pids())
+    strangers = [pid for pid in listening if pid not in own]
+    if strangers and not patient and own & set(listening):
+        raise Unusable(
+            f"port {one.port} is shared with another program (process {strangers[0]}): "
+            "stop it, or name another port"
+        )
+    return not strangers or not patient

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import random
+import itertools
+import os
 import socket
 import time
 
@@ -53,10 +54,18 @@ def test_a_free_port_is_free_for_a_server_that_reuses_nothing(
 ) -> None:
     waited_at = close_first(bound(socket.SO_REUSEADDR))
     good = own_port()
-    monkeypatch.setattr(
-        random, "shuffle", lambda ports: ports.__setitem__(slice(2), [waited_at, good])
-    )
+    monkeypatch.setattr(sockets, "_PORTS", [waited_at, good])
     assert sockets.free_port() == good
+
+
+def test_processes_beside_each_other_draw_other_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    for pid in (4000, 4001):
+        monkeypatch.setattr(os, "getpid", lambda pid=pid: pid)
+        monkeypatch.setattr(sockets, "_drawn", itertools.count())
+        drawn.append({sockets.free_port() for _ in range(8)})
+    assert [len(ports) for ports in drawn] == [8, 8]
+    assert not drawn[0] & drawn[1]
 
 
 def test_an_answer_ends_with_its_content() -> None:

@@ -20,6 +20,7 @@ from httpmark.harness.servers import (
     running,
     starting,
 )
+from httpmark.harness.tests.shared import peers
 from httpmark.harness.tests.shared.ports import close_first, own_port
 from httpmark.harness.tests.shared.tiny_server import start, tiny
 
@@ -50,6 +51,35 @@ def test_a_taken_port_is_told_before_anything_starts(tmp_path: Path) -> None:
         starting.start(
             tiny(tmp_path), "process", address="192.0.2.1", port=1, workers=1, cpus=None, run_id="x"
         )
+
+
+@pytest.mark.process
+def test_what_another_program_answers_at_the_port_is_not_the_servers_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "port_trouble", lambda *_: None)  # it was free a moment ago
+    with peers.peer(peers.answering(peers.OK)) as other:
+        with pytest.raises(Unusable, match=r"died at start: exit code 1: .*Address already in use"):
+            start(tiny(tmp_path, "time.sleep(0.5)"), port=other.port)
+        monkeypatch.setattr(starting, "_STRANGER_S", 0.2)
+        one = start(tiny(tmp_path, "time.sleep(60)"), port=other.port)
+        assert one.alive()  # it had its server started by somebody else, for all we know
+        one.stop()
+
+
+@pytest.mark.process
+def test_a_port_that_another_program_shares_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "_STRANGER_S", 0.2)
+    monkeypatch.setattr(starting, "_READY_ASK_S", 0.2)
+    shared = "socket.create_server = functools.partial(socket.create_server, reuse_port=True)"
+    server = tiny(tmp_path, f"import functools\n{shared}")
+    one = start(server)
+    monkeypatch.setattr(starting, "port_trouble", lambda *_: None)
+    with pytest.raises(Unusable, match=r"is shared with another program \(process \d+\): stop it"):
+        start(server, port=one.port)
+    one.stop()
 
 
 def test_a_port_that_closed_connections_keep_is_not_called_listened_on() -> None:

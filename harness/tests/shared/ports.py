@@ -9,7 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
-_PORTS = range(20000, 30000)  # below those that the system gives out by itself
+# Above those that the harness draws, below those that the system gives out by itself.
+_PORTS = range(28080, 32760)
 _LAST = Path(tempfile.gettempdir(), "last-port-of-a-test")
 
 

@@ -18,7 +18,7 @@ from httpmark.harness.judging import answer_demands, canary, own_answers, single
 from httpmark.harness.judging.answer_words import REJECTED, fits_word
 from httpmark.harness.judging.canary import Canary
 from httpmark.harness.judging.observation import Final, Mirror, Played, Sight
-from httpmark.harness.model.cases import Case
+from httpmark.harness.model.cases import Case, Op
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.verdicts import Word
 
@@ -189,6 +189,8 @@ class _Matcher:
             )
         if alternative.end == "fewer" and 0 < len(finals) < wanted:
             return self._ended_early(answers, finals)
+        if 0 < len(finals) < wanted and self._closed_before_all_was_sent(finals[-1]):
+            return self._given(answers, finals)
         if len(finals) != wanted:
             return self.no(f"{len(finals)} answers instead of {wanted}")
         if sight.cut and not sight.cut_after_canary:
@@ -206,6 +208,25 @@ class _Matcher:
         if sight.cut or not sight.closed:
             return self.no("the connection was not closed as announced")
         return min(self._answer(answers[i], finals, i) for i in range(len(finals)))
+
+    def _closed_before_all_was_sent(self, last: Final) -> bool:
+        """Whether the server closed, as it had announced, before the last request went out."""
+        sight, exchange = self.sight, self.played.exchange
+        whole = sum(len(step.data) for step in self.case.steps if step.op is Op.SEND)
+        canary_length = 0 if self.case.joined else len(self.case.canary)
+        return (
+            (last.response.announces_close or self._is_1_0())
+            and sight.closed
+            and not sight.cut
+            and exchange.sent_octets < whole - canary_length
+        )
+
+    def _given(self, answers: tuple[Answer, ...], finals: tuple[Final, ...]) -> Fit:
+        """The answers that were given fit; what was never sent stays unproven."""
+        fit = min(self._answer(answers[i], finals, i) for i in range(len(finals)))
+        if fit is not Fit.NO:
+            self.unproven = "the server closes, as it announces, before the next request is sent"
+        return min(fit, Fit.UNPROVEN)
 
     def own_answers(self, alternatives: tuple[Alternative, ...]) -> int:
         """How many answers are the case's own: where the canary is joined, those that the

@@ -15,7 +15,7 @@ from httpmark.harness.catalogue import (
 )
 from httpmark.harness.catalogue.family_rules import Rule
 from httpmark.harness.judging import judge, matching, observation
-from httpmark.harness.model.cases import Case, Facts, Level
+from httpmark.harness.model.cases import Case, Facts, Level, Op
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.timeline import EVENT_RECORD
 from httpmark.harness.model.verdicts import Verdict, Word
@@ -48,10 +48,11 @@ class Talk:
         late_us: int = 0,
         facts: Facts = MIRROR,
         send: str = GET,
+        unsent: tuple[str, ...] = (),  # writes that the end of the connection prevented
         **rule: object,
     ) -> None:
         given = {"canary": "after", "timeline": True, **rule}
-        self.rule = Rule(sends=(send,), **given)  # type: ignore[arg-type]
+        self.rule = Rule(sends=(send, *unsent), **given)  # type: ignore[arg-type]
         self.case: Case = next(case_builder.cases("c", self.rule, facts))
         self.facts = facts
         self.answers, self.canary, self.end, self.late_us = answers, canary, end, late_us
@@ -78,8 +79,10 @@ class Talk:
             outcome = {
                 End.OPEN: Outcome.HUNG, FIN: Outcome.CLOSED, RST: Outcome.RESET
             }[self.end]  # fmt: skip
+        planned = b"".join(step.data for step in self.case.steps if step.op is Op.SEND)
+        unsent = planned.removesuffix(self.case.canary).removeprefix(sent[0])
         return Exchange(
-            "c", "c", b"".join(sent), received, outcome, self.end, 20, 300_000,
+            "c", "c", b"".join(sent) + unsent, received, outcome, self.end, 20, 300_000,
             len(b"".join(sent)), timeline=b"".join(records),
         )  # fmt: skip
 
@@ -246,6 +249,22 @@ def test_a_close_that_was_not_announced_makes_an_acceptance_a_warning() -> None:
 def test_a_1_0_request_announces_its_close() -> None:
     send = r"GET {p} HTTP/1.0\r\nHost: {h}\r\n\r\n"
     assert Talk(shown(), end=FIN, send=send).word("ACC") is Word.PASS
+
+
+def test_a_close_that_was_announced_before_all_was_sent_is_no_fault() -> None:
+    """A server that closes after each answer cannot be asked what takes two on one connection."""
+    last = shown(close=True)
+    ended: dict[str, Any] = {"end": FIN, "unsent": (GET,), "answers": 2}
+    told = Talk(last, **ended).verdict("ACC*2")
+    assert told.word is Word.NOT_APPLICABLE
+    assert "the server closes, as it announces, before the next request is sent" in told.actual
+    assert (
+        Talk(answer(400, close=True), **ended).word("ACC*2") is Word.FAIL
+    )  # what it gave is wrong
+    assert Talk(shown(), **ended).word("ACC*2") is Word.FAIL  # not announced
+    assert Talk(last, **ended | {"end": End.OPEN}).word("ACC*2") is Word.FAIL  # not done
+    assert Talk(last, end=FIN, answers=2, send=GET + GET).word("ACC*2") is Word.FAIL  # all was sent
+    assert Talk(**ended).word("ACC*2") is Word.FAIL  # no answer at all
 
 
 @pytest.mark.parametrize("passes", ["ACC; field X-A = a", "ACC; authority a:1", "ACC; target /x"])

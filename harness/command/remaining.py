@@ -39,7 +39,7 @@ class Remaining:
 
 
 def told(seconds: float) -> str:
-    """A duration as one says it: ``about 40 s``, ``about 12 min``, ``about 3 h``."""
+    """A duration as one says it: ``about 40 s``, ``about 12 min``, ``about 2.5 h``."""
     if seconds < 90:
         return f"about {max(10, round(seconds, -1)):.0f} s"
     if seconds < 90 * 60:

@@ -33,5 +33,5 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     port: int | None = None
     suite_minutes: float = math.inf  # the most that one suite may take at one server
-    asked: Asked | None = None  # the same, as it is kept for who carries the run on
+    asked: Asked | None = None  # what of it who carries the run on must know
     resume: Path | None = None  # the folder of the run that is carried on

@@ -123,7 +123,10 @@ class Servers:
     def _must_be_built(entry: Entry) -> bool:
         if entry.target is not None or entry.runtime is None:
             return False
-        return not starting.is_prepared(entry.server, entry.runtime)
+        try:
+            return not starting.is_prepared(entry.server, entry.runtime)
+        except Unusable:  # what is wrong is told when it is prepared
+            return True
 
     def check_port(self) -> None:
         """Check the port that was asked for, if one was.

@@ -124,13 +124,15 @@ class Runner:
                 self.log.say(told)
 
     def _fire_at(self, entry: run_servers.Entry) -> None:
-        for suite in self.options.suites:
-            if self.earlier.has_suite(suite, entry.server.name):
-                continue
-            with Evidence(self.folder / run_folder.EVIDENCE, create=True) as evidence:
+        name = entry.server.name
+        left = [one for one in self.options.suites if not self.earlier.has_suite(one, name)]
+        if not left:
+            return
+        with Evidence(self.folder / run_folder.EVIDENCE, create=True) as evidence:
+            for suite in left:
                 self.suites.fire(entry, suite, evidence)
-            self.earlier.did_suite(suite, entry.server.name)
-            run_folder.write(self.result(), self.folder)
+                self.earlier.did_suite(suite, name)
+                run_folder.write(self.result(), self.folder)
 
     def result(self) -> Run:
         """The run as far as it has come."""

@@ -190,7 +190,8 @@ def _by_server(found: Field) -> Iterator[str]:
         )
     yield ""
     if absent := [one for one in found.servers if one.unavailable]:
-        yield f"Not judged: {'; '.join(f'{one.title} ({one.unavailable})' for one in absent)}."
+        told = "; ".join(f"{one.title} ({one.unavailable})" for one in absent)
+        yield f"Not judged: {_cell(told)}."
         yield ""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.judging import published_score
 from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.load import Bottleneck, LoadResult, Posted
 from httpmark.harness.model.run import Run, ServerResult
@@ -136,9 +137,8 @@ def _compliance(run: Run, known: Catalogue) -> Comparison:
 
 def _percent(detections: Mapping[str, str]) -> float:
     """How much was detected, of run lengths such as ``35d140u``-words."""
-    words = [word for text in detections.values() for word in text.split()]
-    found = sum(int(word[:-1]) for word in words if word.endswith("d"))
-    return found / sum(int(word[:-1]) for word in words) * 100
+    detected = [one for text in detections.values() for one in published_score.expand(text)]
+    return sum(detected) / len(detected) * 100
 
 
 def _comparison(

@@ -50,22 +50,24 @@ def is_built(server: Server) -> bool:
     return not server.process.build or build_folder(server).is_dir()
 
 
-def build_process(server: Server, *, say: Say, deadline_s: float = BUILD_DEADLINE_S) -> None:
-    """:param deadline_s: how long all commands of the build may take together."""
+def build_process(server: Server, *, say: Say, deadline_s: float = BUILD_DEADLINE_S) -> bool:
+    """:param deadline_s: how long all commands of the build may take together.
+    :returns: whether there was something to build.
+    """
     trouble = process_trouble(server)
     if trouble:
         raise Unusable(trouble)
     recipe = server.process
     assert recipe is not None
     if not recipe.build:
-        return
+        return False
     final = build_folder(server)
     PREPARED.keep(server, "process", str(final))
     if final.is_dir():
-        return
+        return False
     with locked_cache(f"build-{final.name}", say=say):
         if final.is_dir():  # somebody else built it while we waited
-            return
+            return False
         partial = final.with_name(final.name + ".partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
@@ -91,6 +93,7 @@ def build_process(server: Server, *, say: Say, deadline_s: float = BUILD_DEADLIN
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         say(f"built {server.name} in {time.monotonic() - started:.0f} s")
+    return True
 
 
 def _run_build(

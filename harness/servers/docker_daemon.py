@@ -101,8 +101,9 @@ def docker_client() -> DockerClient:
 def docker_errors() -> tuple[type[BaseException], ...]:
     """What a call of the daemon may raise: its own errors, and those of the transport."""
     from docker.errors import DockerException
+    from urllib3.exceptions import HTTPError  # of an answer that is read piece by piece
 
-    return (DockerException, OSError)
+    return (DockerException, HTTPError, OSError)
 
 
 @contextlib.contextmanager

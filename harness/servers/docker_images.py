@@ -70,8 +70,10 @@ def is_image_built(server: Server) -> bool:
     return server.container.dockerfile is None or _has_image(image_tag(server))
 
 
-def build_image(server: Server, *, say: Say, deadline_s: float = BUILD_DEADLINE_S) -> None:
-    """:param deadline_s: how long the build may take, once its base image is there."""
+def build_image(server: Server, *, say: Say, deadline_s: float = BUILD_DEADLINE_S) -> bool:
+    """:param deadline_s: how long the build may take, once its base image is there.
+    :returns: whether there was something to build.
+    """
     if trouble := docker_trouble() or image_trouble(server):
         raise Unusable(trouble)
     recipe = server.container
@@ -79,7 +81,7 @@ def build_image(server: Server, *, say: Say, deadline_s: float = BUILD_DEADLINE_
     tag = image_tag(server)
     PREPARED.keep(server, "docker", tag)
     if recipe.dockerfile is None or _has_image(tag):
-        return
+        return False
     with locked_cache(f"image-{server.name}", say=say):
         base = _base(say=say)
         say(f"building image {tag} (once)")
@@ -89,6 +91,7 @@ def build_image(server: Server, *, say: Say, deadline_s: float = BUILD_DEADLINE_
             build = _Build(recipe.dockerfile, context, tag, base, deadline_s)
             _docker_build(server, build, log, say=say)
         say(f"built image {tag} in {time.monotonic() - started:.0f} s")
+    return True
 
 
 class _Build(NamedTuple):
@@ -100,7 +103,10 @@ class _Build(NamedTuple):
 
 
 def _docker_build(server: Server, build: _Build, log: Any, *, say: Say) -> None:
+    from urllib3.exceptions import ReadTimeoutError
+
     end = time.monotonic() + build.deadline_s
+    too_long = f"its build did not end within {build.deadline_s:g} s (log: {log.name})"
     with talking_to_daemon("its image cannot be built") as client:
         told = client.api.build(
             fileobj=io.BytesIO(build.context), custom_context=True, dockerfile=build.dockerfile,
@@ -108,20 +114,27 @@ def _docker_build(server: Server, build: _Build, log: Any, *, say: Say) -> None:
             network_mode="host", rm=True, forcerm=True, decode=True,
             timeout=max(1, int(build.deadline_s)),
         )  # fmt: skip
-        for event in told:
-            if time.monotonic() > end:
-                told.close()  # the daemon ends the build when nobody listens to it
-                why = f"its build did not end within {build.deadline_s:g} s"
-                raise Unusable(f"{why} (log: {log.name})")
-            text = event.get("stream") or event.get("error") or ""
-            log.write(text)
-            if text.startswith("Step "):
-                say(f"{server.name}: {text.strip()}")
-            if "error" in event:
-                log.flush()
-                lines = Path(log.name).read_text(encoding="utf-8", errors="replace")
-                said = telling_line(lines.replace(event["error"], "")) or event["error"]
-                raise Unusable(f"its image cannot be built: {said} (log: {log.name})")
+        try:
+            for event in told:
+                if time.monotonic() > end:
+                    told.close()  # the daemon ends the build when nobody listens to it
+                    raise Unusable(too_long)
+                text = event.get("stream") or event.get("error") or ""
+                log.write(text)
+                if text.startswith("Step "):
+                    say(f"{server.name}: {text.strip()}")
+                if "error" in event:
+                    raise Unusable(_why_failed(event["error"], log))
+        except ReadTimeoutError as error:  # a step that says nothing
+            raise Unusable(too_long) from error
+
+
+def _why_failed(told: str, log: Any) -> str:
+    """The line of a build's log that says most of why it failed."""
+    log.flush()
+    lines = Path(log.name).read_text(encoding="utf-8", errors="replace")
+    said = telling_line(lines.replace(told, "")) or told
+    return f"its image cannot be built: {said} (log: {log.name})"
 
 
 def _has_image(tag: str) -> bool:

@@ -146,12 +146,8 @@ def prepare(
     """
     if runtime not in RUNTIMES:
         raise HarnessError(f"no runtime is called {runtime!r}: use docker or process")
-    is_new = availability(server, runtime) is True and not is_prepared(server, runtime)
-    if runtime == "process":
-        build_process(server, say=say, deadline_s=deadline_s)
-    else:
-        docker_images.build_image(server, say=say, deadline_s=deadline_s)
-    if is_new:
+    build = build_process if runtime == "process" else docker_images.build_image
+    if build(server, say=say, deadline_s=deadline_s):
         kept_builds.hold_bound(PREPARED.names(), say=say)
 
 

@@ -72,8 +72,7 @@ def _and_more(count: int) -> str:
 @click.option(
     "--days",
     type=options.Number(min=0),
-    default=30.0,
-    help="Remove what was not used for so many days.",
+    help="Remove what was not used for so many days.  [default: 30]",
 )
 @click.option(
     "--gib",
@@ -83,7 +82,7 @@ def _and_more(count: int) -> str:
 )
 @click.option("--dry-run", is_flag=True, help="Remove nothing, and say what would be removed.")
 @options.json_flag
-def prune(days: float, gib: float | None, dry_run: bool, as_json: bool) -> None:
+def prune(days: float | None, gib: float | None, dry_run: bool, as_json: bool) -> None:
     """Remove builds that were not used for long: local builds and container images.
 
     A build that is removed is made again when it is needed.
@@ -94,6 +93,7 @@ def prune(days: float, gib: float | None, dry_run: bool, as_json: bool) -> None:
     from httpmark.harness.servers import kept_builds
 
     bound = kept_builds.bound_gib() if gib is None else gib
+    days = kept_builds.DAYS if days is None else days
     done = build_pruning.prune(days=days, gib=bound, now=time.time(), dry_run=dry_run)
     if as_json:
         print_json(done)

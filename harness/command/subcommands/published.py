@@ -13,7 +13,11 @@ from httpmark.harness.command.server_word import ServerWord
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.servers import brought
 
-_COMPARISONS = ("plaintext", "tls", "memory", "compliance", "echo")
+
+def _comparisons() -> tuple[str, ...]:
+    from httpmark.harness.report import published_tables
+
+    return (*published_tables.PROFILES, published_tables.COMPLIANCE)
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +38,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 @click.option(
     "--only",
     multiple=True,
-    type=click.Choice(_COMPARISONS),
+    type=options.ChoiceOf(_comparisons),
     help="Make this comparison alone. Repeatable.  [default: all but echo]",
 )
 @click.option(

@@ -19,7 +19,11 @@ if os.path.exists(sys.path[0] + "/spent"):
 DYING = """
 import threading
 print("\\x1b[31mno teeth", flush=True)
-threading.Timer(0.3, os.abort).start()
+def die_when_told():
+    while not os.path.exists(sys.path[0] + "/die"):
+        time.sleep(0.01)
+    os.abort()
+threading.Thread(target=die_when_told, daemon=True).start()
 """
 
 
@@ -27,7 +31,9 @@ def test_it_is_started_again_at_its_place_and_tells_how_it_ended(tmp_path: Path)
     port, server = own_port(), tiny(tmp_path, DYING)
     one = Restartable(lambda: start(server, port=port))
     try:
+        (tmp_path / "die").touch()
         assert until(lambda: one.death() is not None)
+        (tmp_path / "die").unlink()
         assert one.ending() == "killed by SIGABRT"
         assert any("no teeth" in line for line in one.last_words())
         assert all(line.isprintable() for line in one.last_words())

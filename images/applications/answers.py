@@ -41,6 +41,7 @@ def mirror(
     *,
     method: bytes,
     target: bytes | None,
+    authority: bytes | None = None,
     version: bytes | None,
     content: bytes,
     fields: Iterable[tuple[bytes, bytes]] | None,
@@ -48,10 +49,12 @@ def mirror(
     told = {
         "method": octets(method),
         "target": octets(target),
-        "authority": None,
+        "authority": octets(authority),
         "version": octets(version),
         "content": octets(content),
-        "fields": fields and [[octets(name), octets(value)] for name, value in fields],
+        "fields": None
+        if fields is None
+        else [[octets(name), octets(value)] for name, value in fields],
         "trailers": None,
         "request_number": None,
     }

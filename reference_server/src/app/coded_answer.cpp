@@ -286,6 +286,9 @@ class Gathered final : public Sink {
         return outer_.read_content(std::move(coding), paused);
     }
     Arena* memory() override { return outer_.memory(); }
+    std::optional<RefusalContent> refusal_content(Reason reason, std::uint64_t offset) override {
+        return outer_.refusal_content(reason, offset);
+    }
 
     Reason write(unsigned status);
 

@@ -10,6 +10,7 @@
 #include "app/request.hpp"
 #include "http/answer_head.hpp"
 #include "http/error.hpp"
+#include "http/response.hpp"
 
 namespace httpmark {
 
@@ -17,7 +18,8 @@ namespace httpmark {
 // and called by several at a time. What it throws is dropped, with what it has added.
 using AfterHook = std::function<void(const Request&, AnswerHead&)>;
 
-// A request that the server answers itself, or that is not all there in time. Views live for the
+// A request that the server answers itself, or that is not all there in time, or whose content
+// refuse_content() refuses. Views live for the
 // call only.
 struct Refusal {
     static constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
@@ -26,15 +28,10 @@ struct Refusal {
     std::string_view name;    // of the reason: "host-missing"
     std::string_view clause;  // of the RFC
     unsigned status;
-    std::uint64_t offset;    // of the byte at fault, from the first of its request; kNoOffset where
-                             // there is no such byte
+    std::uint64_t offset;  // of the byte at fault, from the first of its request, or of the content
+                           // that refuse_content() is told of; kNoOffset where there is none
     std::string_view peer;   // as ClientFacts::peer()
     const Request* request;  // nullptr where its head was never complete, or broke a rule
-};
-
-struct RefusalContent {
-    std::string content;
-    std::string content_type = "text/plain";
 };
 
 // Says what stands in a refusal; nothing: the name of the reason, as without a handler. The status

@@ -1,7 +1,10 @@
 #include "app/request_content.hpp"
 
+#include <array>
+#include <span>
 #include <string>
 
+#include "app/hooks.hpp"
 #include "content/media_type.hpp"
 
 namespace httpmark {
@@ -27,11 +30,16 @@ Reason refuse_content(ResponseWriter& writer, Reason fault, std::optional<std::u
     if (fault == Reason::kNoMemory) return fault;  // nothing is wrong with the content
     static constexpr auto kPlain = fixed_field("Content-Type", "text/plain");
     const ErrorRow& row = error_row(fault);
+    const Field taken{"Accept-Encoding", codings_taken};
+    const bool tells = fault == Reason::kCodingUnknown;
+    if (const auto own = writer.refusal_content(fault, offset.value_or(Refusal::kNoOffset))) {
+        const std::array<Field, 2> fields{{{"Content-Type", own->content_type}, taken}};
+        const std::span<const Field> told(fields.data(), tells ? 2U : 1U);
+        if (writer.write(row.status, {told}, own->content)) return Reason::kNone;
+    }
     std::string text = row.name;
     if (offset) text += " at " + std::to_string(*offset);
     text += '\n';
-    const Field taken{"Accept-Encoding", codings_taken};
-    const bool tells = fault == Reason::kCodingUnknown;
     return writer.answer(row.status, {kPlain.lines(), {&taken, tells ? 1U : 0U}}, text);
 }
 

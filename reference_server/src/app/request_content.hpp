@@ -18,8 +18,9 @@ namespace httpmark {
 Form read_form(const Request& request, const FormLimits& limits = {},
                const MultipartLimits& part_limits = {});
 
-// Answers with the status of the fault, and with its name and where it is as text:
-// "form-percent at 17". A coding that is not taken is told which ones are (RFC 9110 15.5.16).
+// Answers with the status of the fault, and with what the application's error handler says of it;
+// where that says nothing, with its name and where it is as text: "form-percent at 17". A coding
+// that is not taken is told which ones are (RFC 9110 15.5.16).
 Reason refuse_content(ResponseWriter& writer, Reason fault,
                       std::optional<std::uint64_t> offset = {},
                       std::string_view codings_taken = "gzip, deflate");

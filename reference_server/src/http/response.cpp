@@ -230,6 +230,10 @@ template <ContentFraming kFraming>
     return head<kFraming>(status, {all, fields.others}, content_length, content_here, content);
 }
 
+std::optional<RefusalContent> Sink::refusal_content(Reason, std::uint64_t) {
+    return std::nullopt;
+}
+
 bool ResponseWriter::write(unsigned status, const Fields& fields, std::string_view content) {
     char* room = nullptr;
     if (!head(status, fields, content.size(), content.size(), room)) return false;

@@ -237,6 +237,12 @@ struct LaterContent {
     static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
 };
 
+// What an application says in a refusal.
+struct RefusalContent {
+    std::string content;
+    std::string content_type = "text/plain";
+};
+
 // Where bytes of responses go. What was prepared is committed by the caller having written it.
 class Sink {
   public:
@@ -256,6 +262,7 @@ class Sink {
     virtual Waker waker();
     virtual bool read_content(std::unique_ptr<ContentReader> reader, bool paused);
     virtual Arena* memory() { return nullptr; }
+    virtual std::optional<RefusalContent> refusal_content(Reason reason, std::uint64_t offset);
 
   protected:
     ~Sink() = default;
@@ -334,6 +341,11 @@ class ResponseWriter {
 
     // What counts memory against the limit of this worker; nullptr where nothing does.
     Arena* memory() const { return sink_.memory(); }
+    // What the application's error handler says of a fault of the content; nothing where there is
+    // no such handler, or it says nothing. `offset` is from the content's first byte.
+    std::optional<RefusalContent> refusal_content(Reason reason, std::uint64_t offset) {
+        return sink_.refusal_content(reason, offset);
+    }
     // The moment that the answer's Date tells.
     std::int64_t unix_seconds() const { return date_.unix_seconds(); }
 

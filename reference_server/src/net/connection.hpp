@@ -283,6 +283,8 @@ class Connections final : private TimerNodes,
     char* prepare_more(std::size_t size) override;
     void append(const LaterContent& content) override;
     Arena* memory() override { return &arena_; }
+    // connection_refusals.cpp
+    std::optional<RefusalContent> refusal_content(Reason reason, std::uint64_t offset) override;
     // No more may be answered before some of the output has gone.
     bool blocked(const Connection& c) const { return c.output != nullptr && is_full(*c.output); }
     static std::size_t unsent(const Output& output);
@@ -373,6 +375,7 @@ class Connections final : private TimerNodes,
     // Of the handler that is being asked.
     std::shared_ptr<WaitingRequest> asked_later_;
     std::unique_ptr<ContentReader> asked_reader_;
+    const Request* asked_ = nullptr;  // what a handler is asked with, while it is
     bool asked_to_pause_ = false;
     bool content_is_due_ = false;
     bool draining_ = false;

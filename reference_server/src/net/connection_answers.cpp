@@ -90,6 +90,7 @@ void Connections::respond(Connection& c, const Request& request) {
 void Connections::respond(Connection& c, const Request& request, const ResponseOptions& options) {
     const Route& route = request.route;
     ResponseWriter writer(*this, date_, options);
+    asked_ = &request;
     Reason reason = route.refusal;
     if (route.constant != nullptr) {
         if (!writer.write(*route.constant)) reason = writer.fault();
@@ -104,6 +105,7 @@ void Connections::respond_by(Connection& c, const Request& request, ContentReade
     const ResponseOptions options = options_of(c, request);
     ResponseWriter writer(*this, date_, options);
     const AfterHooks after(request, writer);
+    asked_ = &request;
     const Reason reason = reason_of(writer, [&] { return reader.on_end(request, writer); });
     end_answer(c, request, options, writer, reason);
 }
@@ -123,6 +125,7 @@ void Connections::respond_by(Connection& c, const Request& request, const Letter
     const ResponseOptions options = options_of(c, request);
     ResponseWriter writer(*this, date_, options);
     const AfterHooks after(request, writer);
+    asked_ = &request;
     Reason reason = letter.reason;
     if (letter.answer != nullptr) {
         if (!writer.write(*letter.answer)) reason = writer.fault();

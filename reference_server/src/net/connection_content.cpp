@@ -59,6 +59,7 @@ bool Connections::hand_over(Connection& c, std::string_view piece) {
     const ResponseOptions options = early_options(c, request);
     ResponseWriter writer(*this, date_, options);
     const AfterHooks after(request, writer);
+    asked_ = &request;
     ContentReader& reader = *c.exchange->reader;
     Flow flow = Flow::kMore;
     const Reason reason = reason_of(writer, [&] {
@@ -109,6 +110,7 @@ void Connections::wake_content(std::uint32_t id) {
     const ResponseOptions options = early_options(c, request);
     ResponseWriter writer(*this, date_, options);
     const AfterHooks after(request, writer);
+    asked_ = &request;
     Flow flow = Flow::kMore;
     const Reason reason = reason_of(writer, [&] {
         flow = x.reader->on_woken(writer);

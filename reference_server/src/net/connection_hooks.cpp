@@ -15,6 +15,7 @@ bool Connections::ask_hooks(Connection& c, const Request& request, bool ends, Re
     }
     ResponseWriter writer(*this, date_, options);
     const AfterHooks after(request, writer);
+    asked_ = &request;
     reason = reason_of(writer, [&] { return request.route.hooks->ask_before(request, writer); });
     if (!writer.is_answered() && !writer.is_abandoned()) {
         if (reason != Reason::kNone) forget_asked();

@@ -36,4 +36,11 @@ void Connections::write_told_error(Connection& c, Reason reason, const Request& 
     if (observer_ != nullptr) tell_answer(request, writer, &event);
 }
 
+std::optional<RefusalContent> Connections::refusal_content(Reason reason, std::uint64_t offset) {
+    if (!router_.hears_refusals()) return std::nullopt;
+    const ErrorRow& row = error_row(reason);
+    const std::string peer = transport_.peer(current_id_);
+    return router_.content_of({reason, row.name, row.clause, row.status, offset, peer, asked_});
+}
+
 }  // namespace httpmark

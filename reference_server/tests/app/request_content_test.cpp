@@ -4,6 +4,7 @@
 #include <string>
 
 #include "answers.hpp"
+#include "app/part_reader.hpp"
 #include "net/requests.hpp"
 #include "routes.hpp"
 
@@ -85,6 +86,60 @@ TEST(RequestContent, what_is_no_form_is_refused_with_name_and_offset) {
     const std::string head = "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n";
     refused(413, "part-too-large at " + std::to_string(head.size() + 100) + "\n",
             served.post(kMultipart, head + std::string(101, 'x') + "\r\n--b--"));
+}
+
+// Takes parts, and leaves what is wrong with them to the library.
+struct AnyParts : PartReader {
+    Flow on_part(const MultipartPart&, ResponseWriter&) override { return Flow::kMore; }
+    Flow on_piece(std::string_view, ResponseWriter&) override { return Flow::kMore; }
+    Flow on_part_end(ResponseWriter&) override { return Flow::kMore; }
+    Reason on_end(const Request&, ResponseWriter& writer) override {
+        return writer.answer(200, {}, "parts");
+    }
+};
+
+TEST(RequestContent, the_error_handler_words_what_is_wrong_with_content) {
+    Router::Builder routes;
+    routes.add(kAnyMethod, "/form", tell_form, {.wants_content = true});
+    routes.add(kAnyMethod, "/coded", tell_form, {.wants_content = true, .codes_answers = true});
+    routes.add(kAnyMethod, "/parts",
+               [](const Request& request, ResponseWriter& writer) {
+                   return read_parts(request, writer, std::make_unique<AnyParts>());
+               },
+               {.streams = true});
+    routes.set_error([](const Refusal& refusal) -> std::optional<RefusalContent> {
+        if (refusal.reason == Reason::kFormType) return std::nullopt;
+        if (refusal.reason == Reason::kFormFieldsTooMany) return RefusalContent{"x", "a\r\nb: c"};
+        std::string text(refusal.name);
+        if (refusal.offset != Refusal::kNoOffset) text += '@' + std::to_string(refusal.offset);
+        text += ' ' + std::string(refusal.request->target.path) + ' ' + std::string(refusal.peer);
+        return RefusalContent{text, "application/problem+json"};
+    });
+    const auto router = built(routes);
+    ServerSettings settings;
+    settings.router = router.get();
+    const auto post = [&](const std::string& path, const std::string& type,
+                          const std::string& content) {
+        const std::string length = "Content-Length: " + std::to_string(content.size()) + "\r\n";
+        const std::string asked = request("POST " + path + " HTTP/1.1", type + length, content);
+        return answered(talk_every_way(asked, settings).sent);
+    };
+    for (const std::string path : {"/form", "/coded"}) {
+        const Answered bad = post(path, kUrlencoded, "a=1&%zz");
+        LAW(bad.status == 400 && bad.content == "form-percent@4 " + path + " 192.0.2.7:5000",
+            << bad.content);
+        LAW(bad.field("content-type") == "application/problem+json");
+    }
+    const Answered coded = post("/form", kUrlencoded + "Content-Encoding: gzip\r\n", "a");
+    LAW(coded.status == 415 && coded.content == "coding-unknown /form 192.0.2.7:5000",
+        << coded.content);
+    LAW(coded.field("accept-encoding") == "identity");
+    const Answered parts = post("/parts", kMultipart, "--b\r\n");
+    LAW(parts.status == 400 && parts.content == "multipart-unfinished@5 /parts 192.0.2.7:5000",
+        << parts.content);
+    // What it does not say, and what cannot stand in an answer, is worded as without it.
+    LAW(post("/form", "", "a=1").content == "form-type at 0\n");
+    LAW(post("/form", kUrlencoded, "a&b&c&d").content == "form-fields-too-many at 6\n");
 }
 
 TEST(RequestContent, a_handler_reads_path_query_cookies_and_fields) {

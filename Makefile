@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMPILED = $(BIN)/python -m compileall -q -x /tests/ harness
 
 .PHONY: help setup bench check field field-eighth test nightly lint check-native test-compiled test-native test-python \
-  test-shared test-timed sanitizers nightly-tests nightly-images nightly-clang nightly-fuzz mutants perf aa clean \
+  test-shared test-timed sanitizers nightly-tests nightly-images nightly-clang nightly-fuzz mutants stability perf aa clean \
   needs needs-check needs-test needs-nightly
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "make nightly  the exhaustive rest: sanitizers, clang, all golden lists, long fuzz"
 	@echo "make field    builds, verifies and judges all servers of images/; hours, and it goes on where it was stopped"
 	@echo "make setup    install the command as $(BIN)/httpmark"
+	@echo "make stability  whether servers get the same verdicts twenty times; hours"
 	@echo "make mutants  which changes of the reference server no case notices; hours"
 	@echo "make perf     benchmarks: the reference server, null, hyper and Go; the load generators"
 	@echo "make aa       what this machine can tell apart: one server against itself, 40 times"
@@ -210,6 +211,11 @@ lint: $(VENV)/.dev
 MUTANTS ?= --seed 1 --count 200
 mutants: needs-check $(VENV)/.dev
 	$(BIN)/python -m httpmark.harness.tests.mutants $(MUTANTS)
+
+# Stopped, it goes on where it was.
+STABILITY ?= --rounds 20 --quick --busy
+stability: $(VENV)/.dev
+	$(BIN)/python -m httpmark.harness.tests.stability $(STABILITY)
 
 perf: setup
 	@$(call INSTALL,wrk:wrk h2load:nghttp2-client strace:strace openssl:openssl nginx:nginx-light)

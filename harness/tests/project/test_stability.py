@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from httpmark.harness.model.errors import HarnessError
-from httpmark.harness.servers import manifests, starting
-from httpmark.harness.tests.shared.command_process import run as command
-from httpmark.harness.tests.shared.ports import own_port
+from httpmark.harness.tests import stability
+from httpmark.harness.tests.shared import check_verdicts
+from httpmark.harness.tests.shared.check_verdicts import Checked
 from httpmark.harness.tests.shared.pytest_rules import required
-from httpmark.harness.tests.shared.spinning import spinning
 
 # What each needs besides the commands of this package.
 SERVERS = {
@@ -25,59 +20,6 @@ SERVERS = {
 }  # fmt: skip
 DIFFERENT_MAX = 1 / 1000  # of the verdicts
 
-# By suite and name: the word of a case, the words of a family's requests by their number, and the
-# words of a rule on answers (how many answers came is no verdict).
-Verdicts = dict[str, Counter[str]]
-
-
-def verdicts_of(result: Path) -> Verdicts:
-    """Every verdict of a check."""
-    [server] = json.loads(result.read_text("utf-8"))["servers"]
-    found: Verdicts = {}
-    for suite, said in server["compliance"]["suites"].items():
-        for name, one in said["cases"].items():
-            found[f"{suite}/{name}"] = Counter([one["word"]])
-        for name, one in said["generated"].items():
-            counts = Counter[str]()
-            for words in one["words"].values():
-                counts.update(words)
-            found[f"{suite}/{name}"] = counts
-        for name, one in said["answers"].items():
-            found[f"{suite}/{name}"] = Counter(
-                {w for words in one["words"].values() for w in words}
-            )
-    return found
-
-
-@contextlib.contextmanager
-def busy() -> Iterator[None]:
-    """Both processors are shared with programs that never wait."""
-    with contextlib.ExitStack() as stack:
-        for cpu in sorted(os.sched_getaffinity(0))[:2]:
-            stack.enter_context(spinning(cpu))
-        yield
-
-
-def checked(name: str, folder: Path) -> tuple[int, Verdicts]:
-    """A quick check of a fresh start of a server."""
-    server, port = manifests.server(name), own_port()
-    starting.prepare(server, "process", say=lambda line: None)
-    folder.mkdir()
-    running = starting.start(
-        server, "process", address="127.0.0.1", port=port, workers=1, cpus=None,
-        run_id=f"stable{os.getpid()}", conformance=True,
-    )  # fmt: skip
-    try:
-        with busy():
-            code, _, errors = command(
-                "check", f"http://127.0.0.1:{port}/", "--quick", "--out", "r", cwd=folder,
-                timeout=280,
-            )  # fmt: skip
-    finally:
-        running.stop()
-    assert code in (0, 1), errors
-    return code, verdicts_of(folder / "r" / "result.json")
-
 
 @pytest.mark.nightly
 @pytest.mark.process
@@ -85,17 +27,41 @@ def checked(name: str, folder: Path) -> tuple[int, Verdicts]:
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_server_gets_the_same_verdicts_twice_on_a_busy_machine(name: str, tmp_path: Path) -> None:
     try:
-        (code, first), (again, second) = (
-            checked(name, tmp_path / "first"),
-            checked(name, tmp_path / "second"),
+        first, second = (
+            check_verdicts.checked(name, tmp_path / number, "--quick")
+            for number in ("first", "second")
         )
     except HarnessError as error:
         if SERVERS[name] in required():
             raise
         pytest.skip(f"{name} is not available: {error}")
-    assert first.keys() == second.keys()
-    assert len(first) > 500
-    different = {key: (first[key], second[key]) for key in first if first[key] != second[key]}
-    number = sum((one - other).total() for one, other in different.values())
-    assert number <= DIFFERENT_MAX * sum(one.total() for one in first.values()), different
-    assert again == code, different
+    assert first.verdicts.keys() == second.verdicts.keys()
+    assert len(first.verdicts) > 500
+    different = check_verdicts.different(first.verdicts, second.verdicts)
+    total = check_verdicts.total(first.verdicts)
+    assert sum(different.values()) <= DIFFERENT_MAX * total, different
+    assert first.code == second.code, different
+
+
+def check(code: int = 1, **words: str) -> Checked:
+    return Checked(code, 2.0, {name: Counter(said.split()) for name, said in words.items()})
+
+
+def test_each_check_is_compared_with_what_most_said() -> None:
+    many = " ".join(["pass"] * 4000)
+    same = check(a="pass", b="fail", c=many)
+    text, agree = stability.told("it", [same, same, same])
+    assert agree
+    assert "3 checks of 4,002 verdicts, 2 to 2 s; exit code 1 (3 times)" in text
+    text, agree = stability.told("it", [same, check(a="fail", b="fail", c=many), same])
+    assert agree  # one in four thousand
+    assert "at most 1 in one check, 1 in all\n    a: 1" in text
+    assert not stability.told("it", [same, check(0, a="pass", b="fail", c=many), same])[1]
+    few = check(a="pass", b="fail"), check(a="fail", b="fail"), check(a="pass", b="fail")
+    assert not stability.told("it", few)[1]
+
+
+def test_a_check_is_kept_and_read_again(tmp_path: Path) -> None:
+    one = check(a="pass fail pass")
+    stability.keep(one, tmp_path / "one.json")
+    assert stability.kept(tmp_path / "one.json") == one

@@ -27,7 +27,8 @@ def listing(what: str, field: brought.Field) -> tuple[list[str], dict[str, Any]]
         for server in found:
             shares = server["engine"] != server["name"]
             shared = f" (its HTTP parser is that of {server['engine']})" if shares else ""
-            rows.append(f"{server['name']:{_NAME_COLUMNS}} {server['version']}{shared}")
+            untried = "" if server["tried"] else ", not tried here"
+            rows.append(f"{server['name']:{_NAME_COLUMNS}} {server['version']}{untried}{shared}")
             rows += [
                 f"{'':{_NAME_COLUMNS}} {name}: {'available' if state is True else state}"
                 for name, state in server["available"].items()

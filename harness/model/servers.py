@@ -123,6 +123,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     engine: str = ""  # the server whose HTTP parser it shares; "": its own
     workers: str = ""  # what a worker is, a word of WORKERS; "": not said
     by_default: bool = True  # part of a run that names no server
+    tried: bool = True  # false: nobody has started it from this manifest yet
     control: bool = False  # a calibration server: measured, never ranked
     ready_path: str = "/hello"
     ready_timeout_s: float = 15.0

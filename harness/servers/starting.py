@@ -109,6 +109,7 @@ def listed(server: Server) -> dict[str, Any]:
         "engine": server.engine or server.name,
         "workers": server.workers or None,
         "by_default": server.by_default,
+        "tried": server.tried,
         "control": server.control,
         "available": {
             name: availability(server, name)

@@ -12,6 +12,7 @@ import msgspec
 
 from httpmark.harness.gate.broken_requirements import Group, Summary
 from httpmark.harness.http.printable import terminal_line
+from httpmark.harness.judging.message_readings import Split
 from httpmark.harness.model.run import Run, ServerResult
 
 WORST = 3  # findings named for each server
@@ -68,9 +69,15 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool
     servers: tuple[FieldServer, ...]
     rules: tuple[Rule, ...]
+    splits: tuple[Split, ...] = ()  # messages that servers read in two ways; names are titles
 
 
-def field(run: Run, summaries: Iterable[Summary]) -> Field:
+def judged(run: Run) -> list[str]:
+    """The servers of a run that were judged, by name, and are no control."""
+    return [one.name for one in run.servers if not one.control and not one.unavailable]
+
+
+def field(run: Run, summaries: Iterable[Summary], splits: Iterable[Split] = ()) -> Field:
     """What a run found, the servers that break least first."""
     by_name = {one.name: one for one in run.servers if not one.control}
     told = {one.server: one for one in summaries}
@@ -85,7 +92,15 @@ def field(run: Run, summaries: Iterable[Summary]) -> Field:
             sorted(servers, key=lambda one: (bool(one.unavailable), len(one.broken), one.name))
         ),
         rules=tuple(_rules(servers)),
+        splits=tuple(_titled(one, by_name) for one in splits),
     )
+
+
+def _titled(one: Split, by_name: dict[str, ServerResult]) -> Split:
+    readings = tuple(
+        (said, tuple(by_name[name].title for name in names)) for said, names in one.readings
+    )
+    return msgspec.structs.replace(one, readings=readings)
 
 
 def _server(server: ServerResult, summary: Summary | None) -> FieldServer:
@@ -143,8 +158,9 @@ def _rules(servers: Sequence[FieldServer]) -> Iterator[Rule]:
 
 
 def markdown(found: Field) -> str:
-    """The two tables as Markdown, between the marks that :func:`placed` looks for."""
-    return "\n".join([BEGIN, "", *_intro(found), *_by_server(found), *_by_rule(found), END]) + "\n"
+    """The tables as Markdown, between the marks that :func:`placed` looks for."""
+    tables = [*_by_server(found), *_by_rule(found), *_by_message(found)]
+    return "\n".join([BEGIN, "", *_intro(found), *tables, END]) + "\n"
 
 
 def placed(page: str, found: Field) -> str:
@@ -207,6 +223,23 @@ def _by_rule(found: Field) -> Iterator[str]:
         mark = " (smuggling)" if rule.smuggling else ""
         names = ", ".join(rule.servers)
         yield f"| {_cell(rule.title)}{mark} | {_cell(rule.clause)} | {len(rule.servers)}: {names} |"
+    yield ""
+
+
+def _by_message(found: Field) -> Iterator[str]:
+    if not found.splits:
+        return
+    yield (
+        "Messages that servers read in two ways. Where one of them stands before another, a "
+        "request may be smuggled, unless the first one frames it anew. Who refuses a message is "
+        "not named."
+    )
+    yield ""
+    yield "| message | clause | read as |"
+    yield "|---|---|---|"
+    for one in found.splits:
+        told = "; ".join(f"**{said}**: {', '.join(names)}" for said, names in one.readings)
+        yield f"| {_cell(one.title)}: `{one.case}` | {_cell(one.clause)} | {_cell(told)} |"
     yield ""
 
 

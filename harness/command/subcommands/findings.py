@@ -23,8 +23,9 @@ from httpmark.harness.model.errors import HarnessError
 def command(folder: Path, page: Path | None, as_json: bool) -> None:
     """Show what a run over many servers found.
 
-    Prints two tables as Markdown: each server with the requirements that it breaks, the worst
-    first, and each rule with the servers that break it. RUN is a run folder, or 'latest'.
+    Prints three tables as Markdown: each server with the requirements that it breaks, the worst
+    first; each rule with the servers that break it; and each message that servers read in two ways,
+    so that one of them before another may let a request through. RUN is a run folder, or 'latest'.
 
     \b
     Examples:
@@ -36,12 +37,19 @@ def command(folder: Path, page: Path | None, as_json: bool) -> None:
     from httpmark.harness.catalogue import loading
     from httpmark.harness.command import outputs
     from httpmark.harness.gate import broken_requirements
+    from httpmark.harness.judging.evidence import Evidence
+    from httpmark.harness.judging.message_readings import Split
     from httpmark.harness.model import run_folder
-    from httpmark.harness.report import field_findings
+    from httpmark.harness.report import field_findings, field_splits
 
     stored = outputs.stored(folder, run_folder.read(folder))
-    summaries = broken_requirements.summaries(stored.run, stored.found, loading.load())
-    found = field_findings.field(stored.run, summaries)
+    known = loading.load()
+    summaries = broken_requirements.summaries(stored.run, stored.found, known)
+    splits: tuple[Split, ...] = ()
+    if stored.evidence is not None and stored.evidence.is_file():
+        with Evidence(stored.evidence, masked=True) as evidence:
+            splits = field_splits.splits(known, evidence, field_findings.judged(stored.run))
+    found = field_findings.field(stored.run, summaries, splits)
     if page is not None:
         try:
             text = field_findings.placed(page.read_text("utf-8"), found)

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from httpmark.harness.command import cli
 from httpmark.harness.gate.broken_requirements import Group, Summary
 from httpmark.harness.gate.findings import Finding, Status
+from httpmark.harness.judging.message_readings import Split
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.cases import Level
 from httpmark.harness.report import field_findings
@@ -70,6 +71,19 @@ def test_the_page_shows_three_each_and_hostile_text_is_harmless() -> None:
     assert line.endswith("`case-c`; and 1 more |")
     assert "\x1b" not in text
     assert "| rule a | RFC 9112 1 | 2: Go net/http, Rust hyper |" in text
+
+
+def test_a_message_that_is_read_in_two_ways_names_who_reads_it_how() -> None:
+    readings = (("1 request", ("reference", "rust_hyper")), ("2 requests", ("go_net_http",)))
+    one = Split(case="c", title="a|b", clause="RFC 9112 6.3", readings=readings)
+    found = field_findings.field(made_run(NAMES), [], [one])
+    assert found.splits[0].readings[1] == ("2 requests", ("Go net/http",))
+    text = field_findings.markdown(found)
+    assert (
+        "| a\\|b: `c` | RFC 9112 6.3 "
+        "| **1 request**: httpmark reference, Rust hyper; **2 requests**: Go net/http |" in text
+    )
+    assert "in two ways" not in field_findings.markdown(field_findings.field(made_run(NAMES), []))
 
 
 def test_the_tables_take_the_place_of_earlier_ones_and_of_nothing_else() -> None:

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace httpmark {
 
-inline std::uint64_t law_count = 0;
+inline std::atomic<std::uint64_t> law_count = 0;  // handlers in other threads count, too
 
 #define LAW(condition, ...)                                                                 \
     do {                                                                                    \
@@ -56,7 +57,7 @@ class CountPrinter final : public testing::Environment {
     void TearDown() override {
         const testing::UnitTest& unit = *testing::UnitTest::GetInstance();
         std::printf("%d tests, %llu assertions\n", unit.test_to_run_count(),
-                    static_cast<unsigned long long>(law_count));
+                    static_cast<unsigned long long>(law_count.load()));
     }
 };
 inline testing::Environment* const kCountPrinter =

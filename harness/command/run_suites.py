@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import msgspec
 
@@ -25,6 +26,15 @@ from httpmark.harness.servers.restartable import Restartable
 
 class _OutOfTime(Exception):
     """A suite took longer at a server than it may."""
+
+
+QUICK_WAIT_S = 20.0
+"""A quick run waits for no declared timeout that is longer: one case would take minutes."""
+
+
+def too_long(timeouts: Mapping[str, float | None]) -> list[str]:
+    """The declared timeouts that a quick run does not wait for, by name."""
+    return sorted(name for name, value in timeouts.items() if value and value > QUICK_WAIT_S)
 
 
 class _Clock:
@@ -70,7 +80,7 @@ class Suites:
         clock = _Clock(self._options.suite_minutes)
         try:
             with self._servers.up_for_suites(entry) as one:
-                target = self._target(entry, one)
+                target = self.target(entry, one)
                 before = cpu_time.cpu_ns(one.now.pids())
                 try:
                     self._fire(suite, target, evidence, fired, cuts, recovery, clock)
@@ -128,9 +138,16 @@ class Suites:
         )
         again.done()
 
-    @staticmethod
-    def _target(entry: Entry, one: Restartable) -> targets.Target:
+    def target(self, entry: Entry, one: Restartable) -> targets.Target:
+        """What suites are fired at: a server that runs, with what its manifest says of it."""
         server, running = entry.server, entry.target
+        timeouts = server.timeouts | server.conformance.timeouts
+        if self._options.quick and (long := too_long(timeouts)):
+            timeouts = {name: value for name, value in timeouts.items() if name not in long}
+            self._log.note(
+                f"{server.name}: a quick run waits for no timeout above {QUICK_WAIT_S:g} s, so "
+                f"what needs {', '.join(long)} is not asked"
+            )
         return targets.Target(
             name=server.name,
             address=running.address if running else ADDRESS,
@@ -141,7 +158,7 @@ class Suites:
             tls=running is not None and running.tls_port is not None,
             capabilities=server.capabilities,
             limits=server.limits | server.conformance.limits,
-            timeouts=server.timeouts | server.conformance.timeouts,
+            timeouts=timeouts,
             answers_1_0_as_1_0=server.answers_1_0_as_1_0,
             death=one.death,
             server=one if running is None else None,

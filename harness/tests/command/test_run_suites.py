@@ -5,11 +5,17 @@ from __future__ import annotations
 import socket
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import msgspec
 import pytest
 
-from httpmark.harness.command import run_options, run_session
-from httpmark.harness.servers import brought
+from httpmark.harness.catalogue import loading
+from httpmark.harness.command import run_options, run_servers, run_session, run_suites
+from httpmark.harness.command.run_log import RunLog
+from httpmark.harness.model.servers import Conformance
+from httpmark.harness.servers import brought, manifests
 from httpmark.harness.tests.shared import peers
 from httpmark.harness.tests.shared.silent_events import SilentEvents
 
@@ -18,6 +24,25 @@ def sleepy(connection: socket.socket) -> None:
     while peers.head(connection):
         time.sleep(0.05)
         connection.sendall(peers.OK)
+
+
+def test_a_quick_run_waits_for_no_long_timeout(tmp_path: Path) -> None:
+    timeouts = {"idle_s": 75.0, "head_s": 5.0, "content_s": 0.0, "write_s": None}
+    assert run_suites.too_long(timeouts) == ["idle_s"]
+    server = msgspec.structs.replace(
+        manifests.server("nginx"), timeouts=timeouts,
+        conformance=Conformance(timeouts={"head_s": 60.0}),
+    )  # fmt: skip
+    entry = run_servers.Entry(server=server, path=None)
+    one: Any = SimpleNamespace(now=SimpleNamespace(port=1), death=lambda: None)
+    for quick, known in ((True, {"content_s", "write_s"}), (False, set(timeouts))):
+        options = run_options.Options(suites=("rfc",), profiles=(), quick=quick)
+        log = RunLog(SilentEvents(), tmp_path)
+        servers: Any = None
+        suites = run_suites.Suites(loading.load(), options, servers, log)
+        assert set(suites.target(entry, one).timeouts) == known
+        told = [note for note in log.notes if "so what needs head_s, idle_s is not asked" in note]
+        assert len(told) == quick
 
 
 @pytest.mark.process

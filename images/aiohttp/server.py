@@ -12,10 +12,10 @@ from aiohttp import web
 
 
 def mirror(request: web.Request, content: bytes) -> answers.Answer:
+    # No authority: request.host leaves the port of an absolute target out.
     return answers.mirror(
         method=request.method.encode("latin-1"),
         target=request.raw_path.encode("utf-8", "surrogateescape"),
-        authority=request.host.encode("utf-8", "surrogateescape"),
         version=f"HTTP/{request.version.major}.{request.version.minor}".encode(),
         content=content,
         fields=request.raw_headers,

@@ -28,7 +28,7 @@ class Rest(enum.Enum):
     READ = "nothing left over"
     LEFT = "what follows refused"
     TAKEN = "the next request taken as content"
-    UNKNOWN = "and nothing shows what became of the rest"
+    UNKNOWN = "at least"
 
 
 class Reading(msgspec.Struct, frozen=True, order=True):
@@ -40,6 +40,8 @@ class Reading(msgspec.Struct, frozen=True, order=True):
     @property
     def said(self) -> str:
         number = f"{self.requests} request" + ("s" if self.requests != 1 else "")
+        if self.rest is Rest.UNKNOWN:
+            return f"{number} {self.rest.value}"
         return number if self.rest is Rest.READ else f"{number}, {self.rest.value}"
 
 
@@ -61,8 +63,9 @@ def reading(case: Case, sight: Sight) -> Reading | None:
     if accepted == 0:
         return None
     if accepted < len(statuses):
-        # A second request may be refused for what it asks; bytes that are none get 400.
-        refused = statuses[accepted] == _BAD_REQUEST
+        # A second request may be refused for what it is; bytes of the only one, read as another,
+        # get 400.
+        refused = statuses[accepted] == _BAD_REQUEST and len(case.methods) <= 1
         return Reading(accepted, Rest.LEFT if refused else Rest.UNKNOWN)
     fate = canary.fate(case, sight, None)
     if fate is Canary.ITSELF:
@@ -97,7 +100,7 @@ def _leaves(message: bytes, sight: Sight) -> bool:
     shown = sight.answers[0].mirror
     if shown is None or shown.content is None:
         return False
-    _, _, rest = message.partition(b"\r\n\r\n")
+    _, _, rest = message.lstrip(b"\r\n").partition(b"\r\n\r\n")
     _, found, after = rest.partition(shown.content) if shown.content else (b"", b"x", rest)
     return bool(found) and bool(after) and not after.startswith(b"\r\n")
 

@@ -27,11 +27,13 @@ def read(talk: Talk) -> Reading | None:
         (Talk(shown(), shown(), canary=OWN, answers=2), TWO),
         (Talk(shown(), answer(400, close=True), end=FIN, answers=2), LEFT),
         (Talk(shown(), answer(405), end=FIN, answers=2), CLOSED),  # the second is no bad request
+        (Talk(shown(), answer(400), end=FIN, methods=("GET", "GET")), CLOSED),  # or is a bad one
         # The rest spoiled the next request, or the next one alone was refused.
         (Talk(shown(method="POST"), canary=OTHER, send=POST), LEFT),
         (Talk(shown(method="POST", content=b"hel"), canary=OTHER, send=POST), LEFT),
         (Talk(shown(method="POST", content=b"hello"), canary=OTHER, send=POST), CLOSED),
         (Talk(shown(), canary=OTHER), CLOSED),
+        (Talk(shown(), canary=OTHER, send=r"\r\n" + GET), CLOSED),
         (Talk(shown(method="POST", content=b"hello"), canary=OTHER, send=CHUNKED), CLOSED),
         (Talk(shown(), canary=OWN, unsent=(GET,), methods=("GET", "GET")), None),
         (Talk(canary=shown(content=b"5\r\n" + CANARY)), TAKEN),
@@ -72,6 +74,7 @@ def test_two_differ_where_they_end_a_request_at_two_places(
 
 
 def test_a_split_names_who_reads_a_message_how() -> None:
+    assert Reading(2, Rest.UNKNOWN).said == "2 requests at least"
     read = {"a": ONE, "b": TWO, "c": ONE, "d": CLOSED, "e": LEFT}
     found = message_readings.split("case", "title", "RFC 9112 6.3", read, ["e", "d", "c", "b", "a"])
     assert found is not None

@@ -93,6 +93,18 @@ class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: int | None = None  # the one port that it listens on, if it takes no other
 
 
+class ProxyRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a server is started as a local process that is a reverse proxy in front of an origin.
+
+    All that is not said here is that of ``process``: needs, build, variables, version. Its words
+    and files may hold the placeholders of ``process`` and ``{origin}`` (host:port),
+    ``{origin_host}`` and ``{origin_port}``.
+    """
+
+    start: tuple[str, ...]
+    files: dict[str, str] = {}  # these alone: not those of ``process``
+
+
 class Tls(msgspec.Struct, frozen=True):
     """That a server serves TLS too: where, and with which certificate."""
 
@@ -119,6 +131,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     capabilities: tuple[str, ...]
     process: ProcessRecipe | None = None
     container: ContainerRecipe | None = None
+    proxy: ProxyRecipe | None = None  # it can be a reverse proxy: the capability ``proxy``
     url: str = ""  # it runs already, at this address; instead of process and container
     engine: str = ""  # the server whose HTTP parser it shares; "": its own
     workers: str = ""  # what a worker is, a word of WORKERS; "": not said

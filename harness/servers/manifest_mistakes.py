@@ -16,6 +16,7 @@ from httpmark.harness.model.servers import (
     WORKERS,
     ContainerRecipe,
     ProcessRecipe,
+    ProxyRecipe,
     Server,
 )
 from httpmark.harness.servers.build_sources import PACKAGE
@@ -27,6 +28,7 @@ _PLACEHOLDERS = (
     "package",
 )  # fmt: skip
 _TLS_PLACEHOLDERS = ("tls_port", "tls_endpoint", "tls_cert", "tls_key")
+_ORIGIN_PLACEHOLDERS = ("origin", "origin_host", "origin_port")
 _CONTAINER_PLACEHOLDERS = ("address", "port", "endpoint", "workers", "scratch", "static")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
@@ -86,6 +88,8 @@ def complaints(one: Server, name: str, folder: Path) -> Iterator[str]:
         yield from _process_complaints(one)
     if one.container is not None:
         yield from _container_complaints(one, folder)
+    if one.proxy is not None:
+        yield from _proxy_complaints(one, one.proxy)
 
 
 def _url_complaints(url: str) -> Iterator[str]:
@@ -147,6 +151,22 @@ def _process_complaints(one: Server) -> Iterator[str]:
             yield f"{key}.at_least: goes with command only (pkg_config takes 'Module >= 1.2')"
         if need.at_least is not None and not re.fullmatch(r"\d+(\.\d+)*", need.at_least):
             yield f"{key}.at_least: {need.at_least!r}: give a version such as 1.21"
+
+
+def _proxy_complaints(one: Server, recipe: ProxyRecipe) -> Iterator[str]:
+    if one.process is None:
+        yield "proxy: goes with [process] only: it is started as a local process"
+    if not recipe.start:
+        yield "proxy.start: is empty: give the command and its words"
+    yield from _placeholders("proxy.start", recipe.start, _PLACEHOLDERS + _ORIGIN_PLACEHOLDERS)
+    yield from _file_names("proxy.files", recipe.files)
+    words = (*recipe.start, *recipe.files.values())
+    for what, names in (
+        ("where it listens", ("{port}", "{endpoint}")),
+        ("where the origin is", ("{origin}", "{origin_port}")),
+    ):
+        if not any(name in word for name in names for word in words):
+            yield f"proxy.start: nothing says {what}: write {' or '.join(names)} in its words"
 
 
 def _container_complaints(one: Server, folder: Path) -> Iterator[str]:

@@ -88,6 +88,44 @@ def free_port(address: str = "127.0.0.1") -> int:
     )
 
 
+def listener(address: str, port: int) -> socket.socket:
+    """A socket that listens, for who selects by itself; it does not block.
+
+    :raises OSError: nobody can listen there.
+    """
+    found = socket.socket(_family(address), socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    found.bind((address, port))
+    found.listen(128)
+    found.setblocking(False)
+    return found
+
+
+def connected(address: str, port: int) -> socket.socket:
+    """A connection, for who selects by itself; it does not block, and sends without delay.
+
+    :raises OSError: nobody takes it.
+    """
+    found = socket.create_connection((address, port), _CONNECT_S)
+    at_once(found)
+    return found
+
+
+def at_once(connection: socket.socket) -> None:
+    """Let a connection not block, and send without delay."""
+    connection.setblocking(False)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def end_of_writing(connection: socket.socket) -> None:
+    """Tell the other side that nothing more comes; harmless where it has gone."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
+
+
+Socket = socket.socket
+
+
 def port_taken(address: str, port: int, *, reuse: tuple[int, ...] = (socket.SO_REUSEADDR,)) -> bool:
     """Whether a server that binds ``address:port`` now would be refused.
 

@@ -105,7 +105,7 @@ def listed(server: Server) -> dict[str, Any]:
         "title": server.title,
         "language": server.language,
         "version": server.version,
-        "capabilities": list(server.capabilities),
+        "capabilities": [*server.capabilities, *(["proxy"] if server.proxy else [])],
         "engine": server.engine or server.name,
         "workers": server.workers or None,
         "by_default": server.by_default,

@@ -23,6 +23,8 @@ from httpmark.harness.model.load import LoadPlan
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 COVERAGE_HOLES = FOLDER / "coverage_holes.toml"
 """What no case covers of the grammar, with reasons; ``coverage_holes`` reads it."""
+FORWARDING = FOLDER / "forwarding.toml"
+"""What is sent to proxies beside the cases; ``forwarding_messages`` reads it."""
 FOUND = Path("scenarios", "found")
 """Where ``httpmark fuzz`` saves finds and all commands look for them, below the working folder."""
 FOUND_SET = "HTTPMARK_FOUND"
@@ -117,7 +119,7 @@ def read_files(folder: Path) -> Catalogue:
     requirements: list[Requirement] = []
     told = Collected()
     for path in sorted(folder.rglob("*.toml")):
-        if path.name == COVERAGE_HOLES.name:
+        if path.name in (COVERAGE_HOLES.name, FORWARDING.name):
             continue
         name = path.relative_to(folder.parent).as_posix()
         with told.noting():

@@ -1,0 +1,183 @@
+"""`httpmark forwarding`: each front end started before a tap and the reference, and surveyed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from httpmark.harness.catalogue import loading
+from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.firing import forwarding, forwarding_survey
+from httpmark.harness.judging import forwarding_counts
+from httpmark.harness.judging.forwarding_rules import RULES
+from httpmark.harness.model.errors import HarnessError, NothingSelected, Unusable
+from httpmark.harness.model.forwarding import FrontEnd, Heard, LeftOut, Survey
+from httpmark.harness.model.progress import Events
+from httpmark.harness.model.servers import Server
+from httpmark.harness.servers import front_ends, machine, manifests, sockets, starting
+from httpmark.harness.servers.recording_tap import Tap
+from httpmark.harness.servers.running import Running
+
+ADDRESS = "127.0.0.1"
+ORIGIN = "reference"
+RESULT = "forwarding.json"
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A survey, and what was heard of each case, by front end."""
+
+    survey: Survey
+    heard: dict[str, list[Heard]]
+
+
+def chosen(names: Sequence[str]) -> list[Server]:
+    """The servers that are named; without names, all that can be a reverse proxy.
+
+    :raises HarnessError: there is no such server, or it cannot be a reverse proxy.
+    """
+    if not names:
+        return [one for one in manifests.servers() if one.proxy is not None]
+    found = [manifests.server(name) for name in dict.fromkeys(names)]
+    for one in found:
+        if one.proxy is None:
+            raise HarnessError(one.trouble or f"{one.name}: its server.toml has no [proxy]")
+    return found
+
+
+def surveyed(servers: Sequence[Server], words: Sequence[str], *, events: Events) -> Found:
+    """Play the cases at each front end.
+
+    :param words: the cases to play, by id, number or family; all, where none is named.
+    :raises HarnessError: a word names no case.
+    :raises Unusable: the reference server does not start.
+    """
+    known = loading.load()
+    facts = forwarding.facts_of("front.example", ADDRESS, 80)
+    only = forwarding.known_ids(known, words, facts) if words else None
+    cases, left = forwarding.chosen(known, facts, only=only)
+    if not cases:
+        raise NothingSelected("nothing selected: no case of that name is sent to proxies")
+    found: list[FrontEnd] = []
+    heard: dict[str, list[Heard]] = {}
+    with _origin() as origin:
+        told = f"{origin.server.title} {origin.version or origin.server.version}"
+        for server in servers:
+            one, of_one = _surveyed(server, origin, known, only, events)
+            found.append(one)
+            heard[server.name] = of_one
+    return Found(survey=_survey(known, told, left, found), heard=heard)
+
+
+def _survey(
+    known: Catalogue, origin: str, left: Sequence[LeftOut], found: Sequence[FrontEnd]
+) -> Survey:
+    return Survey(
+        date=time.strftime("%Y-%m-%d", time.gmtime()), harness_version=machine.version(),
+        catalogue_version=known.version, origin=origin, rules=RULES, left_out=tuple(left),
+        front_ends=tuple(found),
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _origin() -> Iterator[Running]:
+    """The reference server, until the block ends."""
+    server = manifests.server(ORIGIN)
+    starting.for_server(server, "process")
+    one = starting.start(
+        server, "process", address=ADDRESS, port=sockets.free_port(ADDRESS), workers=1, cpus=None,
+        run_id=_run_id(), conformance=True,
+    )  # fmt: skip
+    try:
+        yield one
+    finally:
+        one.stop()
+
+
+def _run_id() -> str:
+    return f"forwarding{os.getpid()}"
+
+
+def _surveyed(
+    server: Server,
+    origin: Running,
+    known: Catalogue,
+    only: frozenset[str] | None,
+    events: Events,
+) -> tuple[FrontEnd, list[Heard]]:
+    """One front end; why it cannot be used, where it cannot."""
+    name = server.name
+    one = FrontEnd(name=name, title=server.title)
+    began = time.monotonic()
+    try:
+        with contextlib.ExitStack() as stack:
+            tap = stack.enter_context(
+                Tap(ADDRESS, sockets.free_port(ADDRESS), (origin.address, origin.port))
+            )
+            proxy = front_ends.start(
+                server, origin=(ADDRESS, tap.port), address=ADDRESS,
+                port=sockets.free_port(ADDRESS), run_id=_run_id(), say=events.say,
+            )  # fmt: skip
+            stack.callback(proxy.stop)
+            one = msgspec.structs.replace(one, version=proxy.version)
+            heard = _played(proxy, tap, known, only, events)
+    except Unusable as error:
+        events.say(f"{name} is unavailable: {error}")
+        return msgspec.structs.replace(one, unavailable=str(error)), []
+    one = forwarding_counts.counted(one, heard)
+    broken = sum(not _is_note(count.rule) for count in one.rules)
+    seconds = time.monotonic() - began
+    events.done(name, f"{one.forwarded} of {one.asked} cases forwarded, {broken} rules broken")
+    return msgspec.structs.replace(one, seconds=round(seconds, 1)), heard
+
+
+def _is_note(rule: str) -> bool:
+    return not next(one for one in RULES if one.id == rule).level.is_judged
+
+
+def _played(
+    proxy: Running,
+    tap: Tap,
+    known: Catalogue,
+    only: frozenset[str] | None,
+    events: Events,
+) -> list[Heard]:
+    tap.cut(deadline_s=1.0)  # what the wait for its start left
+    facts = forwarding.facts_of(f"{ADDRESS}:{proxy.port}", ADDRESS, proxy.port)
+    cases, _ = forwarding.chosen(known, facts, only=only)
+
+    def death() -> str | None:
+        return None if proxy.alive() else f"died: {proxy.exit_reason()}"
+
+    with forwarding.Player(ADDRESS, proxy.port, tap, death) as player:
+        own_minor = player.own_minor(facts)
+        events.task(proxy.server.name, len(cases))
+        return forwarding_survey.survey(
+            player, cases, own_minor=own_minor,
+            advance=lambda by: events.advance(proxy.server.name, by),
+        )  # fmt: skip
+
+
+def write(found: Found, folder: Path) -> None:
+    """Write the survey, and the bytes of every case of which something is said.
+
+    :raises HarnessError: the folder cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        survey = msgspec.json.format(msgspec.json.encode(found.survey), indent=1)
+        (folder / RESULT).write_bytes(survey + b"\n")
+        for name, heard in found.heard.items():
+            lines = [msgspec.json.encode(one) + b"\n" for one in heard if _is_kept(one)]
+            (folder / f"{name}.jsonl").write_bytes(b"".join(lines))
+    except OSError as error:
+        raise HarnessError(f"{folder}: {error.strerror}") from None
+
+
+def _is_kept(one: Heard) -> bool:
+    """Whether the bytes are evidence; those that lack only Via are there in one example each."""
+    return one.asked_again or any(remark.rule != "via" for remark in one.remarks)

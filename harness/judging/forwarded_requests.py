@@ -148,9 +148,8 @@ def by_chunks(sent: bytes) -> tuple[bytes, Requests]:
     return sent, read
 
 
-_ENDS_THE_CONNECTION = frozenset(
-    {Broken.BOTH, Broken.OLD, Broken.CODING, Broken.LENGTH, Broken.LENGTHS}
-)
+_LENGTHS = frozenset({Broken.LENGTH, Broken.LENGTHS})
+_ENDS_THE_CONNECTION = _LENGTHS | {Broken.BOTH, Broken.OLD, Broken.CODING}
 
 
 def most(client: Requests) -> int | None:
@@ -164,7 +163,8 @@ def most(client: Requests) -> int | None:
     last = client.requests[-1]
     if last.broken is None and (last.valid or not last.line_valid):
         return len(client.requests)
-    if last.broken in _ENDS_THE_CONNECTION and not _says_one_length(last):
+    is_repeated = last.broken in _LENGTHS and _says_one_length(last)
+    if last.broken in _ENDS_THE_CONNECTION and not is_repeated:
         return len(client.requests)
     return None
 
@@ -174,7 +174,7 @@ def must_be_refused(client: Requests) -> bool:
     if not client.requests:
         return False
     last = client.requests[-1]
-    if last.broken in (Broken.LENGTH, Broken.LENGTHS):
+    if last.broken in _LENGTHS:
         return not _says_one_length(last)
     return last.broken in (Broken.SPACE, Broken.HOST, Broken.CODING)
 

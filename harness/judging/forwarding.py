@@ -68,8 +68,9 @@ def _all(
 ) -> Iterator[Remark]:
     broken = [remark for one in forwarded for remark in _malformed(one)]
     yield from broken
-    yield from _too_many(passage, client, forwarded)
     octets, by_rfc = by_chunks(passage.sent)
+    yield from _hidden(octets, by_rfc, forwarded)
+    yield from _too_many(passage, client, forwarded)
     for sent, one in pairs(by_rfc, forwarded):
         yield from _of_connection(sent, one)
         yield from _of_content(octets, sent, one, refused=_is_refused(passage, forwarded))
@@ -84,10 +85,10 @@ def _all(
         if one.request.line_valid and one.request.minor > 1:
             yield _remark("own-version", f"HTTP/1.{one.request.minor}", one)
     if client.requests and not broken:
-        yield from _of_last(client, forwarded)
+        yield from _of_last(client, forwarded, refused=_is_refused(passage, forwarded))
 
 
-def _of_last(client: Requests, forwarded: list[Reached]) -> Iterator[Remark]:
+def _of_last(client: Requests, forwarded: list[Reached], *, refused: bool) -> Iterator[Remark]:
     """What became of a last message that is not whole, or not valid, and still was forwarded."""
     last = client.requests[-1]
     came = [one for one in forwarded if is_same(last, one) and one.request.whole]
@@ -95,9 +96,10 @@ def _of_last(client: Requests, forwarded: list[Reached]) -> Iterator[Remark]:
         return
     if must_be_refused(client):
         yield _remark("repaired", f"{last.broken} was wrong", came[0])
-    elif last.broken in _BROKEN_CONTENT or (last.broken is None and not last.whole):
-        what = f"{last.broken} was wrong" if last.broken else "its content did not end"
-        yield _remark("completed", what, came[0])
+    elif last.broken in _BROKEN_CONTENT and refused:
+        yield _remark("completed", f"{last.broken} was wrong", came[0])
+    elif last.broken is None and not last.whole:
+        yield _remark("completed", "its content did not end", came[0])
 
 
 def _remark(rule: str, what: str, one: Reached) -> Remark:
@@ -114,7 +116,9 @@ def _malformed(one: Reached) -> Iterator[Remark]:
         if options(one.request, b"transfer-encoding").count(b"chunked") > 1:
             yield _remark("transfer-coding", "chunked stands twice", one)
         return
-    rule = _of_trailer(one) if broken is Broken.TRAILER else OF_BROKEN[broken]
+    rule = _of_trailer(one) if broken is Broken.TRAILER else OF_BROKEN.get(broken)
+    if rule is None:
+        return
     if 200 <= one.status < 300 and BY_ID[rule].level is not Level.INFO:
         yield _remark("tolerated", f"{what}; the reference answered {one.status}", one)
     else:
@@ -130,6 +134,17 @@ def _of_trailer(one: Reached) -> str:
     return OF_BROKEN[Broken.TRAILER]
 
 
+def _hidden(octets: bytes, by_rfc: Requests, forwarded: list[Reached]) -> Iterator[Remark]:
+    """A request that the origin answered, and that was content of another one for the client."""
+    contents = [one.content(octets) for one in by_rfc.requests if one.whole]
+    for one in forwarded:
+        line = one.request.method + b" " + one.request.target
+        is_answered = bool(one.status) and one.request.line_valid
+        is_sent = any(is_same(sent, one) for sent in by_rfc.requests)
+        if is_answered and not is_sent and any(line in content for content in contents):
+            yield _remark("smuggled", "content reached the origin as a request", one)
+
+
 def _too_many(passage: Passage, client: Requests, forwarded: list[Reached]) -> Iterator[Remark]:
     """More requests than the client's bytes hold, by what was forwarded and by the answers."""
     allowed = most(client)
@@ -137,13 +152,9 @@ def _too_many(passage: Passage, client: Requests, forwarded: list[Reached]) -> I
         return
     if answers(passage.upstreams) <= allowed:
         return
-    extra = forwarded[allowed]
     what = f"{len(forwarded)} requests reached the origin, of {allowed}"
-    is_framed = client.requests[-1].broken is None if client.requests else True
-    _, by_rfc = by_chunks(passage.sent)
-    overridden = client.requests and client.requests[-1].broken is Broken.BOTH
-    is_hidden = overridden and not any(is_same(one, extra) for one in by_rfc.requests)
-    yield _remark("smuggled" if is_framed or is_hidden else "read-on", what, extra)
+    is_framed = not client.requests or client.requests[-1].broken is None
+    yield _remark("smuggled" if is_framed else "read-on", what, forwarded[allowed])
 
 
 def _of_connection(sent: Request, one: Reached) -> Iterator[Remark]:

@@ -171,9 +171,9 @@ RULES = (
 
 BY_ID = {rule.id: rule for rule in RULES}
 
-# What is wrong with a message that reached the origin, and the rule that says so.
+# What is wrong with a message that reached the origin, and the rule that says so. Of what is not
+# here, no clause says that it must not be forwarded.
 OF_BROKEN = {
-    Broken.EMPTY_LINE: "tolerated",
     Broken.LINE: "request-line",
     Broken.METHOD: "request-line",
     Broken.TARGET: "request-line",
@@ -190,13 +190,11 @@ OF_BROKEN = {
     Broken.NUL: "nul",
     Broken.VALUE: "control-in-value",
     Broken.HOST: "invalid-host",
-    Broken.CONNECT: "tolerated",
     Broken.BOTH: "both-framings",
     Broken.OLD: "transfer-coding",
     Broken.CODING: "transfer-coding",
     Broken.LENGTHS: "invalid-length",
     Broken.LENGTH: "invalid-length",
-    Broken.HUGE: "tolerated",
     Broken.SIZE: "chunks",
     Broken.CHUNK_CR: "chunks",
     Broken.DATA_END: "chunks",

@@ -159,7 +159,7 @@ def test_the_command_writes_the_survey_the_bytes_and_the_page(tmp_path: Path) ->
     folder = made(tmp_path / "servers", "via")
     words = ("--case", "forwarded-get", "--case", "host-missing")
     code, out, errors = command_process.run(
-        "forwarding", "made", *words, "--json", "--out", "found", "--page", "found.md",
+        "forwarding", "made", *words, "--json", "--out", "found", "--page", "forwarding.md",
         cwd=tmp_path, images=folder,
     )  # fmt: skip
     assert code == 0, errors
@@ -171,7 +171,9 @@ def test_the_command_writes_the_survey_the_bytes_and_the_page(tmp_path: Path) ->
     lines = (tmp_path / "found" / "made.jsonl").read_text().splitlines()
     heard = [json.loads(line) for line in lines]
     assert [each["passage"]["case"] for each in heard] == ["forwarded-get"]
-    assert "| A gateway adds Via to each request | MUST |" in (tmp_path / "found.md").read_text()
+    assert (
+        "| A gateway adds Via to each request | MUST |" in (tmp_path / "forwarding.md").read_text()
+    )
 
 
 @pytest.mark.process

@@ -6,7 +6,9 @@ import pytest
 
 from httpmark.harness.judging import forwarding
 from httpmark.harness.judging.forwarding_rules import BY_ID
+from httpmark.harness.model.cases import Level
 from httpmark.harness.model.forwarding import Passage, Upstream
+from httpmark.harness.tests.shared.repository import ROOT
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 NO = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -200,7 +202,7 @@ def test_every_rule_has_a_pair() -> None:
     assert set(BY_ID) == set(BAD) | {"tolerated"}
 
 
-@pytest.mark.parametrize("rule", REFUSED - {"control-in-value"})
+@pytest.mark.parametrize("rule", sorted(REFUSED - {"control-in-value"}))
 def test_what_the_origin_takes_is_not_held_against_the_proxy(rule: str) -> None:
     sent, *reached = BAD[rule]
     found = rules(sent, *reached, answers=OK)
@@ -235,6 +237,16 @@ def test_bytes_that_are_no_http_are_read_without_harm() -> None:
 def test_a_1_0_proxy_does_not_follow_the_client() -> None:
     sent, reached = BAD["follows-version"]
     assert forwarding.remarks(passage(sent, reached), own_minor=0) == []
+
+
+def test_the_page_lists_every_rule() -> None:
+    page = (ROOT / "docs" / "forwarding.md").read_text("utf-8")
+    words = {Level.MUST: "MUST", Level.SHOULD: "SHOULD", Level.INFO: "note"}
+    rows = [
+        f"| `{rule.id}` | {rule.title} | {words[rule.level]} | {rule.clause} |"
+        for rule in BY_ID.values()
+    ]
+    assert [line for line in page.splitlines() if line.startswith("| `")] == rows
 
 
 def test_a_remark_shows_the_request_that_breaks_the_rule() -> None:

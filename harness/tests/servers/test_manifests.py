@@ -249,11 +249,11 @@ def test_a_folder_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 def test_every_key_is_described() -> None:
     text = (manifests.IMAGES / "README.md").read_text("utf-8")
     told = set(Server.__struct_fields__) - {"source", "trouble"}
-    told -= {"process", "container", "conformance", "limits", "timeouts"}
+    told -= {"process", "container", "proxy", "conformance", "limits", "timeouts"}
     fields = [f"`{name}`" for name in told]
     fields += [f"`limits.{word}`" for word in servers.LIMITS]
     fields += [f"`timeouts.{word}`" for word in TIMEOUTS]
-    for part in ("process", "container"):
+    for part in ("process", "container", "proxy"):
         recipe = manifests.server("nginx")
         fields += [f"`{part}.{word}`" for word in getattr(recipe, part).__struct_fields__]
     assert [field for field in fields if f"| {field} |" not in text] == []

@@ -13,6 +13,7 @@ import msgspec
 from httpmark.harness.catalogue import loading
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.firing import forwarding, forwarding_survey
+from httpmark.harness.firing.forwarding import Player
 from httpmark.harness.judging import forwarding_counts
 from httpmark.harness.judging.forwarding_rules import RULES
 from httpmark.harness.model.errors import HarnessError, NothingSelected, Unusable
@@ -110,56 +111,58 @@ def _surveyed(
     events: Events,
 ) -> tuple[FrontEnd, list[Heard]]:
     """One front end; why it cannot be used, where it cannot."""
-    name = server.name
+    name, port, began = server.name, sockets.free_port(ADDRESS), time.monotonic()
     one = FrontEnd(name=name, title=server.title)
-    began = time.monotonic()
+    facts = forwarding.facts_of(f"{ADDRESS}:{port}", ADDRESS, port)
+    cases, _ = forwarding.chosen(known, facts, only=only)
+    versions: list[str | None] = []
     try:
-        with contextlib.ExitStack() as stack:
-            tap = stack.enter_context(
-                Tap(ADDRESS, sockets.free_port(ADDRESS), (origin.address, origin.port))
+        with Tap(ADDRESS, sockets.free_port(ADDRESS), (origin.address, origin.port)) as tap:
+
+            @contextlib.contextmanager
+            def start() -> Iterator[Player]:
+                with _started(server, tap, port, events) as proxy:
+                    versions.append(proxy.version)
+                    with Player(ADDRESS, port, tap, lambda: _death(proxy)) as player:
+                        yield player
+
+            events.task(name, len(cases))
+            heard = forwarding_survey.survey(
+                start, cases, facts=facts, advance=lambda by: events.advance(name, by)
             )
-            proxy = front_ends.start(
-                server, origin=(ADDRESS, tap.port), address=ADDRESS,
-                port=sockets.free_port(ADDRESS), run_id=_run_id(), say=events.say,
-            )  # fmt: skip
-            stack.callback(proxy.stop)
-            one = msgspec.structs.replace(one, version=proxy.version)
-            heard = _played(proxy, tap, known, only, events)
     except Unusable as error:
         events.say(f"{name} is unavailable: {error}")
+        one = msgspec.structs.replace(one, version=next(iter(versions), None))
         return msgspec.structs.replace(one, unavailable=str(error)), []
+    one = msgspec.structs.replace(one, version=versions[0])
     one = forwarding_counts.counted(one, heard)
     broken = sum(not _is_note(count.rule) for count in one.rules)
     seconds = time.monotonic() - began
-    events.done(name, f"{one.forwarded} of {one.asked} cases forwarded, {broken} rules broken")
+    told = f"{broken} rule{'s' * (broken != 1)} broken"
+    events.done(name, f"{one.forwarded} of {one.asked} cases forwarded, {told}")
     return msgspec.structs.replace(one, seconds=round(seconds, 1)), heard
+
+
+@contextlib.contextmanager
+def _started(server: Server, tap: Tap, port: int, events: Events) -> Iterator[Running]:
+    """The proxy in front of the tap, until the block ends."""
+    proxy = front_ends.start(
+        server, origin=(ADDRESS, tap.port), address=ADDRESS, port=port, run_id=_run_id(),
+        say=events.say,
+    )  # fmt: skip
+    try:
+        tap.cut(deadline_s=1.0)  # what the wait for its start left
+        yield proxy
+    finally:
+        proxy.stop()
+
+
+def _death(proxy: Running) -> str | None:
+    return None if proxy.alive() else f"died: {proxy.exit_reason()}"
 
 
 def _is_note(rule: str) -> bool:
     return not next(one for one in RULES if one.id == rule).level.is_judged
-
-
-def _played(
-    proxy: Running,
-    tap: Tap,
-    known: Catalogue,
-    only: frozenset[str] | None,
-    events: Events,
-) -> list[Heard]:
-    tap.cut(deadline_s=1.0)  # what the wait for its start left
-    facts = forwarding.facts_of(f"{ADDRESS}:{proxy.port}", ADDRESS, proxy.port)
-    cases, _ = forwarding.chosen(known, facts, only=only)
-
-    def death() -> str | None:
-        return None if proxy.alive() else f"died: {proxy.exit_reason()}"
-
-    with forwarding.Player(ADDRESS, proxy.port, tap, death) as player:
-        own_minor = player.own_minor(facts)
-        events.task(proxy.server.name, len(cases))
-        return forwarding_survey.survey(
-            player, cases, own_minor=own_minor,
-            advance=lambda by: events.advance(proxy.server.name, by),
-        )  # fmt: skip
 
 
 def write(found: Found, folder: Path) -> None:

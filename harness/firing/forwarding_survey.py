@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import msgspec
 
 from httpmark.harness.firing.forwarding import AGAIN, Chosen, Player
 from httpmark.harness.judging import forwarding, forwarding_counts
+from httpmark.harness.model.cases import Facts
 from httpmark.harness.model.forwarding import Heard
 
 
 def survey(
-    player: Player, cases: Sequence[Chosen], *, own_minor: int, advance: Callable[[int], None]
+    start: Callable[[], AbstractContextManager[Player]],
+    cases: Sequence[Chosen],
+    *,
+    facts: Facts,
+    advance: Callable[[int], None],
 ) -> list[Heard]:
     """What is heard of each case, in order.
 
-    :param own_minor: the minor version in which the proxy forwards a plain HTTP/1.1 request.
-    :raises Unusable: the proxy has ended.
+    :param start: starts the proxy, at the same port each time: what it does may differ from start
+        to start, so what is played again is played of a fresh one.
+    :raises Unusable: the proxy does not start, forwards nothing, or has ended.
     """
     heard: list[Heard] = []
-    for one in cases:
-        passage = player.play(one)
-        said = forwarding.remarks(passage, own_minor=own_minor)
-        heard.append(Heard(passage=passage, remarks=tuple(said)))
-        advance(1)
+    with start() as player:
+        own_minor = player.own_minor(facts)
+        for one in cases:
+            passage = player.play(one)
+            said = forwarding.remarks(passage, own_minor=own_minor)
+            heard.append(Heard(passage=passage, remarks=tuple(said)))
+            advance(1)
     again = set(forwarding_counts.again(heard))
-    for number, one in enumerate(cases):
-        if one.case.id in again:
-            heard[number] = _again(player, one, heard[number], own_minor)
+    if not again:
+        return heard
+    with start() as player:
+        for number, one in enumerate(cases):
+            if one.case.id in again:
+                heard[number] = _again(player, one, heard[number], own_minor)
     return heard
 
 

@@ -128,7 +128,7 @@ def ask_json_api(program: Path) -> None:
         assert json.loads(ask(port, "/notes?contains=mi%6Ck")[1]) == [{"id": 1, "text": "buy milk"}]
         assert ask(port, "/notes", method="POST", content="text=%zz", **form)[:2] == (
             400,
-            "form-percent at 5\n",
+            '{"problem":"form-percent"}',
         )
         assert ask(port, "/notes", method="POST", content="text=x")[0] == 415
         assert ask(port, "/notes", method="POST", content="other=x", **form)[0] == 422

@@ -86,8 +86,8 @@ class Doubt(enum.StrEnum):
 
 _DOUBTS_SAID = {
     Doubt.TIME_RAN_OUT: "ran out of time",
-    Doubt.RESET: "were reset",
-    Doubt.CLOSED_UNANNOUNCED: "were closed without notice",
+    Doubt.RESET: "ended in a reset",
+    Doubt.CLOSED_UNANNOUNCED: "ended in a close without notice",
     Doubt.LOOK_RAN_OUT: "may have got two writes as one",
     Doubt.FAILED: "failed",
     Doubt.CLOSE_AWAITED: "said close and stayed open",

@@ -79,7 +79,7 @@ def test_what_was_asked_again_is_counted_by_reason_in_one_line() -> None:
     run = made_run(only=OCTET_FAMILIES)
     run = with_server(run, "nginx", compliance=Compliance({"rfc": suite}))
     (line,) = (one for one in scoreboard.scoreboard(run).splitlines() if "asked again" in one)
-    assert line == "  nginx: cases asked again: 1,202, of which 1,200 failed, 2 were reset"
+    assert line == "  nginx: cases asked again: 1,202, of which 1,200 failed, 2 ended in a reset"
 
 
 def test_a_ratio_beside_two_costs_that_do_not_divide_to_it_says_so() -> None:

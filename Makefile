@@ -178,14 +178,16 @@ nightly-clang: needs-nightly
 	cmake --build --preset clang
 	ctest --preset clang -j2
 
-# Each parser of the reference server, FUZZ_SECONDS long, from the corpus that is kept.
+# Each parser of the reference server, FUZZ_SECONDS long, from the corpus that is kept. FUZZ_SEED=0: another
+# search each time.
 FUZZ_SECONDS ?= 60
+FUZZ_SEED ?= 0
 nightly-fuzz: needs-nightly
 	cmake --preset fuzz >/dev/null
 	cmake --build --preset fuzz --target $(foreach one,$(FUZZERS),httpmark-server-$(one)_fuzz)
 	@for one in $(FUZZERS); do \
 	  mkdir -p build/fuzz/found/$$one; \
-	  build/fuzz/reference_server/httpmark-server-$${one}_fuzz -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 \
+	  build/fuzz/reference_server/httpmark-server-$${one}_fuzz -max_total_time=$(FUZZ_SECONDS) -seed=$(FUZZ_SEED) -print_final_stats=1 \
 	    -artifact_prefix=build/fuzz/found/$$one- build/fuzz/found/$$one reference_server/tests/corpus/$$one 2>build/fuzz/$$one.log \
 	    || { tail -20 build/fuzz/$$one.log; exit 1; }; \
 	  echo "$$one: $$(sed -n 's/^stat::number_of_executed_units: //p' build/fuzz/$$one.log) inputs, no finding"; \

@@ -18,6 +18,7 @@ constexpr std::string_view kFlushTail("\x00\x00\xFF\xFF", 4);
 constexpr int kBlockEnd = 128;   // of z_stream::data_type: no block is under way
 constexpr int kUnusedBits = 63;  // of z_stream::data_type: bits of the last byte
 constexpr int kMemoryLevel = 8;
+constexpr int kWindowBitsMax = 15;
 
 Bytef* writable(std::string_view octets) {
     return const_cast<Bytef*>(reinterpret_cast<const Bytef*>(octets.data()));
@@ -67,8 +68,10 @@ void MessageInflater::close() {
 bool MessageInflater::open() {
     stream_ = new_stream(arena_);
     if (!stream_) return false;
-    if (inflateInit2(stream_.get(), -static_cast<int>(parameters_.client_max_window_bits)) == Z_OK)
-        return true;
+    // The largest window, whatever was agreed. With a smaller one zlib takes a reference that is
+    // farther back only where the same call wrote what it refers to: then the answer would depend
+    // on how the message arrives.
+    if (inflateInit2(stream_.get(), -kWindowBitsMax) == Z_OK) return true;
     stream_.reset();
     return false;
 }

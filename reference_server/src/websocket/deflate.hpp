@@ -15,7 +15,8 @@ struct z_stream_s;
 namespace httpmark::websocket {
 
 // What was agreed. Windows are powers of two; a context that is not taken over costs no memory
-// between messages and compresses less.
+// between messages and compresses less. A small window of the client's saves memory of the client
+// alone: the server can read references of any distance.
 struct DeflateParameters {
     bool server_no_context_takeover = false;
     bool client_no_context_takeover = false;

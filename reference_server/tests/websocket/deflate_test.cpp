@@ -1,5 +1,7 @@
 #include "websocket/deflate.hpp"
 
+#include <zlib.h>
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -106,6 +108,36 @@ std::string message_of(std::size_t size, unsigned seed) {
     return out.substr(0, size);
 }
 
+// A client that keeps no more than its window: zlib is asked for one byte at a time, so that it
+// remembers nothing else.
+class NarrowClient {
+  public:
+    explicit NarrowClient(std::uint8_t bits) {
+        LAW(inflateInit2(&stream_, -static_cast<int>(bits)) == Z_OK);
+    }
+    ~NarrowClient() { inflateEnd(&stream_); }
+    NarrowClient(const NarrowClient&) = delete;
+    NarrowClient& operator=(const NarrowClient&) = delete;
+    // The message, or what came before a reference that goes too far.
+    std::string message(std::string payload) {
+        payload.append("\0\0\xFF\xFF", 4);
+        stream_.next_in = reinterpret_cast<Bytef*>(payload.data());
+        stream_.avail_in = static_cast<uInt>(payload.size());
+        std::string out;
+        while (true) {
+            Bytef octet = 0;
+            stream_.next_out = &octet;
+            stream_.avail_out = 1;
+            const int result = ::inflate(&stream_, Z_SYNC_FLUSH);
+            if (stream_.avail_out == 0) out += static_cast<char>(octet);
+            if (result == Z_DATA_ERROR || stream_.avail_out != 0) return out;
+        }
+    }
+
+  private:
+    z_stream stream_{};
+};
+
 // Whatever is compressed with a window is read by one who keeps no more than that.
 TEST(Deflate, every_window_every_size) {
     for (std::uint8_t bits = 8; bits <= 15; ++bits) {
@@ -113,6 +145,7 @@ TEST(Deflate, every_window_every_size) {
             const DeflateParameters parameters{forgets, forgets, bits, bits};
             MessageDeflater deflater(parameters, 9);
             MessageInflater inflater(parameters);
+            NarrowClient client(bits);
             unsigned seed = 0;
             for (const std::size_t size :
                  {0U, 1U, 2U, 63U, 300U, 0U, 5000U, 70000U, 100U, 40000U}) {
@@ -122,8 +155,24 @@ TEST(Deflate, every_window_every_size) {
                 const Inflated out = inflate(inflater, payload, 3, step, 70000);
                 LAW(out.violation == Violation::kNone && out.message == message,
                     << static_cast<unsigned>(bits) << " " << size);
+                LAW(client.message(payload) == message,
+                    << static_cast<unsigned>(bits) << " " << size);
             }
         }
+    }
+}
+
+// A client that was asked for a small window and keeps a larger one is understood all the same,
+// in one piece as in many.
+TEST(Deflate, a_reference_beyond_the_window_has_one_verdict) {
+    const std::string part = message_of(2000, 1);
+    MessageDeflater deflater({}, 9);
+    const std::string payload = deflated(deflater, part + part);
+    LAW(NarrowClient(9).message(payload) == part);
+    for (const std::size_t step : {std::size_t{1}, std::size_t{7}, payload.size()}) {
+        MessageInflater inflater({false, false, 9, 9});
+        const Inflated out = inflate(inflater, payload, step, step, 4000);
+        LAW(out.violation == Violation::kNone && out.message == part + part, << step);
     }
 }
 

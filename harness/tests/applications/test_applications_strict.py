@@ -27,6 +27,7 @@ def held_against(manner: str, folder: Path, *options: str, seconds: float = 280)
     )
 
 
+@pytest.mark.first
 @pytest.mark.process
 @_MANNERS
 def test_a_strict_server_with_get_alone_breaks_nothing(manner: str, tmp_path: Path) -> None:

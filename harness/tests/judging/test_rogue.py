@@ -57,6 +57,7 @@ def test_the_unmodified_rogue_passes_all_but_what_is_explained(planned: list[Pla
     assert rogue_matrix.changed(None, planned) == []
 
 
+@pytest.mark.first
 @pytest.mark.process
 def test_each_bug_is_caught_by_a_sample_of_the_cases_that_name_it(
     known: Catalogue, planned: list[Planned]

@@ -197,6 +197,7 @@ def committed(here: Path) -> None:
 BUILD = "cp server.sh built.sh && chmod +x built.sh"
 
 
+@pytest.mark.first
 @pytest.mark.process
 @pytest.mark.timeout(300)
 def test_the_action_holds_the_speed_against_another_commit(here: Path) -> None:

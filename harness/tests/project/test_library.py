@@ -326,6 +326,7 @@ ASKED: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.first
 @pytest.mark.process
 @pytest.mark.timeout(2000)
 def test_the_programs_of_the_page_run_on_an_installed_library(

@@ -16,7 +16,7 @@ def several(count: int) -> list[int]:
 
 @pytest.mark.process
 def test_no_two_tests_get_the_same_port() -> None:
-    processes, count = 3, 60
+    processes, count = 3, 20
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(processes, mp_context=spawn) as pool:
         drawn = [port for ports in pool.map(several, [count] * processes) for port in ports]

@@ -76,6 +76,7 @@ def test_three_servers_in_containers_give_exactly_the_published_counts(tmp_path:
     reproduce(tmp_path, "docker", "go_net_http", "rust_hyper", "qhttpserver")
 
 
+@pytest.mark.first
 @pytest.mark.process
 @pytest.mark.needs("go", "cargo")
 @pytest.mark.timeout(900)

@@ -5,12 +5,15 @@
 - A test that starts a process is marked ``process``, by ``@pytest.mark.process`` or because it uses
   a fixture that is marked with :func:`starts_process`. One that does so unmarked fails: ``make
   check`` runs what is not marked, and stays quick by this rule.
+- ``@pytest.mark.first`` is for a test that takes a minute: it begins before the others, so that the
+  workers of xdist have something to do until the end.
 - What was asked again (``asking_again``) and what was skipped is told at the end.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import shutil
 import subprocess
@@ -107,7 +110,8 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "each change")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
     for item in items:
         info = getattr(item, "_fixtureinfo", None)
         if item.get_closest_marker("needs"):
@@ -120,8 +124,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.process)
         if _SHARED in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(_SHARED_TIMEOUT_S))
-    # One worker makes what they share while the others have all else to do, and nobody waits.
-    items.sort(key=lambda item: _SHARED not in getattr(item, "fixturenames", ()))
+    result = yield  # now those are left that are asked for
+    items[:] = ordered(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+    return result
+
+
+def ordered(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """What takes long at the front of each worker's part: with ``--dist worksteal`` each gets the
+    next part of the list, and whoever is done takes over the end of another's.
+
+    One worker makes what many share while the others have all else to do, and nobody waits.
+    """
+    shared = [item for item in items if _SHARED in getattr(item, "fixturenames", ())]
+    long = [item for item in items if item.get_closest_marker("first") and item not in shared]
+    heads = [shared] + [long[number :: workers - 1] for number in range(workers - 1)]
+    if workers == 1:
+        heads = [shared + long]
+    begun = set(shared + long)
+    rest = iter([item for item in items if item not in begun])
+    ordered: list[pytest.Item] = []
+    for number, head in enumerate(heads):
+        size = (len(items) - len(ordered)) // (workers - number)
+        ordered += [*head, *itertools.islice(rest, max(0, size - len(head)))]
+    return ordered + list(rest)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,7 +16,7 @@ from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import Bottleneck, LoadMode, LoadResult
 from httpmark.harness.report import load_text, number_format
 from httpmark.harness.servers import cpu_time, network_counters
-from httpmark.harness.tests.shared.scripted_race import PLAN, fold_of, race, run
+from httpmark.harness.tests.shared.scripted_race import NOBODY, PLAN, fold_of, race, run
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def _who_else_ran_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_server_lets_go_of_is_accounted_for() -> None:
     made, engine = race({"a": [100.0] * 3})
     run(made)
-    assert engine.accounted == {(os.getppid(),)}
+    assert engine.accounted == {(NOBODY,)}
 
 
 def test_every_block_holds_every_server_once() -> None:

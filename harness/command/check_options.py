@@ -66,21 +66,25 @@ def _masked(line: str) -> str:
 def field_lines(given: Iterable[str]) -> tuple[str, ...]:
     """The lines of ``--header``, each a field line that says nothing about framing or the target.
 
-    :raises HarnessError: another line, named.
+    This is where they come in, so their values are marked as secrets here.
+
+    :raises HarnessError: another line, by its number: what is no field line may be a secret, too.
     """
-    from httpmark.harness.http import grammar
+    from httpmark.harness.http import grammar, masking
 
     lines = tuple(given)
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         try:
             octets = line.encode("latin-1") + b"\r\n"
         except UnicodeEncodeError:
             octets = b""
         if grammar.FIELD_LINES.fullmatch(octets) is None or octets.count(b"\n") != 1:
-            raise HarnessError(f"--header: {line!r} is not a field line; write 'Name: value'")
+            which = "it" if len(lines) == 1 else f"number {number}"
+            raise HarnessError(f"--header: {which} is not a field line; write 'Name: value'")
         name, _, value = line.partition(":")
-        if value.strip() == MASK:
+        if value.strip() and not value.strip(" \t*"):  # a mask of ours, copied
             raise HarnessError(f"--header: {name}: replace {MASK} by the value")
         if name.lower() in _FRAMING:
             raise HarnessError(f"--header: the cases themselves set {name}; leave it out")
+    masking.mark(lines)
     return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from pathlib import Path
 
 import msgspec
 
@@ -13,13 +14,18 @@ from httpmark.harness.command.again_progress import AgainProgress
 from httpmark.harness.command.check_options import Options
 from httpmark.harness.command.cut_progress import CutProgress
 from httpmark.harness.firing import conformance, crash_recovery, shrinking, targets
-from httpmark.harness.http import address
+from httpmark.harness.http import address, masking
 from httpmark.harness.judging import quick_look, second_process, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.cases import Family
-from httpmark.harness.model.errors import NothingSelected, ServerDied, Unusable
+from httpmark.harness.model.errors import (
+    HarnessError,
+    NothingSelected,
+    ServerDied,
+    Unusable,
+)
 from httpmark.harness.model.run import SCHEMA_VERSION, Conclusion, Run, ServerResult
 from httpmark.harness.model.verdicts import Compliance, SuiteResult
 from httpmark.harness.servers import machine, manifests, sockets
@@ -53,6 +59,7 @@ class Checker:
         self.manifest = manifests.declared(options.manifest) if options.manifest else None
         wanted = options.cases
         if options.rerun is not None:
+            _need_fields(options.rerun, options.header)
             wanted = (*wanted, *rerun.failures(options.rerun, self.catalogue))
         if options.ruleset == "realistic" and not wanted:
             wanted = ("realistic",)  # nothing else is judged by it
@@ -100,7 +107,7 @@ class Checker:
                     server=server, survived=self.recovery.survived,
                 )  # fmt: skip
             except ServerDied as error:
-                so_far.died = str(error)
+                so_far.died = masking.text(str(error))
                 return self._written(so_far)
             so_far.advice = named_target.advice(target)
             try:
@@ -110,7 +117,7 @@ class Checker:
                     self._shrink(target, so_far.suites)
                 so_far.interrupted = False
             except ServerDied as error:
-                so_far.died = str(error)
+                so_far.died = masking.text(str(error))
             finally:
                 last = self._written(so_far)
             return last
@@ -153,10 +160,10 @@ class Checker:
                     recovery=self.recovery,
                 )
             except ServerDied as error:
-                so_far.died = str(error)
+                so_far.died = masking.text(str(error))
                 raise
             except Unusable as error:
-                so_far.died = str(error)
+                so_far.died = masking.text(str(error))
                 raise Unusable(f"{self.options.target} {error}") from None
             finally:
                 for suite in group:
@@ -262,6 +269,20 @@ class Checker:
         run_folder.write(self.last, self.folder)
         stored_runs.draw(self.folder, run_folder.read(self.folder))
         return self.last
+
+
+def _need_fields(path: Path, header: tuple[str, ...]) -> None:
+    """See to it that the secrets of an earlier run are given again: it holds only their names.
+
+    :raises HarnessError: one is not.
+    """
+    given = {line.partition(":")[0].lower() for line in header}
+    for name in rerun.masked_fields(path):
+        if name.lower() not in given:
+            raise HarnessError(
+                f"{path}: this run was made with the field {name}, and its value is not stored: "
+                f"give it again, as --header '{name}: VALUE'"
+            )
 
 
 def _scores(suites: dict[str, SuiteResult]) -> str:

@@ -16,6 +16,7 @@ import click
 
 from httpmark.harness.catalogue.mistakes import Mistakes
 from httpmark.harness.command import error_trace, known_commands
+from httpmark.harness.http import masking
 from httpmark.harness.http.printable import one_line
 from httpmark.harness.model import progress
 from httpmark.harness.model.errors import HarnessError
@@ -68,7 +69,7 @@ def _interrupted(number: int, _: FrameType | None) -> NoReturn:
 
 def _complain(text: str) -> None:
     """One line on standard error, without what a terminal would obey: servers have a say in it."""
-    click.echo(f"httpmark: {' '.join(one_line(text).split())}", err=True)
+    click.echo(f"httpmark: {' '.join(one_line(masking.text(text)).split())}", err=True)
 
 
 def _usage(error: click.ClickException) -> str:

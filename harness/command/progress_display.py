@@ -12,6 +12,7 @@ from types import TracebackType
 
 import click
 
+from httpmark.harness.http import masking
 from httpmark.harness.http.printable import one_line
 
 _PLAIN_EVERY_S = 10.0
@@ -31,7 +32,7 @@ class PlainLines:
         return None
 
     def say(self, line: str) -> None:
-        click.echo(one_line(line), err=True)
+        click.echo(one_line(masking.text(line)), err=True)
 
     def task(self, name: str, total: int) -> None:
         self._tasks[name] = (0, total, time.monotonic())
@@ -80,7 +81,8 @@ class Bars:
         self._progress.stop()
 
     def say(self, line: str) -> None:
-        self._progress.console.print(one_line(line), markup=False, highlight=False)
+        told = one_line(masking.text(line))
+        self._progress.console.print(told, markup=False, highlight=False)
 
     def task(self, name: str, total: int) -> None:
         # A task that is begun once more starts again in its place.

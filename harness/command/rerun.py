@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,18 @@ def failures(path: Path, known: catalogue.Catalogue) -> tuple[str, ...]:
     if not chosen:
         raise NothingSelected(f"{path}: nothing failed in this run, so there is nothing to repeat")
     return chosen
+
+
+def masked_fields(path: Path) -> tuple[str, ...]:
+    """The names of the field lines that a run was made with and whose values it does not hold.
+
+    :raises HarnessError: the folder holds no run.
+    """
+    words = [word for server in run_folder.read(path).servers for word in server.again]
+    lines = (
+        value for option, value in itertools.pairwise(words) if option == "--header"
+    )
+    return tuple(dict.fromkeys(line.partition(":")[0] for line in lines))
 
 
 def _of_suite(suite: SuiteResult) -> Iterator[str]:

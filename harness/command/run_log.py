@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+from httpmark.harness.http import masking
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.progress import Events
 
@@ -42,4 +43,4 @@ class RunLog:
 
     def _write(self, line: str) -> None:
         with contextlib.suppress(OSError), self._file.open("a", encoding="utf-8") as log:
-            log.write(f"{run_folder.now()} {line}\n")
+            log.write(f"{run_folder.now()} {masking.text(line)}\n")

@@ -15,6 +15,7 @@ from httpmark.harness.firing.play_queue import Flown, PlayQueue, is_whole
 from httpmark.harness.firing.probe import IN_FLIGHT
 from httpmark.harness.firing.probe_frames import Play
 from httpmark.harness.firing.targets import Target, hello
+from httpmark.harness.http import masking
 from httpmark.harness.judging import quick_look, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.family_results import StoredServer
@@ -79,7 +80,9 @@ class CaseStream:
     @property
     def stored(self) -> StoredServer:
         """What came back so far, for the judge."""
-        return StoredServer(self.catalogue, self.facts, self.evidence, self.target.name)
+        return StoredServer(
+            self.catalogue, masking.facts(self.facts), self.evidence, self.target.name
+        )
 
     def cases(self, families: Iterable[str]) -> Iterator[Case]:
         """The cases of families, as far as they are asked."""
@@ -213,7 +216,9 @@ class CaseStream:
 
     def _stored(self, landed: list[Flown], keep: Callable[[Exchange], bool]) -> Iterator[Exchange]:
         """Put exchanges into evidence; yields the silent ones."""
-        batch = [one.exchange for one in landed if one.exchange is not None]
+        batch = [
+            masking.exchange(one.exchange) for one in landed if one.exchange is not None
+        ]
         quiet = [exchange for exchange in batch if exchange.outcome in SILENT]
         if quiet and network_counters.grown(self._dropped, network_counters.dropped_packets()):
             batch = [_dropped(exchange) for exchange in batch]

@@ -17,9 +17,9 @@ from httpmark.harness.firing.crash_search import Died, Trials
 from httpmark.harness.firing.liveness import Ending
 from httpmark.harness.firing.play_queue import Flown
 from httpmark.harness.firing.targets import QUESTION, Target, hello
-from httpmark.harness.http import shell_lines
+from httpmark.harness.http import masking, shell_lines
 from httpmark.harness.http.printable import one_line
-from httpmark.harness.judging.evidence import Evidence, Mask, crashed, kept_as
+from httpmark.harness.judging.evidence import Evidence, crashed, kept_as
 from httpmark.harness.model.cases import Case, Family
 from httpmark.harness.model.crashes import Blame, Crash, crash_id
 from httpmark.harness.model.errors import ServerDied, Unusable
@@ -172,6 +172,8 @@ class Recovery:
         if self._smaller > 0:
             self._smaller -= 1
             small = _smaller(target, died)
+        if small is not None and masking.leaves_a_part(small.exchange):
+            small = None
         if small is not None:
             crash = msgspec.structs.replace(crash, fewest=len(small.exchange.sent))
         self._add(target, crash, cases=small.cases if small else died.cases)
@@ -190,7 +192,7 @@ class Recovery:
             evidence.flush()
 
     def _add(self, target: Target, crash: Crash, *, cases: Sequence[Case] = ()) -> None:
-        mask = Mask(target.header)
+        mask = masking.Mask(target.header)
         words = tuple(
             one_line(mask.received(line.encode()).decode(errors="replace"))
             for line in crash.last_words
@@ -268,7 +270,7 @@ def _smaller(target: Target, died: Died) -> Died | None:
     return None
 
 
-def _by_hand(case: Case, target: Target, mask: Mask) -> str | None:
+def _by_hand(case: Case, target: Target, mask: masking.Mask) -> str | None:
     """A line of shell that sends a case, where one would copy it."""
     where = shell_lines.place(target.facts())
     if target.server is not None:  # it is gone, and comes again on another port

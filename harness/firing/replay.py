@@ -17,7 +17,8 @@ from httpmark.harness.catalogue.lookup import find
 from httpmark.harness.catalogue.step_words import own_steps, played_in_words
 from httpmark.harness.firing import first_questions, shrinking, targets
 from httpmark.harness.firing.probe import RunningProbe
-from httpmark.harness.http import shell_lines
+from httpmark.harness.http import masking, shell_lines
+from httpmark.harness.http.masking import Mask
 from httpmark.harness.http.printable import escaped_lines
 from httpmark.harness.judging import (
     answer_difference,
@@ -26,7 +27,6 @@ from httpmark.harness.judging import (
     judge,
     published_rule,
 )
-from httpmark.harness.judging.evidence import Mask
 from httpmark.harness.judging.response_rules.collector import Collector
 from httpmark.harness.model.cases import (
     Case,
@@ -156,9 +156,9 @@ def _came(what: str, exchange: Exchange, target: targets.Target) -> list[str]:
 
 
 def _sent(case: Case, target: targets.Target) -> Exchange:
-    """The exchange of a case that is played alone."""
+    """The exchange of a case that is played alone, as it may be shown."""
     with RunningProbe(target.probe(in_flight=1)) as probe:
-        return probe.play(case)
+        return masking.exchange(probe.play(case))
 
 
 def _addressed(name: str, target: targets.Target) -> tuple[Family, Planned, Facts]:
@@ -204,7 +204,11 @@ def minimised(name: str, target: targets.Target, *, hardened: bool = False) -> R
     if one is None:
         told = f"{case.id}: {word}; only the whole request shows it, all {whole} bytes"
         return Replayed(told, word)
-    found = [small for _, small in shrinking.smallest([one], target)]
+    found = [
+        small
+        for _, small in shrinking.smallest([one], target)
+        if not masking.leaves_a_part(small)
+    ]
     if not found:
         return Replayed(f"{case.id}: {word}, with all {whole} bytes: fewer do not show it", word)
     small = msgspec.structs.replace(found[0], sent=Mask(target.header).sent(found[0].sent))

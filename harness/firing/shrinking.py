@@ -21,6 +21,7 @@ from httpmark.harness.catalogue.case_builder import patience_ms
 from httpmark.harness.catalogue.catalogue import Catalogue, Planned
 from httpmark.harness.firing import delta_debugging, same_fault
 from httpmark.harness.firing.targets import Target
+from httpmark.harness.http import masking
 from httpmark.harness.judging import failure_modes, judge, matching, observation, own_answers
 from httpmark.harness.judging.evidence import Evidence, kept_as
 from httpmark.harness.judging.family_results import strict
@@ -259,12 +260,16 @@ def of_suite(
     """
     if (facts := evidence.facts(target.name)) is None:
         return
+    # What is stored is masked, and what is sent is not.
+    facts = msgspec.structs.replace(facts, header=target.header)
     subjects = itertools.islice(
         _subjects(catalogue, suite, facts, evidence, target.name), _FINDINGS_MAX
     )
     asked = msgspec.structs.replace(target, slowest_ms=facts.slowest_ms, at_once=facts.at_once)
     found = [exchange for _, exchange in smallest(subjects, asked, seconds=seconds)]
-    evidence.add(target.name, found)
+    # A request that lost a part of a secret may still hold the rest of it.
+    whole = [exchange for exchange in found if not masking.leaves_a_part(exchange)]
+    evidence.add(target.name, whole)
     evidence.flush()
 
 

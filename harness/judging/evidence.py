@@ -10,11 +10,9 @@ of the file.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import functools
 import itertools
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +21,7 @@ from typing import Unpack
 
 import msgspec
 
+from httpmark.harness.http import masking
 from httpmark.harness.judging.exchange_reader import Wanted
 from httpmark.harness.model.cases import Facts
 from httpmark.harness.model.errors import HarnessError, Unusable
@@ -48,7 +47,6 @@ _ROWS_AT_ONCE = 50
 # soon after each other, and a million different answers must not stay in memory.
 _KNOWN_BYTES_MAX = 4 << 20
 _KNOWN_MAX = 1 << 14
-_SECRET_BYTES_MIN = 6
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS server (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
@@ -72,45 +70,13 @@ CREATE TABLE IF NOT EXISTS agreed (
 """
 
 
-class Mask:
-    """Hides the values of the user's own field lines, which may be secrets.
-
-    Each byte is replaced by one star, so lengths stay true. In what was sent, the lines are known.
-    What came back is searched for the values, plain and in base64 (as a mirror writes them). Short
-    values are not searched for: they would be found anywhere.
-    """
-
-    def __init__(self, header: Iterable[str]) -> None:
-        self._lines: list[re.Pattern[bytes]] = []
-        self._values: list[tuple[bytes, bytes]] = []
-        for line in header:
-            name, _, value = line.encode("latin-1").partition(b":")
-            self._lines.append(re.compile(rb"(?i)(\n" + re.escape(name) + rb":[ \t]*)([^\r\n]*)"))
-            whole = value.strip()
-            for secret in (whole, *whole.split()):
-                if len(secret) < _SECRET_BYTES_MIN:
-                    continue
-                stars = b"*" * len(secret)
-                self._values.append((secret, stars))
-                self._values.append((base64.b64encode(secret), base64.b64encode(stars)))
-
-    def sent(self, octets: bytes) -> bytes:
-        """What the harness sent, without the values."""
-        for line in self._lines:
-            octets = line.sub(lambda found: found[1] + b"*" * len(found[2]), octets)
-        return self.received(octets)
-
-    def received(self, octets: bytes) -> bytes:
-        """What a server sent, without the values."""
-        for secret, stars in self._values:
-            octets = octets.replace(secret, stars)
-        return octets
-
-
 class Evidence:
     """The store of one run folder.
 
-    :param masked: hide the values of the user's own field lines in what is read.
+    What is added is masked (``masking``).
+
+    :param masked: hide the values of the user's own field lines in what is read, too: older
+        versions stored them.
     :raises HarnessError: the file is missing, or is not an evidence file.
     :raises Unusable: the disk is full.
     """
@@ -188,7 +154,7 @@ class Evidence:
         """Append exchanges of one server."""
         server_id = self._server_id(server)
         rows, items, octets_id = self._rows, self._items, self._octets_id
-        for exchange in exchanges:
+        for exchange in map(masking.exchange, exchanges):
             item = items.get(exchange.case)
             if item is None:
                 item = items[exchange.case] = len(items) + 1
@@ -283,7 +249,7 @@ class Evidence:
         """Keep what scenario texts need to know of a server, so that it can be judged again."""
         self._base.execute(
             "INSERT OR REPLACE INTO facts VALUES (?,?)",
-            (self._server_id(server), msgspec.json.encode(facts)),
+            (self._server_id(server), msgspec.json.encode(masking.facts(facts))),
         )
 
     def facts(self, server: str) -> Facts | None:
@@ -296,9 +262,10 @@ class Evidence:
 
     def observe(self, server: str, seen: Verdict) -> None:
         """Keep what a runner saw. A later verdict on the same case replaces the earlier one."""
+        hidden = msgspec.structs.replace(seen, actual=masking.text(seen.actual))
         self._base.execute(
             "INSERT OR REPLACE INTO observed VALUES (?,?,?)",
-            (self._server_id(server), seen.case, msgspec.json.encode(seen)),
+            (self._server_id(server), seen.case, msgspec.json.encode(hidden)),
         )
 
     def observed(self, server: str) -> dict[str, Verdict]:
@@ -382,10 +349,10 @@ class Evidence:
             mask = masks[name]
             yield name, mask.received(value) if mask else value, bool(ended), exchanges
 
-    def _mask(self, server: str) -> Mask | None:
+    def _mask(self, server: str) -> masking.Mask | None:
         """The mask for a server; None where nothing has to be hidden."""
         facts = self.facts(server) if self._masked else None
-        return Mask(facts.header) if facts is not None and facts.header else None
+        return masking.Mask(facts.header) if facts is not None and facts.header else None
 
     def exchanges(self, server: str, **wanted: Unpack[Wanted]) -> Iterator[Exchange]:
         """A server's exchanges in case order. Of several attempts only the last one, which counts.

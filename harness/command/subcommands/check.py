@@ -181,7 +181,10 @@ def _written(command: Command) -> Command:
                 "Write GitLab's code quality JSON into this file.",
             ),
             options.file("--metrics", "metrics_path", "Write OpenMetrics text into this file."),
-            options.file("--outputs", "outputs_path", "Write every format into this folder."),
+            options.file("--outputs",
+                "outputs_path",
+                "Write every format and the page into this folder.",
+            ),
             options.out,
             options.colour,
         )
@@ -367,6 +370,8 @@ def _conclude(
             outputs.write(file, outputs.render(name, gated))
     if words.outputs_path is not None:
         outputs.write_all(gated, words.outputs_path)
+        page = (checker.folder / run_folder.REPORT).read_text("utf-8")
+        outputs.write(words.outputs_path / run_folder.REPORT, page)
     return gated
 
 

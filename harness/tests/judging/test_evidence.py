@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from httpmark.harness.http import masking
 from httpmark.harness.judging import evidence as evidence_module
-from httpmark.harness.judging.evidence import Evidence, Mask
+from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.model.cases import Facts
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.exchanges import Doubt, End, Exchange, ExchangeFlag, Outcome
+from httpmark.harness.model.verdicts import Verdict, Word
 
 
 def exchange(case: str, family: str = "f", **changes: object) -> Exchange:
@@ -161,21 +162,32 @@ def test_a_missing_or_foreign_file_is_said(tmp_path: Path) -> None:
         Evidence(foreign)
 
 
-def test_what_is_masked_keeps_its_length_and_its_rest() -> None:
-    mask = Mask(("X-Api-Key: s3cr3t-value", "Authorization: Bearer abcdefgh", "X-A: 1"))
-    sent = b"GET /1 HTTP/1.1\r\nHost: h\r\nX-Api-Key: s3cr3t-value\r\nx-a:1\r\nX-B: 1\r\n\r\n"
-    shown = mask.sent(sent)
-    assert shown == sent.replace(b"s3cr3t-value", b"*" * 12).replace(b"x-a:1", b"x-a:*")
-    assert mask.sent(b"\r\nX-Api-Key: s3c\r\n") == b"\r\nX-Api-Key: ***\r\n", "a part of it"
-    assert mask.received(b"1 X-A: 1 abcdefgh") == b"1 X-A: 1 ********"
-    told = base64.b64encode(b"Bearer abcdefgh")
-    assert base64.b64decode(mask.received(told)) == b"*" * 15
+def test_a_secret_is_stored_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in a request, an answer, what is known of a server or what a program saw."""
+    monkeypatch.setattr(masking, "_marked", [])
+    monkeypatch.setattr(masking, "_mask", masking.Mask(()))
+    file = tmp_path / "evidence.sqlite"
+    octets = b"GET / HTTP/1.1\r\nHost: h\r\nX-Key: s3cr3t\r\n\r\n"
+    masking.mark(["X-Key: s3cr3t"])
+    with Evidence(file, create=True) as evidence:
+        evidence.set_facts("a", Facts(host="h", header=("X-Key: s3cr3t",)))
+        evidence.add("a", [exchange("c", sent=octets, received=b"it is s3cr3t")])
+        evidence.observe("a", Verdict("p", Word.FAIL, "expected", "it said s3cr3t"))
+        assert evidence.facts("a") == Facts(host="h", header=("X-Key: ******",))
+        [shown] = evidence.exchanges("a")
+        assert shown.sent == octets.replace(b"s3cr3t", b"******")
+        assert shown.received == b"it is ******"
+        assert evidence.observed("a")["p"].actual == "it said ******"
+    assert b"s3cr3t" not in file.read_bytes()
 
 
-def test_only_what_is_read_to_be_shown_is_masked(tmp_path: Path) -> None:
+def test_what_an_older_version_stored_is_masked_where_it_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "evidence.sqlite"
     octets = b"GET / HTTP/1.1\r\nX-Key: s3cr3t\r\n\r\n"
-    with Evidence(file, create=True) as evidence:
+    with monkeypatch.context() as older, Evidence(file, create=True) as evidence:
+        older.setattr(masking, "facts", lambda facts: facts)
         evidence.set_facts("a", Facts(host="h", header=("X-Key: s3cr3t",)))
         evidence.add("a", [exchange("c", sent=octets, received=b"s3cr3t")])
     for masked, told in ((False, b"s3cr3t"), (True, b"******")):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import shlex
 import socket
@@ -202,42 +201,3 @@ def test_a_delivery_of_a_served_command_is_asked_for_whole() -> None:
         finding.witness, "rfc", ("--serve", "./s {port}"), delivery=finding.delivery
     )
     assert line == "httpmark check --serve './s {port}' --suite rfc --case get-plain --full"
-
-
-SECRET = "s3cr3t-of-the-owner"
-
-
-def echoing(connection: socket.socket) -> None:
-    """Takes all, and tells what it was sent, as it was and as a mirror would."""
-    while request := peers.head(connection):
-        told = request + base64.b64encode(SECRET.encode())
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(told) + told)
-
-
-@pytest.mark.process
-def test_a_value_of_header_is_shown_nowhere(tmp_path: Path) -> None:
-    with peers.peer(echoing) as peer:
-        target = f"http://127.0.0.1:{peer.port}/"
-        key = ("--header", f"X-Api-Key: {SECRET}")
-        done = spoken(
-            "check", target, *key, "--suite", "rfc", "--suite", "seed", "--case", "host-*",
-            "--case", "field_name_byte", "--outputs", str(tmp_path / "outputs"),
-            "--out", str(tmp_path / "run"), "--json", str(tmp_path / "result.json"),
-        )  # fmt: skip
-        assert done[0] == 1, done
-        said = [
-            done[1],
-            spoken("replay", "host-twice-different", target, *key)[1],
-            spoken("replay", "host-twice-different", target, *key, "--minimise")[1],
-            spoken("judge", "--second-opinion", str(tmp_path / "run"))[1],
-        ]
-    spoken("export", str(tmp_path / "run"), "--json", "--out", str(tmp_path / "tables"))
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    (tmp_path / "said").write_text("\n".join(said))
-    hidden = (SECRET.encode(), base64.b64encode(SECRET.encode()))
-    tell = {p.name for p in files if any(secret in p.read_bytes() for secret in hidden)}
-    assert tell == {"evidence.sqlite"}
-    assert len(files) > 10
-    assert not any(word in text for text in said for word in (SECRET, hidden[1].decode()))
-    assert all("X-Api-Key: ***" in text for text in said[:2])
-    assert "X-Api-Key: ***" in (tmp_path / "run" / "report.html").read_text()

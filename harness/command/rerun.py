@@ -40,9 +40,7 @@ def masked_fields(path: Path) -> tuple[str, ...]:
     :raises HarnessError: the folder holds no run.
     """
     words = [word for server in run_folder.read(path).servers for word in server.again]
-    lines = (
-        value for option, value in itertools.pairwise(words) if option == "--header"
-    )
+    lines = (value for option, value in itertools.pairwise(words) if option == "--header")
     return tuple(dict.fromkeys(line.partition(":")[0] for line in lines))
 
 

@@ -216,9 +216,7 @@ class CaseStream:
 
     def _stored(self, landed: list[Flown], keep: Callable[[Exchange], bool]) -> Iterator[Exchange]:
         """Put exchanges into evidence; yields the silent ones."""
-        batch = [
-            masking.exchange(one.exchange) for one in landed if one.exchange is not None
-        ]
+        batch = [masking.exchange(one.exchange) for one in landed if one.exchange is not None]
         quiet = [exchange for exchange in batch if exchange.outcome in SILENT]
         if quiet and network_counters.grown(self._dropped, network_counters.dropped_packets()):
             batch = [_dropped(exchange) for exchange in batch]

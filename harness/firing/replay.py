@@ -205,9 +205,7 @@ def minimised(name: str, target: targets.Target, *, hardened: bool = False) -> R
         told = f"{case.id}: {word}; only the whole request shows it, all {whole} bytes"
         return Replayed(told, word)
     found = [
-        small
-        for _, small in shrinking.smallest([one], target)
-        if not masking.leaves_a_part(small)
+        small for _, small in shrinking.smallest([one], target) if not masking.leaves_a_part(small)
     ]
     if not found:
         return Replayed(f"{case.id}: {word}, with all {whole} bytes: fewer do not show it", word)

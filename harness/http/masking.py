@@ -25,7 +25,7 @@ from httpmark.harness.model.exchanges import Exchange
 SECRET_BYTES_MIN = 6  # a shorter value would be found anywhere
 # What frames a message stays as it is. A value that looks like it would change how it is read.
 _FRAMES = re.compile(
-    rb"(?im)^HTTP/\d\.\d \d{3}"
+    rb"(?im)^HTTP/\d\.\d \d{3}(?=[ \r\n])"
     rb"|^(?:content-length|transfer-encoding|connection)[ \t]*:"
     rb"[ \t]*(?:\d{1,19}|chunked|gzip|close|keep-alive|upgrade)(?=[ \t,\r\n])"
     rb"|^[0-9a-f]{1,8}(?=\r?$)"
@@ -55,7 +55,7 @@ class Mask:
             )
             for secret in _secrets(value.strip()):
                 self._secrets.add(secret)
-                self._shown |= _as_written(secret)
+                self._shown = _as_written(secret) | self._shown  # its plain form before others
         longest_first = sorted(self._shown, key=len, reverse=True)
         self._found = (
             re.compile(b"|".join(map(re.escape, longest_first))) if longest_first else None
@@ -172,6 +172,11 @@ def leaves_a_part(one: Exchange) -> bool:
     """Whether an exchange holds a piece of a secret that :func:`exchange` does not find."""
     kept = exchange(one)
     return _mask.leaves_a_part(kept.sent + kept.received)
+
+
+def is_mask(value: bytes) -> bool:
+    """Whether a value was masked as a whole: it is one of the user's own."""
+    return bool(value) and not value.strip(b"*")
 
 
 def line(field: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from httpmark.harness.catalogue.expectation import Demand
-from httpmark.harness.http import response_reader
+from httpmark.harness.http import masking, response_reader
 from httpmark.harness.judging import canary
 from httpmark.harness.judging.answer_words import REJECTED, status_in
 from httpmark.harness.judging.observation import Final, Played, Sight
@@ -55,6 +55,8 @@ def _mirrored(played: Played, demand: Demand, final: Final) -> bool | None:
         return True if demand.kind == "field?" else None
     found = _values(pairs, demand.name)
     if demand.kind.startswith("no "):
+        # A field that the user has sent with each request is no part of the case.
+        found = [value for value in found if not masking.is_mask(value)]
         return not (_held(demand, found) if demand.how else found)
     return _held(demand, found)
 

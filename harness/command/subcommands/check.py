@@ -181,7 +181,8 @@ def _written(command: Command) -> Command:
                 "Write GitLab's code quality JSON into this file.",
             ),
             options.file("--metrics", "metrics_path", "Write OpenMetrics text into this file."),
-            options.file("--outputs",
+            options.file(
+                "--outputs",
                 "outputs_path",
                 "Write every format and the page into this folder.",
             ),

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
+from httpmark.harness.servers import binaries
 from httpmark.harness.tests.shared import peers
 from httpmark.harness.tests.shared.command_process import COMMAND
 
@@ -36,9 +37,14 @@ def told(request: bytes) -> bytes:
     )  # fmt: skip
 
 
+MASKED: list[bytes] = []  # requests that held a mask, which is never to be sent
+
+
 def echoing(connection: socket.socket) -> None:
     """Takes all, and tells what it was sent in fields and content."""
     while request := peers.head(connection):
+        if b"***" in request:
+            MASKED.append(request)
         secret = SECRET.encode() if SECRET.encode() in request else b"no-key"
         connection.sendall(
             b"HTTP/1.1 200 Hello %b\r\nServer: %b\r\nSet-Cookie: a=%b\r\nContent-Length: %d\r\n\r\n"
@@ -91,6 +97,7 @@ def test_no_file_and_no_output_holds_a_secret(tmp_path: Path) -> None:
             assert "internal error" not in said, said
             assert code in (0, 1), said
             texts.append(said)
+    assert not MASKED
     assert holding(tmp_path) == []
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) > 15
     for text in texts:
@@ -152,6 +159,17 @@ def test_a_run_that_lacks_a_secret_says_what_it_needs(tmp_path: Path) -> None:
             2, "httpmark: --header: it is not a field line; write 'Name: value'\n"
         )  # fmt: skip
         assert peer.connections == before, "nothing was sent"
+
+
+@pytest.mark.process
+def test_a_field_of_the_user_is_not_taken_for_one_of_a_case(tmp_path: Path) -> None:
+    """A case asks whether a trailer became the field that the user sends with each request."""
+    code, said = spoken(
+        "check", "--serve", f"{binaries.need('server')} --address 127.0.0.1 --port {{port}}",
+        "--header", "Authorization: Bearer 0123456789", "--suite", "rfc", "--quick",
+        "--case", "trailer-authorization", "--out", "run", cwd=tmp_path,
+    )  # fmt: skip
+    assert code == 0, said
 
 
 @pytest.mark.parametrize("name", ["action.yml", "ci/gitlab.yml"])

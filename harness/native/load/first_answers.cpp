@@ -5,17 +5,25 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <ctime>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <thread>
 
+#include "shared/printable.hpp"
 #include "shared/tls.hpp"
 
 namespace httpmark {
 namespace {
 
-constexpr time_t kLearnSecondsMax = 10;
+constexpr std::size_t kAnswerBytesMax = std::size_t{64} << 20;
 
 std::int64_t wall_seconds() {
     timespec now = {};
@@ -23,11 +31,44 @@ std::int64_t wall_seconds() {
     return now.tv_sec;
 }
 
+// Shuts a socket down when its time is up. A timeout of the socket itself would begin anew with
+// each byte that a server trickles, and a TLS record may be many of them.
+class Deadline {
+  public:
+    Deadline(int fd, std::chrono::duration<double> seconds)
+        : thread_([this, fd, seconds] {
+              std::unique_lock lock(mutex_);
+              if (done_.wait_for(lock, seconds, [this] { return is_done_; })) return;
+              has_passed_ = true;
+              shutdown(fd, SHUT_RDWR);
+          }) {}
+    ~Deadline() {
+        {
+            const std::lock_guard lock(mutex_);
+            is_done_ = true;
+        }
+        done_.notify_one();
+        thread_.join();
+    }
+    Deadline(const Deadline&) = delete;
+    Deadline& operator=(const Deadline&) = delete;
+
+    bool has_passed() const { return has_passed_; }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable done_;
+    bool is_done_ = false;
+    std::atomic<bool> has_passed_ = false;
+    std::thread thread_;  // the last: it uses the others
+};
+
 // A blocking connection for one request.
 class Asker {
   public:
     Asker(const LoadPlan& plan, LoadReport* report) : plan_(plan), report_(*report) {}
     ~Asker() {
+        deadline_.reset();
         tls_.reset();
         if (fd_ >= 0) close(fd_);
     }
@@ -49,21 +90,27 @@ class Asker {
     LoadReport& report_;
     int fd_ = -1;
     TlsStream tls_;
+    std::optional<Deadline> deadline_;
 };
 
 bool Asker::open() {
     const Endpoint& server = plan_.server;
     fd_ = socket(server.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const timeval limit = {kLearnSecondsMax, 0};
+    const auto whole_s = static_cast<time_t>(plan_.first_answer_s);
+    const auto rest_us =
+        static_cast<suseconds_t>((plan_.first_answer_s - static_cast<double>(whole_s)) * 1e6);
+    const timeval limit = {whole_s, rest_us};
     setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     if (fd_ < 0 || connect(fd_, server.sockaddr_ptr(), server.length) != 0) {
         report_.failure = "cannot connect to " + server.text() + ": " + std::strerror(errno);
         return false;
     }
+    deadline_.emplace(fd_, std::chrono::duration<double>(plan_.first_answer_s));
     if (plan_.tls == nullptr) return true;
     std::string complaint;
     if (!tls_.connect(*plan_.tls, fd_, &complaint)) {
+        if (deadline_->has_passed()) complaint = "no whole handshake in time";
         report_.failure = "no TLS with " + server.text() + ": " + complaint;
         return false;
     }
@@ -85,6 +132,11 @@ void Asker::ask(const LoadRequest& request, ResponseVerifier* verifier) {
             return;
         }
         octets.append(buffer.data(), static_cast<std::size_t>(got));
+        if (octets.size() > kAnswerBytesMax || result.need > kAnswerBytesMax) {
+            ++report_.counts.errors.framing;
+            report_.failure = "the first answer is larger than 64 MiB";
+            return;
+        }
         if (octets.size() < result.need) continue;
         verifier->set_wall_clock(wall_seconds(), asked);  // now: a first answer may take its time
         result = verifier->check(octets);
@@ -121,11 +173,12 @@ ssize_t Asker::receive(std::vector<char>* buffer) {
 // No answer: `got` is what recv() gave last.
 void Asker::tell_end(ssize_t got) {
     LoadErrors& errors = report_.counts.errors;
-    const bool is_timeout = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-    ++(got == 0 ? errors.closed : is_timeout ? errors.timeout : errors.reset);
-    report_.failure = got == 0     ? "the server closed before its first answer was whole"
-                      : is_timeout ? "no whole first answer in time"
-                                   : "the server reset the connection before its first answer";
+    const bool is_timeout =
+        deadline_->has_passed() || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
+    ++(is_timeout ? errors.timeout : got == 0 ? errors.closed : errors.reset);
+    report_.failure = is_timeout ? "no whole first answer in time"
+                      : got == 0 ? "the server closed before its first answer was whole"
+                                 : "the server reset the connection before its first answer";
 }
 
 void Asker::judge(const CheckResult& result, const std::string& octets) {
@@ -136,7 +189,8 @@ void Asker::judge(const CheckResult& result, const std::string& octets) {
            : result.kind == CheckKind::kDate ? errors.date
                                              : errors.framing);
         report_.failure = std::string("the first answer is no good: ") + result.why + ": " +
-                          octets.substr(0, std::min<std::size_t>(octets.find('\r'), 80));
+                          printable(std::string_view(octets).substr(
+                              0, std::min<std::size_t>(octets.find('\r'), 80)));
     } else if (octets.size() > result.size) {
         ++errors.surplus;
         report_.failure = "bytes after the first answer";

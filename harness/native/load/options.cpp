@@ -24,6 +24,7 @@ constexpr const char* kUsage =
     "  --depth N           requests under way on each connection (1)\n"
     "  --duration-s N      of the measured window (10)\n"
     "  --warmup-s N        before it (0)\n"
+    "  --first-answer-s N  wait this long for the first answer to each request (10)\n"
     "  --drain-s N         wait for the last answers until none has come for this long (2)\n"
     "  --drain-max-s N     and this long at most (30)\n"
     "  --split N           send N bytes at a time, cutting requests wherever that falls\n"
@@ -104,6 +105,7 @@ void take_plan(Flags* flags, LoadPlan* plan) {
     plan->depth = flags->take_number("--depth", 1, 1, kDepthMax);
     plan->duration_s = flags->take_decimal("--duration-s", 10, 0.01, 86400);
     plan->warmup_s = flags->take_decimal("--warmup-s", 0, 0, 86400);
+    plan->first_answer_s = flags->take_decimal("--first-answer-s", 10, 0.1, 600);
     plan->drain_s = flags->take_decimal("--drain-s", 2, 0, 600);
     plan->drain_max_s = flags->take_decimal("--drain-max-s", 30, 0, 600);
     plan->threads = flags->take_number("--threads", 1, 1, 1024);

@@ -53,6 +53,8 @@ struct LoadPlan {
     int expected_status = 0;
     double warmup_s = 0;
     double duration_s = 1;
+    // For one first answer, from its connection to its last byte.
+    double first_answer_s = 10;
     double drain_s = 2;       // after the window, without a byte from anyone: then all is given up
     double drain_max_s = 30;  // likewise, however many answers still come
     double connect_rate = 20'000;  // a second, so that no listen queue overflows

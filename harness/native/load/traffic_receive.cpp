@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "load/traffic.hpp"
 #include "shared/clock.hpp"
+#include "shared/printable.hpp"
 
 namespace httpmark {
 namespace {
@@ -243,18 +243,7 @@ void Traffic::complain(const LoadConnection& connection, const CheckResult& resu
     std::string text = "connection " + std::to_string(connection.index) + ": " + result.why;
     if (result.why_at != 0) text += " at byte " + std::to_string(result.why_at);
     constexpr std::size_t kShown = 160;
-    if (!octets.empty()) text += ": ";
-    for (const char c : octets.substr(0, kShown)) {
-        char escaped[8];
-        if (c == '\r' || c == '\n') {
-            text += c == '\r' ? "\\r" : "\\n";
-        } else if (c >= 0x20 && c < 0x7f) {
-            text += c;
-        } else {
-            std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(c));
-            text += escaped;
-        }
-    }
+    if (!octets.empty()) text += ": " + printable(octets.substr(0, kShown));
     result_.counts.complaints.push_back(text);
 }
 

@@ -71,6 +71,33 @@ def answering(octets: bytes) -> Iterator[int]:
             connection.close()
 
 
+@contextmanager
+def trickling(begin: bytes, piece: bytes) -> Iterator[int]:
+    """Answers with some bytes, and then with others again and again, one piece every 50 ms."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    is_over = threading.Event()
+
+    def serve() -> None:
+        try:
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(begin)
+                while not is_over.wait(0.05):
+                    connection.sendall(piece)
+        except OSError:
+            return
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        is_over.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
@@ -288,6 +315,51 @@ def test_a_first_answer_that_takes_its_time() -> None:
     thread.join(5)
     listener.close()
     assert (code, errors) == (0, ""), (out, errors)
+
+
+def test_a_first_answer_that_never_ends() -> None:
+    """Not a byte at a time, not in interim answers and not in a body without end."""
+    head = b"HTTP/1.1 200 OK\r\n"
+    chunk = b"100000\r\n%b\r\n" % bytes(1 << 20)
+    late, large = "no whole first answer in time", "the first answer is larger than 64 MiB"
+    for begin, piece, wait, why in (
+        (b"", b"HTTP/1.1 102 Processing\r\n\r\n", "0.5", late),
+        (head, b"X-A: b\r\n", "0.5", late),
+        (head + b"Content-Length: 100\r\n\r\n", b".", "0.5", late),
+        (head + b"Content-Length: 200000000\r\n\r\n" + 80 * chunk, b"", "20", large),
+        (head + b"Transfer-Encoding: chunked\r\n\r\n" + 80 * chunk, b"", "20", large),
+    ):
+        with trickling(begin, piece) as port:
+            began = time.monotonic()
+            url = f"http://127.0.0.1:{port}/"
+            code, _, errors = run(LOAD, "--first-answer-s", wait, "--json", url)
+            assert (code, errors) == (1, f"httpmark-load: {why}\n"), (why, errors)
+            assert time.monotonic() - began < 10, why
+    with trickling(b"", b"\x16\x03\x03\x40\x00") as port:
+        code, _, errors = run(
+            LOAD, "--first-answer-s", "0.5", "--tls", f"https://127.0.0.1:{port}/"
+        )
+        assert code == 3, errors
+        assert errors.endswith(": no whole handshake in time\n")
+
+
+def test_escapes_of_a_terminal_are_not_passed_on() -> None:
+    """Wherever a server puts them: the title of a terminal is none of its business."""
+    escape = b"\x1b]0;owned\x07\x1b[2J\x9b31m"
+    good = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    for octets in (
+        escape,
+        b"HTTP/1.1 404 " + escape + b"\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + escape + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nDate: " + escape + b"\r\nContent-Length: 0\r\n\r\n",
+        good + escape,
+    ):
+        with answering(octets) as port:
+            for form in ((), ("--json",)):
+                words = ("--first-answer-s", "0.5", *form, f"http://127.0.0.1:{port}/")
+                code, out, errors = run(LOAD, *words)
+                assert code == 1, octets
+                assert all(c == "\n" or " " <= c <= "~" for c in out.decode() + errors), octets
 
 
 def test_requests_from_a_file_that_is_not_there() -> None:

@@ -77,10 +77,11 @@ def _need_trouble(need: Need) -> str | None:
             return f"{need.command} not found"
         if need.at_least is not None:
             found = ask_version([path, *need.ask])
+            asked_for = " ".join([need.command, *need.ask]).removesuffix(" --version")
             if found is None:
-                return f"{need.command} does not tell its version"
+                return f"{asked_for} tells no version"
             if _numbers(found) < _numbers(need.at_least):
-                return f"{need.command} {found} is older than {need.at_least}"
+                return f"{asked_for} {found} is older than {need.at_least}"
     if need.file is not None and not Path(need.file).exists():
         return f"{need.file} not found"
     if need.python is not None and importlib.util.find_spec(need.python) is None:

@@ -29,6 +29,14 @@ pytestmark = pytest.mark.usefixtures("nothing_is_left")
             Need(install="get it", command=sys.executable, at_least="99.0"),
             rf"{sys.executable} 3[.0-9]+ is older than 99.0: get it",
         ),
+        (
+            Need(install="get it", command="uname", ask=("--machine",), at_least="1.0"),
+            "uname --machine tells no version: get it",
+        ),
+        (
+            Need(install="get it", command="echo", ask=("library", "1.2"), at_least="1.3"),
+            "echo library 1.2 1.2 is older than 1.3: get it",
+        ),
     ],
 )
 def test_what_is_missing_is_told_with_its_mend(tmp_path: Path, need: Need, reason: str) -> None:

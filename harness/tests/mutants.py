@@ -4,6 +4,9 @@ It makes random changes of one token in the sources that decide what a client se
 server, and judges it by the suites rfc and smuggling: first the sample of `--quick`, then all. A
 change is noticed when a case or rule fails that passes without it, or when the server dies. Who is
 not noticed is listed; what is known of them stands in harness/tests/golden/mutants.toml.
+
+Of a line that the whole look never executes at the server without a change, the sample is enough:
+it shows what was computed from that line when the server was compiled.
 """
 
 from __future__ import annotations
@@ -23,8 +26,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from httpmark.harness.catalogue import loading
 from httpmark.harness.tests.shared.cpp_changes import Change, drawn
 from httpmark.harness.tests.shared.mutant_server import Bench, Judgement
+from httpmark.harness.tests.shared.reached_lines import Lines, unreached
 from httpmark.harness.tests.shared.repository import ROOT
 
 KNOWN = ROOT / "harness" / "tests" / "golden" / "mutants.toml"
@@ -52,6 +57,8 @@ class Mutant:
     noticed_by: tuple[str, ...] = ()
     """Some of what fails; of a survivor, what is worse and no failure."""
     seconds: float = 0.0
+    reached: bool = True
+    """Whether the suites execute its line, as far as is known."""
 
     @property
     def is_open(self) -> bool:
@@ -79,7 +86,9 @@ class Baseline:
         return tuple([seen.end][: bool(seen.end)] + fails[:8])
 
 
-def judge(bench: Bench, change: Change, baseline: Baseline) -> tuple[str, tuple[str, ...]]:
+def judge(
+    bench: Bench, change: Change, baseline: Baseline, *, reached: bool
+) -> tuple[str, tuple[str, ...]]:
     """The outcome of one change, and who noticed it."""
     path = bench.sources / change.file
     source = path.read_text("utf-8")
@@ -90,16 +99,35 @@ def judge(bench: Bench, change: Change, baseline: Baseline) -> tuple[str, tuple[
         if bench.hash() == bench.unchanged:
             return "same binary", ()
         worse: frozenset[str] = frozenset()
-        for quick in (True, False):
+        for quick in (True, False) if reached else (True,):
             seen = bench.judge(quick=quick)
             if seen is None:
                 return "unfinished", ()
-            if noticed := baseline.noticed(seen, quick=quick):
+            noticed = baseline.noticed(seen, quick=quick)
+            if noticed and may_be_chance(seen, noticed):
+                noticed = asked_again(bench, baseline, noticed[0], quick=quick)
+            if noticed:
                 return "noticed", noticed
             worse = seen.worse_than_pass - baseline.full.worse_than_pass
         return "survived", tuple(sorted(worse)[:8])
     finally:
         path.write_text(source, "utf-8")
+
+
+def may_be_chance(seen: Judgement, noticed: tuple[str, ...]) -> bool:
+    """Whether a machine that was too busy may be all that was noticed."""
+    return len(noticed) == 1 and not seen.died
+
+
+def asked_again(bench: Bench, baseline: Baseline, name: str, *, quick: bool) -> tuple[str, ...]:
+    """What is noticed when the only thing that told is asked once more.
+
+    A case or family is asked alone; a rule on all answers, or how the server ended, by everything.
+    """
+    family = name.partition("/")[2]
+    only = family if family in loading.load().families else None
+    seen = bench.judge(quick=quick, only=only)
+    return baseline.noticed(seen, quick=quick) if seen is not None else ()
 
 
 def judge_baseline(bench: Bench) -> Baseline:
@@ -169,7 +197,8 @@ def told(mutants: Iterable[Mutant], known: dict[tuple[str, str, str], str]) -> t
             continue
         kind = known.get((one.file, one.was, one.became), "not classified")
         open_ones += kind in ("not classified", "missed")
-        lines.append(f"{one.file}:{one.line}: {one.outcome}, {kind}")
+        where = "" if one.reached else ", where no case comes"
+        lines.append(f"{one.file}:{one.line}: {one.outcome}{where}, {kind}")
         lines += [f"  - {one.was}", f"  + {one.became}"]
         if one.noticed_by:
             lines.append(f"  worse, and no failure: {', '.join(one.noticed_by)}")
@@ -177,7 +206,7 @@ def told(mutants: Iterable[Mutant], known: dict[tuple[str, str, str], str]) -> t
 
 
 def work(bench: Bench, todo: queue.SimpleQueue[tuple[int, Change]], texts: dict[str, str],
-         baseline: Baseline, record: Record) -> None:  # fmt: skip
+         baseline: Baseline, lines_unreached: Lines, record: Record) -> None:  # fmt: skip
     """Judge changes until none is left."""
     while True:
         try:
@@ -185,14 +214,15 @@ def work(bench: Bench, todo: queue.SimpleQueue[tuple[int, Change]], texts: dict[
         except queue.Empty:
             return
         begin = time.monotonic()
-        outcome, noticed = judge(bench, change, baseline)
+        line = change.line(texts[change.file])
+        reached = line not in lines_unreached.get(change.file, ())
+        outcome, noticed = judge(bench, change, baseline, reached=reached)
         if bench.stopped.is_set():
             return
         was, became = change.lines(texts[change.file])
-        line = change.line(texts[change.file])
         seconds = round(time.monotonic() - begin, 1)
         record.add(Mutant(number, change.file, line, change.kind, was, became, outcome, noticed,
-                          seconds))  # fmt: skip
+                          seconds, reached))  # fmt: skip
 
 
 def options(words: Sequence[str] | None) -> Any:
@@ -227,8 +257,10 @@ def main(words: Sequence[str] | None = None) -> int:
         for bench in benches:
             bench.prepare()
         baseline = judge_baseline(benches[0])
+        known_as = f"{record.of['sources']} {loading.load().version}"
+        lines = unreached(folder / "reached", known_as, stopped)
         threads = [
-            threading.Thread(target=work, args=(bench, todo, texts, baseline, record))
+            threading.Thread(target=work, args=(bench, todo, texts, baseline, lines, record))
             for bench in benches
         ]
         for thread in threads:

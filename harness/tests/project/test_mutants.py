@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import threading
@@ -12,13 +13,25 @@ from typing import Any
 import pytest
 
 from httpmark.harness.tests import mutants
-from httpmark.harness.tests.mutants import Baseline, Mutant, Record, known_survivors, told
+from httpmark.harness.tests.mutants import (
+    Baseline,
+    Mutant,
+    Record,
+    judge,
+    known_survivors,
+    may_be_chance,
+    told,
+)
+from httpmark.harness.tests.shared import crashing_server
+from httpmark.harness.tests.shared.cpp_changes import Change
 from httpmark.harness.tests.shared.mutant_server import (
+    Bench,
     Judgement,
     judgement,
     run_bounded,
-    serve_words,
+    server_of,
 )
+from httpmark.harness.tests.shared.reached_lines import lines_never_executed, unreached
 
 PASSES = Judgement(frozenset(), frozenset({"rfc/two-empty-lines"}))
 BASELINE = Baseline(PASSES, PASSES)
@@ -58,10 +71,113 @@ def test_a_change_is_noticed_by_a_new_failure_or_an_end() -> None:
     assert Baseline(failing, PASSES).noticed(failing, quick=True) == ()
 
 
+class Looks(Bench):
+    """A bench whose looks say what they are told to; it notes which of them were asked."""
+
+    def __init__(self, folder: Path, *says: Judgement | None) -> None:
+        super().__init__(folder, threading.Event())
+        self.says = list(says)
+        self.asked: list[tuple[bool, str | None]] = []
+        self.unchanged = "another"
+        self.sources.mkdir()
+        (self.sources / "a.cpp").write_text("1")
+
+    def build(self) -> bool:
+        return True
+
+    def hash(self) -> str:
+        return (self.sources / "a.cpp").read_text()
+
+    def judge(self, *, quick: bool, only: str | None = None) -> Judgement | None:
+        self.asked.append((quick, only))
+        return self.says.pop(0)
+
+
+ONE = Change("a.cpp", 0, "1", "2", "number")
+FAILS_ONE = Judgement(frozenset({"rfc/content-length-plus-sign"}), frozenset())
+FAILS_RULE = Judgement(frozenset({"rfc/RESP-01"}), frozenset())
+FAILS_TWO = Judgement(frozenset({"rfc/a", "rfc/b"}), frozenset())
+HANGS = Judgement(frozenset(), frozenset(), "it answers no request any more")
+DIES = Judgement(frozenset(), frozenset(), "died: signal SIGSEGV", died=True)
+
+
+@pytest.mark.parametrize(
+    ("says", "outcome", "asked"),
+    [
+        ((FAILS_TWO,), "noticed", [(True, None)]),
+        ((DIES,), "noticed", [(True, None)]),
+        ((PASSES, FAILS_TWO), "noticed", [(True, None), (False, None)]),
+        ((PASSES, PASSES), "survived", [(True, None), (False, None)]),
+        ((PASSES, None), "unfinished", [(True, None), (False, None)]),
+    ],
+)
+def test_the_sample_is_looked_at_first_and_then_all(
+    tmp_path: Path, says: tuple[Judgement | None, ...], outcome: str, asked: list[Any]
+) -> None:
+    bench = Looks(tmp_path, *says)
+    assert judge(bench, ONE, BASELINE, reached=True)[0] == outcome
+    assert bench.asked == asked
+    assert (bench.sources / "a.cpp").read_text() == "1"
+
+
+def test_a_line_that_no_case_executes_needs_no_whole_look(tmp_path: Path) -> None:
+    bench = Looks(tmp_path, PASSES)
+    assert judge(bench, ONE, BASELINE, reached=False) == ("survived", ())
+    assert bench.asked == [(True, None)]
+
+
+@pytest.mark.parametrize(
+    ("first", "only"),
+    [(FAILS_ONE, "content-length-plus-sign"), (FAILS_RULE, None), (HANGS, None)],
+)
+def test_what_one_thing_alone_tells_counts_when_it_is_told_again(
+    tmp_path: Path, first: Judgement, only: str | None
+) -> None:
+    for folder in ("yes", "no"):
+        (tmp_path / folder).mkdir()
+    again = Looks(tmp_path / "yes", first, first)
+    assert judge(again, ONE, BASELINE, reached=True)[0] == "noticed"
+    assert again.asked == [(True, None), (True, only)]
+    once = Looks(tmp_path / "no", first, PASSES, PASSES)
+    assert judge(once, ONE, BASELINE, reached=True)[0] == "survived"
+    assert once.asked == [(True, None), (True, only), (False, None)]
+
+
+def test_a_process_that_ended_and_several_failures_are_no_chance() -> None:
+    assert not may_be_chance(DIES, (DIES.end,))
+    assert not may_be_chance(FAILS_TWO, ("rfc/a", "rfc/b"))
+    assert may_be_chance(HANGS, (HANGS.end,))
+
+
+def test_a_line_is_unreached_where_none_of_its_copies_ran() -> None:
+    def unit(name: str, **counts: int) -> dict[str, Any]:
+        rows = [{"line_number": int(line[1:]), "count": count} for line, count in counts.items()]
+        return {"files": [{"file": name, "lines": rows}]}
+
+    told = [
+        unit("/s/src/a.hpp", l1=0, l2=0, l3=4),
+        unit("/s/src/a.hpp", l1=7, l2=0),
+        unit("/usr/include/c++/12/string", l1=0),
+    ]
+    assert lines_never_executed(told, Path("/s")) == {"src/a.hpp": {2}}
+
+
+def test_what_was_counted_is_counted_again_for_other_cases_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = {"of": "sources cases", "lines": {"src/a.cpp": [3]}}
+    (tmp_path / "unreached.json").write_text(json.dumps(kept))
+    monkeypatch.setattr("shutil.which", lambda name: None)  # nothing can be counted here
+    on = threading.Event()
+    assert unreached(tmp_path, "sources cases", on) == {"src/a.cpp": {3}}
+    assert unreached(tmp_path, "sources other", on) == {}
+
+
 def test_the_server_is_started_as_its_manifest_says() -> None:
-    words = serve_words(Path("/b/httpmark-server"))
-    assert words.startswith("/b/httpmark-server --address 127.0.0.1 --port {port} --workers 1 ")
-    assert "--body-max 2097152" in words
+    recipe = server_of(Path("/b/httpmark-server")).process
+    assert recipe is not None
+    assert recipe.start[:3] == ("/b/httpmark-server", "--address", "{address}")
+    assert "--body-max" in recipe.conformance
 
 
 def test_survivors_are_told_with_their_class() -> None:
@@ -72,6 +188,8 @@ def test_survivors_are_told_with_their_class() -> None:
     assert "src/a.cpp:7: survived, equivalent" in text
     assert "src/a.cpp:8" not in text
     assert told([SURVIVOR], {})[1] == 1
+    unseen = dataclasses.replace(SURVIVOR, reached=False)
+    assert "src/a.cpp:7: survived, where no case comes, equivalent" in told([unseen], known)[0]
     assert told([SURVIVOR], {next(iter(known)): "missed"})[1] == 1
 
 
@@ -119,3 +237,20 @@ def test_what_takes_too_long_is_stopped(tmp_path: Path) -> None:
     on.set()
     assert run_bounded(words, 60, tmp_path / "log", on) is None
     assert time.monotonic() - begin < 30
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("manner", "died"), [("gzip", "killed by SIGABRT"), ("start", "")], ids=["of a case", "at start"]
+)
+def test_a_server_that_dies_is_not_started_again(tmp_path: Path, manner: str, died: str) -> None:
+    bench = Bench(tmp_path, threading.Event())
+    bench.binary.parent.mkdir()
+    # The words of the manifest: --address A --port P, and more.
+    program = f'exec {sys.executable} {crashing_server.__file__} "$4" {manner}'
+    bench.binary.write_text(f"#!/bin/sh\n{program if died else 'exit 3'}\n")
+    bench.binary.chmod(0o755)
+    seen = bench.judge(quick=True, only="transfer-encoding-gzip-chunked")
+    assert seen is not None
+    assert seen.died is bool(died)
+    assert (died or "not tested: died at start") in seen.end

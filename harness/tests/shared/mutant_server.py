@@ -5,19 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from httpmark.harness.model.errors import Unusable
+from httpmark.harness.model.servers import Server
+from httpmark.harness.servers import manifests, starting
+from httpmark.harness.tests.shared.ports import own_port
 from httpmark.harness.tests.shared.repository import ROOT
 
 SERVER = "httpmark-server"
@@ -26,6 +30,10 @@ SUITES = ("rfc", "smuggling")
 BUILD_S = 600
 QUICK_S = 240
 FULL_S = 900
+# Each function by itself, and those that this server never calls left out: a change of one of them
+# makes the same binary, and nobody has to look at it.
+SECTIONS = "-O1 -ffunction-sections -fdata-sections"
+LEAVE_OUT_UNUSED = "-Wl,--gc-sections"
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,8 @@ class Judgement:
     """Also those that have a warning or were undecided."""
     end: str = ""
     """How it ended early: the server died, or could not be tested. Empty when it did not."""
+    died: bool = False
+    """Its process ended, which no busy machine does to it."""
 
 
 @dataclass
@@ -47,6 +57,8 @@ class Bench:
     folder: Path
     stopped: threading.Event
     """Set when what runs is to end now."""
+    flags: str = SECTIONS
+    """What it is compiled with."""
     unchanged: str = field(default="", init=False)
     """The hash of the binary without a change."""
 
@@ -68,7 +80,8 @@ class Bench:
         launcher = shutil.which("ccache")
         words = [
             "cmake", "-S", str(self.sources), "-B", str(self.folder / "build"), "-G", "Ninja",
-            "-DCMAKE_BUILD_TYPE=Mutant", "-DCMAKE_CXX_FLAGS=-O1", "-DHTTPMARK_SERVER_TESTS=OFF",
+            "-DCMAKE_BUILD_TYPE=Mutant", f"-DCMAKE_CXX_FLAGS={self.flags}",
+            f"-DCMAKE_EXE_LINKER_FLAGS={LEAVE_OUT_UNUSED}", "-DHTTPMARK_SERVER_TESTS=OFF",
             "-DHTTPMARK_SERVER_STATIC=OFF",
         ]  # fmt: skip
         if launcher:
@@ -87,19 +100,44 @@ class Bench:
     def hash(self) -> str:
         return hashlib.sha256(self.binary.read_bytes()).hexdigest()
 
-    def judge(self, *, quick: bool) -> Judgement | None:
-        """What the suites say of the server that was built; none when they take too long."""
+    def judge(self, *, quick: bool, only: str | None = None) -> Judgement | None:
+        """What the suites say of the server that was built; none when they take too long.
+
+        It is started here and not by httpmark, which would start it again where it dies, and look
+        for the request: that it died is enough.
+
+        :param only: the one case or family that is asked, with its controls.
+        """
+        port = own_port()
+        try:
+            running = starting.start(
+                server_of(self.binary), "process", address="127.0.0.1", port=port, workers=1,
+                cpus=None, run_id=f"mutant{port}", conformance=True,
+            )  # fmt: skip
+        except Unusable as error:
+            return Judgement(frozenset(), frozenset(), f"not tested: {error}")
+        try:
+            seen = self._checked(port, quick=quick, only=only)
+            if seen is not None and not running.alive():
+                return Judgement(
+                    seen.failed, seen.worse_than_pass, running.exit_reason(), died=True
+                )
+            return seen
+        finally:
+            running.stop()
+
+    def _checked(self, port: int, *, quick: bool, only: str | None) -> Judgement | None:
         result = self.folder / "result.json"
         result.unlink(missing_ok=True)
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         words = [
             str(Path(sys.executable).with_name("httpmark")), "check",
-            "--serve", serve_words(self.binary), "--manifest", str(MANIFEST),
+            f"http://127.0.0.1:{port}/hello", "--manifest", str(MANIFEST),
             "--json", str(result), "--out", str(self.folder / "run"),
             *(word for suite in SUITES for word in ("--suite", suite)),
         ]  # fmt: skip
-        if quick:
-            words.append("--quick")
+        words += ["--quick"] if quick else []
+        words += ["--case", only] if only else []
         log = self.folder / "check.log"
         if run_bounded(words, QUICK_S if quick else FULL_S, log, self.stopped) is None:
             return None
@@ -109,13 +147,14 @@ class Bench:
         return judgement(json.loads(result.read_text("utf-8")))
 
 
-def serve_words(binary: Path) -> str:
-    """The command line of the manifest, with its declared limits, for another binary."""
-    process = tomllib.loads(MANIFEST.read_text("utf-8"))["process"]
-    words = [str(binary), *process["start"][1:], *process["conformance"]]
-    known = {"{address}": "127.0.0.1", "{workers}": "1"}
-    return " ".join(
-        word if word == "{port}" else shlex.quote(known.get(word, word)) for word in words
+def server_of(binary: Path) -> Server:
+    """The reference server of its manifest, as another binary."""
+    server = manifests.declared(MANIFEST)
+    recipe = server.process
+    assert recipe is not None
+    start = (str(binary), *recipe.start[1:])
+    return msgspec.structs.replace(
+        server, process=msgspec.structs.replace(recipe, start=start, binary=str(binary))
     )
 
 

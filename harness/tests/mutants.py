@@ -35,6 +35,7 @@ from httpmark.harness.tests.shared.repository import ROOT
 KNOWN = ROOT / "harness" / "tests" / "golden" / "mutants.toml"
 CLASSES = {"equivalent", "invisible", "allowed", "missed"}
 SOURCES = ROOT / "reference_server"
+AGAIN_MAX = 4  # of what failed when there was no time to ask it again
 # What decides answers. Of the kernels, only what all share: this machine runs one of them.
 SEEN = (
     "src/http/*.[ch]pp", "src/scan/head.hpp", "src/app/*.cpp", "src/net/connection*.cpp",
@@ -100,32 +101,52 @@ def judge(
             return "same binary", ()
         worse: frozenset[str] = frozenset()
         for quick in (True, False) if reached else (True,):
-            seen = bench.judge(quick=quick)
-            if seen is None:
-                return "unfinished", ()
-            noticed = baseline.noticed(seen, quick=quick)
-            if noticed and may_be_chance(seen, noticed):
-                noticed = asked_again(bench, baseline, noticed[0], quick=quick)
+            seen, noticed = look(bench, baseline, quick=quick)
             if noticed:
                 return "noticed", noticed
+            if seen is None:
+                return "unfinished", ()
             worse = seen.worse_than_pass - baseline.full.worse_than_pass
         return "survived", tuple(sorted(worse)[:8])
     finally:
         path.write_text(source, "utf-8")
 
 
+def look(
+    bench: Bench, baseline: Baseline, *, quick: bool
+) -> tuple[Judgement | None, tuple[str, ...]]:
+    """What a look says, none when it was not finished, and what is noticed for sure.
+
+    A server that is broken takes long, as all that fails is asked again with patience. So it gets
+    as much time as two good servers, and only what else is not sure gets all that it may need.
+    """
+    for seconds in (2 * (baseline.quick if quick else baseline.full).seconds, None):
+        seen = bench.judge(quick=quick, seconds=seconds)
+        if seen is None:
+            break
+        noticed = baseline.noticed(seen, quick=quick)
+        if noticed and may_be_chance(seen, noticed):
+            noticed = asked_again(bench, baseline, noticed, quick=quick)
+        if noticed or not seen.cut_short:
+            return seen, noticed
+    return None, ()
+
+
 def may_be_chance(seen: Judgement, noticed: tuple[str, ...]) -> bool:
     """Whether a machine that was too busy may be all that was noticed."""
-    return len(noticed) == 1 and not seen.died
+    return not seen.died and (seen.cut_short or len(noticed) == 1)
 
 
-def asked_again(bench: Bench, baseline: Baseline, name: str, *, quick: bool) -> tuple[str, ...]:
-    """What is noticed when the only thing that told is asked once more.
+def asked_again(
+    bench: Bench, baseline: Baseline, names: tuple[str, ...], *, quick: bool
+) -> tuple[str, ...]:
+    """What is noticed when that which told is asked once more.
 
-    A case or family is asked alone; a rule on all answers, or how the server ended, by everything.
+    Cases and families are asked alone; rules on all answers, or how the server ended, by
+    everything.
     """
-    family = name.partition("/")[2]
-    only = family if family in loading.load().families else None
+    known = loading.load().families
+    only = [name for one in names if (name := one.partition("/")[2]) in known][:AGAIN_MAX]
     seen = bench.judge(quick=quick, only=only)
     return baseline.noticed(seen, quick=quick) if seen is not None else ()
 

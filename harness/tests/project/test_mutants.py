@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ class Looks(Bench):
     def __init__(self, folder: Path, *says: Judgement | None) -> None:
         super().__init__(folder, threading.Event())
         self.says = list(says)
-        self.asked: list[tuple[bool, str | None]] = []
+        self.asked: list[tuple[bool, tuple[str, ...]]] = []
         self.unchanged = "another"
         self.sources.mkdir()
         (self.sources / "a.cpp").write_text("1")
@@ -88,11 +89,15 @@ class Looks(Bench):
     def hash(self) -> str:
         return (self.sources / "a.cpp").read_text()
 
-    def judge(self, *, quick: bool, only: str | None = None) -> Judgement | None:
-        self.asked.append((quick, only))
+    def judge(
+        self, *, quick: bool, only: Sequence[str] = (), seconds: float | None = None
+    ) -> Judgement | None:
+        self.asked.append((quick, tuple(only)))
         return self.says.pop(0)
 
 
+SAMPLE = (True, ())
+ALL = (False, ())
 ONE = Change("a.cpp", 0, "1", "2", "number")
 FAILS_ONE = Judgement(frozenset({"rfc/content-length-plus-sign"}), frozenset())
 FAILS_RULE = Judgement(frozenset({"rfc/RESP-01"}), frozenset())
@@ -104,11 +109,11 @@ DIES = Judgement(frozenset(), frozenset(), "died: signal SIGSEGV", died=True)
 @pytest.mark.parametrize(
     ("says", "outcome", "asked"),
     [
-        ((FAILS_TWO,), "noticed", [(True, None)]),
-        ((DIES,), "noticed", [(True, None)]),
-        ((PASSES, FAILS_TWO), "noticed", [(True, None), (False, None)]),
-        ((PASSES, PASSES), "survived", [(True, None), (False, None)]),
-        ((PASSES, None), "unfinished", [(True, None), (False, None)]),
+        ((FAILS_TWO,), "noticed", [SAMPLE]),
+        ((DIES,), "noticed", [SAMPLE]),
+        ((PASSES, FAILS_TWO), "noticed", [SAMPLE, ALL]),
+        ((PASSES, PASSES), "survived", [SAMPLE, ALL]),
+        ((PASSES, None), "unfinished", [SAMPLE, ALL]),
     ],
 )
 def test_the_sample_is_looked_at_first_and_then_all(
@@ -123,24 +128,52 @@ def test_the_sample_is_looked_at_first_and_then_all(
 def test_a_line_that_no_case_executes_needs_no_whole_look(tmp_path: Path) -> None:
     bench = Looks(tmp_path, PASSES)
     assert judge(bench, ONE, BASELINE, reached=False) == ("survived", ())
-    assert bench.asked == [(True, None)]
+    assert bench.asked == [SAMPLE]
 
 
 @pytest.mark.parametrize(
     ("first", "only"),
-    [(FAILS_ONE, "content-length-plus-sign"), (FAILS_RULE, None), (HANGS, None)],
+    [(FAILS_ONE, ("content-length-plus-sign",)), (FAILS_RULE, ()), (HANGS, ())],
 )
 def test_what_one_thing_alone_tells_counts_when_it_is_told_again(
-    tmp_path: Path, first: Judgement, only: str | None
+    tmp_path: Path, first: Judgement, only: tuple[str, ...]
 ) -> None:
     for folder in ("yes", "no"):
         (tmp_path / folder).mkdir()
     again = Looks(tmp_path / "yes", first, first)
     assert judge(again, ONE, BASELINE, reached=True)[0] == "noticed"
-    assert again.asked == [(True, None), (True, only)]
+    assert again.asked == [SAMPLE, (True, only)]
     once = Looks(tmp_path / "no", first, PASSES, PASSES)
     assert judge(once, ONE, BASELINE, reached=True)[0] == "survived"
-    assert once.asked == [(True, None), (True, only), (False, None)]
+    assert once.asked == [SAMPLE, (True, only), ALL]
+
+
+TWO = ("content-length-plus-sign", "content-length-empty")
+CUT = Judgement(frozenset({f"rfc/{one}" for one in TWO}), frozenset(), cut_short=True)
+CUT_EARLY = Judgement(frozenset(), frozenset(), cut_short=True)
+
+
+def test_what_had_no_time_to_be_asked_again_is_asked_alone(tmp_path: Path) -> None:
+    bench = Looks(tmp_path, CUT, FAILS_ONE)
+    assert judge(bench, ONE, BASELINE, reached=True)[0] == "noticed"
+    assert bench.asked == [SAMPLE, (True, tuple(sorted(TWO)))]
+
+
+@pytest.mark.parametrize(
+    ("says", "outcome"),
+    [
+        ((CUT_EARLY, FAILS_TWO), "noticed"),
+        ((CUT_EARLY, CUT_EARLY), "unfinished"),
+        ((CUT, PASSES, PASSES, PASSES), "survived"),
+        ((CUT, PASSES, CUT, FAILS_ONE), "noticed"),
+    ],
+)
+def test_a_look_that_was_cut_short_and_is_not_sure_is_made_again(
+    tmp_path: Path, says: tuple[Judgement, ...], outcome: str
+) -> None:
+    bench = Looks(tmp_path, *says)
+    assert judge(bench, ONE, BASELINE, reached=True)[0] == outcome
+    assert not bench.says
 
 
 def test_a_process_that_ended_and_several_failures_are_no_chance() -> None:
@@ -241,7 +274,9 @@ def test_what_takes_too_long_is_stopped(tmp_path: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("manner", "died"), [("gzip", "killed by SIGABRT"), ("start", "")], ids=["of a case", "at start"]
+    ("manner", "died"),
+    [("gzip", "killed by SIGABRT"), ("start", "")],
+    ids=["of a case", "at start"],
 )
 def test_a_server_that_dies_is_not_started_again(tmp_path: Path, manner: str, died: str) -> None:
     bench = Bench(tmp_path, threading.Event())
@@ -250,7 +285,7 @@ def test_a_server_that_dies_is_not_started_again(tmp_path: Path, manner: str, di
     program = f'exec {sys.executable} {crashing_server.__file__} "$4" {manner}'
     bench.binary.write_text(f"#!/bin/sh\n{program if died else 'exit 3'}\n")
     bench.binary.chmod(0o755)
-    seen = bench.judge(quick=True, only="transfer-encoding-gzip-chunked")
+    seen = bench.judge(quick=True, only=["transfer-encoding-gzip-chunked"])
     assert seen is not None
     assert seen.died is bool(died)
     assert (died or "not tested: died at start") in seen.end

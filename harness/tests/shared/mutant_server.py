@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -30,6 +31,7 @@ SUITES = ("rfc", "smuggling")
 BUILD_S = 600
 QUICK_S = 240
 FULL_S = 900
+WRITE_S = 30
 # Each function by itself, and those that this server never calls left out: a change of one of them
 # makes the same binary, and nobody has to look at it.
 SECTIONS = "-O1 -ffunction-sections -fdata-sections"
@@ -48,6 +50,9 @@ class Judgement:
     """How it ended early: the server died, or could not be tested. Empty when it did not."""
     died: bool = False
     """Its process ended, which no busy machine does to it."""
+    cut_short: bool = False
+    """It took too long; what is here was found by then, and not asked again."""
+    seconds: float = 0.0
 
 
 @dataclass
@@ -100,13 +105,16 @@ class Bench:
     def hash(self) -> str:
         return hashlib.sha256(self.binary.read_bytes()).hexdigest()
 
-    def judge(self, *, quick: bool, only: str | None = None) -> Judgement | None:
-        """What the suites say of the server that was built; none when they take too long.
+    def judge(
+        self, *, quick: bool, only: Sequence[str] = (), seconds: float | None = None
+    ) -> Judgement | None:
+        """What the suites say of the server that was built; none when it is not known.
 
         It is started here and not by httpmark, which would start it again where it dies, and look
         for the request: that it died is enough.
 
-        :param only: the one case or family that is asked, with its controls.
+        :param only: the cases and families that are asked, with their controls.
+        :param seconds: how long it may take, when that is less than it may take at most.
         """
         port = own_port()
         try:
@@ -116,17 +124,20 @@ class Bench:
             )  # fmt: skip
         except Unusable as error:
             return Judgement(frozenset(), frozenset(), f"not tested: {error}")
+        begin = time.monotonic()
         try:
-            seen = self._checked(port, quick=quick, only=only)
-            if seen is not None and not running.alive():
-                return Judgement(
-                    seen.failed, seen.worse_than_pass, running.exit_reason(), died=True
-                )
-            return seen
+            seen = self._checked(port, quick=quick, only=only, seconds=seconds)
+            if seen is None:
+                return None
+            if not running.alive():
+                seen = dataclasses.replace(seen, end=running.exit_reason(), died=True)
+            return dataclasses.replace(seen, seconds=time.monotonic() - begin)
         finally:
             running.stop()
 
-    def _checked(self, port: int, *, quick: bool, only: str | None) -> Judgement | None:
+    def _checked(
+        self, port: int, *, quick: bool, only: Sequence[str], seconds: float | None
+    ) -> Judgement | None:
         result = self.folder / "result.json"
         result.unlink(missing_ok=True)
         shutil.rmtree(self.folder / "run", ignore_errors=True)
@@ -137,14 +148,17 @@ class Bench:
             *(word for suite in SUITES for word in ("--suite", suite)),
         ]  # fmt: skip
         words += ["--quick"] if quick else []
-        words += ["--case", only] if only else []
+        words += [word for name in only for word in ("--case", name)]
         log = self.folder / "check.log"
-        if run_bounded(words, QUICK_S if quick else FULL_S, log, self.stopped) is None:
+        most = QUICK_S if quick else FULL_S
+        code = run_bounded(words, min(seconds or most, most), log, self.stopped)
+        if result.exists() and not self.stopped.is_set():
+            seen = judgement(json.loads(result.read_text("utf-8")))
+            return dataclasses.replace(seen, cut_short=code is None)
+        if code is None:
             return None
-        if not result.exists():
-            # It never answered as a server does.
-            return Judgement(frozenset(), frozenset(), f"not tested: {last_line(log)}")
-        return judgement(json.loads(result.read_text("utf-8")))
+        # It never answered as a server does.
+        return Judgement(frozenset(), frozenset(), f"not tested: {last_line(log)}")
 
 
 def server_of(binary: Path) -> Server:
@@ -174,11 +188,11 @@ def run_bounded(
             pass
         if child.poll() is not None:
             return child.returncode
-        # httpmark stops its server when it is interrupted.
+        # httpmark writes what it knows when it is interrupted.
         for sign in (signal.SIGINT, signal.SIGKILL):
             os.killpg(child.pid, sign)
             try:
-                child.wait(timeout=10)
+                child.wait(timeout=WRITE_S)
                 break
             except subprocess.TimeoutExpired:
                 continue

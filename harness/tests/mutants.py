@@ -36,6 +36,7 @@ KNOWN = ROOT / "harness" / "tests" / "golden" / "mutants.toml"
 CLASSES = {"equivalent", "invisible", "allowed", "missed"}
 SOURCES = ROOT / "reference_server"
 AGAIN_MAX = 4  # of what failed when there was no time to ask it again
+TOLD_MAX = 8  # of what noticed a change
 # What decides answers. Of the kernels, only what all share: this machine runs one of them.
 SEEN = (
     "src/http/*.[ch]pp", "src/scan/head.hpp", "src/app/*.cpp", "src/net/connection*.cpp",
@@ -84,7 +85,7 @@ class Baseline:
         """What fails now and did not, or how the server ended."""
         before = self.quick if quick else self.full
         fails = sorted(seen.failed - before.failed)
-        return tuple([seen.end][: bool(seen.end)] + fails[:8])
+        return tuple([seen.end][: bool(seen.end)] + fails)
 
 
 def judge(
@@ -103,11 +104,11 @@ def judge(
         for quick in (True, False) if reached else (True,):
             seen, noticed = look(bench, baseline, quick=quick)
             if noticed:
-                return "noticed", noticed
+                return "noticed", noticed[:TOLD_MAX]
             if seen is None:
                 return "unfinished", ()
             worse = seen.worse_than_pass - baseline.full.worse_than_pass
-        return "survived", tuple(sorted(worse)[:8])
+        return "survived", tuple(sorted(worse)[:TOLD_MAX])
     finally:
         path.write_text(source, "utf-8")
 
@@ -120,13 +121,14 @@ def look(
     A server that is broken takes long, as all that fails is asked again with patience. So it gets
     as much time as two good servers, and only what else is not sure gets all that it may need.
     """
-    for seconds in (2 * (baseline.quick if quick else baseline.full).seconds, None):
+    patience = 2 * (baseline.quick if quick else baseline.full).seconds
+    for seconds in (patience, None):
         seen = bench.judge(quick=quick, seconds=seconds)
         if seen is None:
             break
         noticed = baseline.noticed(seen, quick=quick)
         if noticed and may_be_chance(seen, noticed):
-            noticed = asked_again(bench, baseline, noticed, quick=quick)
+            noticed = asked_again(bench, baseline, noticed, quick=quick, seconds=patience)
         if noticed or not seen.cut_short:
             return seen, noticed
     return None, ()
@@ -138,16 +140,18 @@ def may_be_chance(seen: Judgement, noticed: tuple[str, ...]) -> bool:
 
 
 def asked_again(
-    bench: Bench, baseline: Baseline, names: tuple[str, ...], *, quick: bool
+    bench: Bench, baseline: Baseline, names: tuple[str, ...], *, quick: bool, seconds: float
 ) -> tuple[str, ...]:
     """What is noticed when that which told is asked once more.
 
-    Cases and families are asked alone; rules on all answers, or how the server ended, by
-    everything.
+    Single cases are asked alone, else whole families; rules on all answers, or how the server
+    ended, by everything.
     """
     known = loading.load().families
-    only = [name for one in names if (name := one.partition("/")[2]) in known][:AGAIN_MAX]
-    seen = bench.judge(quick=quick, only=only)
+    families = [known[name] for one in names if (name := one.partition("/")[2]) in known]
+    families.sort(key=lambda family: family.count)
+    only = [family.id for family in families[:AGAIN_MAX]]
+    seen = bench.judge(quick=quick, only=only, seconds=seconds)
     return baseline.noticed(seen, quick=quick) if seen is not None else ()
 
 

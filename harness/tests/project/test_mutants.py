@@ -149,14 +149,15 @@ def test_what_one_thing_alone_tells_counts_when_it_is_told_again(
 
 
 TWO = ("content-length-plus-sign", "content-length-empty")
-CUT = Judgement(frozenset({f"rfc/{one}" for one in TWO}), frozenset(), cut_short=True)
+MANY = {"rfc/RESP-01", "rfc/path_pair", *(f"rfc/{one}" for one in TWO)}
+CUT = Judgement(frozenset(MANY), frozenset(), cut_short=True)
 CUT_EARLY = Judgement(frozenset(), frozenset(), cut_short=True)
 
 
 def test_what_had_no_time_to_be_asked_again_is_asked_alone(tmp_path: Path) -> None:
     bench = Looks(tmp_path, CUT, FAILS_ONE)
     assert judge(bench, ONE, BASELINE, reached=True)[0] == "noticed"
-    assert bench.asked == [SAMPLE, (True, tuple(sorted(TWO)))]
+    assert bench.asked == [SAMPLE, (True, (*sorted(TWO), "path_pair"))]  # the largest comes last
 
 
 @pytest.mark.parametrize(

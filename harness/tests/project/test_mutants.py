@@ -273,6 +273,18 @@ def test_what_takes_too_long_is_stopped(tmp_path: Path) -> None:
     assert time.monotonic() - begin < 30
 
 
+def test_no_object_file_of_an_earlier_build_looks_newer_than_its_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("subprocess.run", lambda *words, **options: None)
+    bench = Looks(tmp_path)
+    begin = time.time()
+    bench.prepare()
+    copied = bench.sources / "src" / "http" / "error.cpp"
+    assert copied.stat().st_mtime > begin - 1
+    assert (mutants.SOURCES / "src" / "http" / "error.cpp").read_text() == copied.read_text()
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("manner", "died"),

@@ -1,9 +1,10 @@
 """Does the catalogue notice a change of the reference server? A program; see `make mutants`.
 
 It makes random changes of one token in the sources that decide what a client sees, builds each
-server, and judges it by the suites rfc and smuggling: first the sample of `--quick`, then all. A
-change is noticed when a case or rule fails that passes without it, or when the server dies. Who is
-not noticed is listed; what is known of them stands in harness/tests/golden/mutants.toml.
+server, and judges it by the suites rfc and smuggling: all by the sample of `--quick`, and what is
+left then by everything. A change is noticed when a case or rule fails that passes without it, or
+when the server dies. Who is not noticed is listed; what is known of them stands in
+harness/tests/golden/mutants.toml.
 
 Of a line that the whole look never executes at the server without a change, the sample is enough:
 it shows what was computed from that line when the server was compiled.
@@ -36,6 +37,7 @@ KNOWN = ROOT / "harness" / "tests" / "golden" / "mutants.toml"
 CLASSES = {"equivalent", "invisible", "allowed", "missed"}
 SOURCES = ROOT / "reference_server"
 AGAIN_MAX = 4  # of what failed when there was no time to ask it again
+PATIENCE_S = 30.0
 TOLD_MAX = 8  # of what noticed a change
 # What decides answers. Of the kernels, only what all share: this machine runs one of them.
 SEEN = (
@@ -55,7 +57,7 @@ class Mutant:
     was: str
     became: str
     outcome: str
-    """noticed, survived, not compiled, same binary or unfinished."""
+    """noticed, survived, not compiled, same binary, unfinished; sampled: the whole look is due."""
     noticed_by: tuple[str, ...] = ()
     """Some of what fails; of a survivor, what is worse and no failure."""
     seconds: float = 0.0
@@ -65,7 +67,7 @@ class Mutant:
     @property
     def is_open(self) -> bool:
         """Nothing has noticed it."""
-        return self.outcome in ("survived", "unfinished")
+        return self.outcome in ("survived", "unfinished", "sampled")
 
 
 def sources() -> dict[str, str]:
@@ -89,9 +91,9 @@ class Baseline:
 
 
 def judge(
-    bench: Bench, change: Change, baseline: Baseline, *, reached: bool
+    bench: Bench, change: Change, baseline: Baseline, *, quick: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """The outcome of one change, and who noticed it."""
+    """The outcome of one look at one change, and who noticed it."""
     path = bench.sources / change.file
     source = path.read_text("utf-8")
     path.write_text(change.apply(source), "utf-8")
@@ -100,14 +102,12 @@ def judge(
             return "not compiled", ()
         if bench.hash() == bench.unchanged:
             return "same binary", ()
-        worse: frozenset[str] = frozenset()
-        for quick in (True, False) if reached else (True,):
-            seen, noticed = look(bench, baseline, quick=quick)
-            if noticed:
-                return "noticed", noticed[:TOLD_MAX]
-            if seen is None:
-                return "unfinished", ()
-            worse = seen.worse_than_pass - baseline.full.worse_than_pass
+        seen, noticed = look(bench, baseline, quick=quick)
+        if noticed:
+            return "noticed", noticed[:TOLD_MAX]
+        if seen is None:
+            return "unfinished", ()
+        worse = seen.worse_than_pass - baseline.full.worse_than_pass
         return "survived", tuple(sorted(worse)[:TOLD_MAX])
     finally:
         path.write_text(source, "utf-8")
@@ -121,7 +121,7 @@ def look(
     A server that is broken takes long, as all that fails is asked again with patience. So it gets
     as much time as two good servers, and only what else is not sure gets all that it may need.
     """
-    patience = 2 * (baseline.quick if quick else baseline.full).seconds
+    patience = max(PATIENCE_S, 2 * (baseline.quick if quick else baseline.full).seconds)
     for seconds in (patience, None):
         seen = bench.judge(quick=quick, seconds=seconds)
         if seen is None:
@@ -230,22 +230,46 @@ def told(mutants: Iterable[Mutant], known: dict[tuple[str, str, str], str]) -> t
     return "\n".join(lines) + "\n", open_ones
 
 
-def work(bench: Bench, todo: queue.SimpleQueue[tuple[int, Change]], texts: dict[str, str],
-         baseline: Baseline, lines_unreached: Lines, record: Record) -> None:  # fmt: skip
-    """Judge changes until none is left."""
-    while True:
+class Todo:
+    """Which looks are due: the sample of all changes first, so that most is known soon."""
+
+    def __init__(self, changes: Sequence[Change], record: Record, *, again: bool) -> None:
+        self.changes = changes
+        self.due: queue.SimpleQueue[tuple[int, bool]] = queue.SimpleQueue()
+        known = record.mutants
+        for number in range(len(changes)):
+            if number not in known or (again and known[number].is_open):
+                self.due.put((number, True))
+        for number in range(len(changes)):
+            if not again and number in known and known[number].outcome == "sampled":
+                self.due.put((number, False))
+
+    def next(self) -> tuple[int, Change, bool] | None:
+        """The number of a change, the change, and whether the sample is looked at."""
         try:
-            number, change = todo.get_nowait()
+            number, quick = self.due.get_nowait()
         except queue.Empty:
-            return
+            return None
+        return number, self.changes[number], quick
+
+
+def work(bench: Bench, todo: Todo, texts: dict[str, str], baseline: Baseline,
+         lines_unreached: Lines, record: Record) -> None:  # fmt: skip
+    """Judge changes until none is left."""
+    while (one := todo.next()) is not None:
+        number, change, quick = one
         begin = time.monotonic()
-        line = change.line(texts[change.file])
-        reached = line not in lines_unreached.get(change.file, ())
-        outcome, noticed = judge(bench, change, baseline, reached=reached)
+        outcome, noticed = judge(bench, change, baseline, quick=quick)
         if bench.stopped.is_set():
             return
+        line = change.line(texts[change.file])
+        reached = line not in lines_unreached.get(change.file, ())
+        if quick and reached and outcome == "survived":
+            outcome = "sampled"
+            todo.due.put((number, False))
         was, became = change.lines(texts[change.file])
-        seconds = round(time.monotonic() - begin, 1)
+        before = 0.0 if quick else record.mutants[number].seconds
+        seconds = round(before + time.monotonic() - begin, 1)
         record.add(Mutant(number, change.file, line, change.kind, was, became, outcome, noticed,
                           seconds, reached))  # fmt: skip
 
@@ -270,11 +294,8 @@ def main(words: Sequence[str] | None = None) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     texts = sources()
     record = Record(folder, given.seed, texts)
-    todo: queue.SimpleQueue[tuple[int, Change]] = queue.SimpleQueue()
-    for number, change in enumerate(drawn(texts, given.seed, given.count)):
-        if number not in record.mutants or (given.again and record.mutants[number].is_open):
-            todo.put((number, change))
-    if not todo.empty():
+    todo = Todo(drawn(texts, given.seed, given.count), record, again=given.again)
+    if not todo.due.empty():
         stopped = threading.Event()
         for sign in (signal.SIGINT, signal.SIGTERM):
             signal.signal(sign, lambda *_: stopped.set())

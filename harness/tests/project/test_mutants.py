@@ -18,10 +18,12 @@ from httpmark.harness.tests.mutants import (
     Baseline,
     Mutant,
     Record,
+    Todo,
     judge,
     known_survivors,
     may_be_chance,
     told,
+    work,
 )
 from httpmark.harness.tests.shared import crashing_server
 from httpmark.harness.tests.shared.cpp_changes import Change
@@ -107,28 +109,43 @@ DIES = Judgement(frozenset(), frozenset(), "died: signal SIGSEGV", died=True)
 
 
 @pytest.mark.parametrize(
-    ("says", "outcome", "asked"),
-    [
-        ((FAILS_TWO,), "noticed", [SAMPLE]),
-        ((DIES,), "noticed", [SAMPLE]),
-        ((PASSES, FAILS_TWO), "noticed", [SAMPLE, ALL]),
-        ((PASSES, PASSES), "survived", [SAMPLE, ALL]),
-        ((PASSES, None), "unfinished", [SAMPLE, ALL]),
-    ],
+    ("says", "outcome"),
+    [(FAILS_TWO, "noticed"), (DIES, "noticed"), (PASSES, "survived"), (None, "unfinished")],
 )
-def test_the_sample_is_looked_at_first_and_then_all(
-    tmp_path: Path, says: tuple[Judgement | None, ...], outcome: str, asked: list[Any]
-) -> None:
-    bench = Looks(tmp_path, *says)
-    assert judge(bench, ONE, BASELINE, reached=True)[0] == outcome
-    assert bench.asked == asked
+def test_one_look_has_one_outcome(tmp_path: Path, says: Judgement | None, outcome: str) -> None:
+    bench = Looks(tmp_path, says)
+    assert judge(bench, ONE, BASELINE, quick=False)[0] == outcome
+    assert bench.asked == [ALL]
     assert (bench.sources / "a.cpp").read_text() == "1"
 
 
-def test_a_line_that_no_case_executes_needs_no_whole_look(tmp_path: Path) -> None:
-    bench = Looks(tmp_path, PASSES)
-    assert judge(bench, ONE, BASELINE, reached=False) == ("survived", ())
-    assert bench.asked == [SAMPLE]
+@pytest.mark.parametrize(
+    ("lines", "says", "outcomes", "asked"),
+    [
+        ({}, [PASSES, FAILS_TWO, PASSES], ["survived", "noticed"], [SAMPLE, SAMPLE, ALL]),
+        ({}, [PASSES, PASSES, PASSES, DIES], ["survived", "noticed"], [SAMPLE, SAMPLE, ALL, ALL]),
+        ({"a.cpp": {1}}, [PASSES, DIES], ["survived", "noticed"], [SAMPLE, SAMPLE]),
+    ],
+    ids=["one is left for the whole look", "both are", "no case executes the line"],
+)
+def test_all_are_looked_at_by_the_sample_and_then_what_is_left_by_all(
+    tmp_path: Path, lines: Any, says: list[Judgement], outcomes: list[str], asked: list[Any]
+) -> None:
+    bench, record = Looks(tmp_path, *says), Record(tmp_path, 1, {})
+    todo = Todo([ONE, ONE], record, again=False)
+    work(bench, todo, {"a.cpp": "1"}, BASELINE, lines, record)
+    assert [record.mutants[number].outcome for number in (0, 1)] == outcomes
+    assert bench.asked == asked
+
+
+def test_a_run_goes_on_with_the_whole_looks_that_are_due(tmp_path: Path) -> None:
+    record = Record(tmp_path, 1, {})
+    for number, outcome in enumerate(("sampled", "survived", "noticed")):
+        record.add(dataclasses.replace(SURVIVOR, number=number, outcome=outcome))
+    todo = Todo([ONE] * 4, record, again=False)
+    assert [todo.next(), todo.next(), todo.next()] == [(3, ONE, True), (0, ONE, False), None]
+    again = Todo([ONE] * 3, record, again=True)
+    assert [again.next(), again.next(), again.next()] == [(0, ONE, True), (1, ONE, True), None]
 
 
 @pytest.mark.parametrize(
@@ -141,11 +158,11 @@ def test_what_one_thing_alone_tells_counts_when_it_is_told_again(
     for folder in ("yes", "no"):
         (tmp_path / folder).mkdir()
     again = Looks(tmp_path / "yes", first, first)
-    assert judge(again, ONE, BASELINE, reached=True)[0] == "noticed"
+    assert judge(again, ONE, BASELINE, quick=True)[0] == "noticed"
     assert again.asked == [SAMPLE, (True, only)]
-    once = Looks(tmp_path / "no", first, PASSES, PASSES)
-    assert judge(once, ONE, BASELINE, reached=True)[0] == "survived"
-    assert once.asked == [SAMPLE, (True, only), ALL]
+    once = Looks(tmp_path / "no", first, PASSES)
+    assert judge(once, ONE, BASELINE, quick=True)[0] == "survived"
+    assert once.asked == [SAMPLE, (True, only)]
 
 
 TWO = ("content-length-plus-sign", "content-length-empty")
@@ -156,7 +173,7 @@ CUT_EARLY = Judgement(frozenset(), frozenset(), cut_short=True)
 
 def test_what_had_no_time_to_be_asked_again_is_asked_alone(tmp_path: Path) -> None:
     bench = Looks(tmp_path, CUT, FAILS_ONE)
-    assert judge(bench, ONE, BASELINE, reached=True)[0] == "noticed"
+    assert judge(bench, ONE, BASELINE, quick=True)[0] == "noticed"
     assert bench.asked == [SAMPLE, (True, (*sorted(TWO), "path_pair"))]  # the largest comes last
 
 
@@ -165,7 +182,7 @@ def test_what_had_no_time_to_be_asked_again_is_asked_alone(tmp_path: Path) -> No
     [
         ((CUT_EARLY, FAILS_TWO), "noticed"),
         ((CUT_EARLY, CUT_EARLY), "unfinished"),
-        ((CUT, PASSES, PASSES, PASSES), "survived"),
+        ((CUT, PASSES, PASSES), "survived"),
         ((CUT, PASSES, CUT, FAILS_ONE), "noticed"),
     ],
 )
@@ -173,7 +190,7 @@ def test_a_look_that_was_cut_short_and_is_not_sure_is_made_again(
     tmp_path: Path, says: tuple[Judgement, ...], outcome: str
 ) -> None:
     bench = Looks(tmp_path, *says)
-    assert judge(bench, ONE, BASELINE, reached=True)[0] == outcome
+    assert judge(bench, ONE, BASELINE, quick=True)[0] == outcome
     assert not bench.says
 
 
@@ -242,9 +259,9 @@ def test_a_run_of_other_sources_is_not_gone_on_with(tmp_path: Path, seed: int, t
 
 
 def test_what_nobody_noticed_can_be_judged_again() -> None:
-    outcomes = ("survived", "unfinished", "noticed", "not compiled", "same binary")
+    outcomes = ("survived", "unfinished", "sampled", "noticed", "not compiled", "same binary")
     found = {one: Mutant(1, "a", 1, "number", "1", "2", one).is_open for one in outcomes}
-    assert [one for one, is_open in found.items() if is_open] == ["survived", "unfinished"]
+    assert [one for one, is_open in found.items() if is_open] == list(outcomes[:3])
 
 
 def test_the_kept_list_is_whole() -> None:

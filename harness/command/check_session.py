@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from httpmark.harness.catalogue import delivery_modes, loading
-from httpmark.harness.command import named_target, rerun, stored_runs
+from httpmark.harness.command import named_target, rerun, stored_runs, suite_groups
 from httpmark.harness.command.again_progress import AgainProgress
 from httpmark.harness.command.check_options import Options
 from httpmark.harness.command.cut_progress import CutProgress
@@ -30,8 +30,6 @@ from httpmark.harness.model.run import SCHEMA_VERSION, Conclusion, Run, ServerRe
 from httpmark.harness.model.verdicts import Compliance, SuiteResult
 from httpmark.harness.servers import machine, manifests, sockets
 from httpmark.harness.servers.restartable import Restartable
-
-_BY_THEMSELVES = ("seed", "resilience")
 
 
 class _Progress(msgspec.Struct):
@@ -111,7 +109,7 @@ class Checker:
                 return self._written(so_far)
             so_far.advice = named_target.advice(target)
             try:
-                for group in self._groups():
+                for group in suite_groups.groups(self.suites):
                     self._fire(group, target, so_far, second)
                 if not self.options.quick:
                     self._shrink(target, so_far.suites)
@@ -238,18 +236,6 @@ class Checker:
     def _size(self, suites: tuple[str, ...]) -> int:
         """How many cases of these suites are sent."""
         return quick_look.size(self.catalogue, suites, self._is_selected, quick=self.options.quick)
-
-    def _groups(self) -> list[tuple[str, ...]]:
-        """The suites, in groups that are fired in one go: their cases wait at the same time.
-
-        ``resilience`` comes by itself: it may bring a target down.
-        """
-        together = tuple(one for one in self.suites if one not in _BY_THEMSELVES)
-        groups = [(one,) for one in self.suites if one in _BY_THEMSELVES]
-        return sorted([*groups, together] if together else groups, key=self._place)
-
-    def _place(self, group: tuple[str, ...]) -> int:
-        return self.suites.index(group[0])
 
     def _shrink(self, target: targets.Target, suites: dict[str, SuiteResult]) -> None:
         """Make the failing requests shorter. This comes last, so that a target that does not

@@ -14,13 +14,20 @@ import tempfile
 from pathlib import Path
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.command import resumption, run_result, run_servers, stored_runs
+from httpmark.harness.command import (
+    resumption,
+    run_result,
+    run_servers,
+    stored_runs,
+    suite_groups,
+)
 from httpmark.harness.command.remaining import Remaining
 from httpmark.harness.command.run_load import Loads, plans_of
 from httpmark.harness.command.run_log import RunLog
 from httpmark.harness.command.run_options import Options
 from httpmark.harness.command.run_servers import Servers
 from httpmark.harness.command.run_suites import Suites
+from httpmark.harness.judging import second_process
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.load.engines import by_name
 from httpmark.harness.model import run_folder
@@ -116,22 +123,24 @@ class Runner:
         """Prepare one server after the other, and fire all suites at it: what is built first."""
         entries = self.servers.by_need()
         clock = Remaining(len(entries))
-        for entry in entries:
-            if self.servers.prepare(entry):
-                self._fire_at(entry)
-            told = clock.after_one()
-            if told is not None and self.options.suites:
-                self.log.say(told)
+        with second_process.SecondProcess() as second:
+            for entry in entries:
+                if self.servers.prepare(entry):
+                    self._fire_at(entry, second)
+                told = clock.after_one()
+                if told is not None and self.options.suites:
+                    self.log.say(told)
 
-    def _fire_at(self, entry: run_servers.Entry) -> None:
+    def _fire_at(self, entry: run_servers.Entry, second: second_process.SecondProcess) -> None:
         name = entry.server.name
         left = [one for one in self.options.suites if not self.earlier.has_suite(one, name)]
         if not left:
             return
         with Evidence(self.folder / run_folder.EVIDENCE, create=True) as evidence:
-            for suite in left:
-                self.suites.fire(entry, suite, evidence)
-                self.earlier.did_suite(suite, name)
+            for group in suite_groups.groups(left):
+                self.suites.fire(entry, group, evidence, second)
+                for suite in group:
+                    self.earlier.did_suite(suite, name)
                 run_folder.write(self.result(), self.folder)
 
     def result(self) -> Run:

@@ -1,4 +1,4 @@
-"""One suite fired at one server of a run, and scored."""
+"""Suites fired at one server of a run, and scored."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from httpmark.harness.command.cut_progress import CutProgress
 from httpmark.harness.command.run_log import RunLog
 from httpmark.harness.command.run_options import Options
 from httpmark.harness.command.run_servers import ADDRESS, Entry, Servers
+from httpmark.harness.command.suite_groups import Group
 from httpmark.harness.firing import conformance, crash_recovery, shrinking, targets
 from httpmark.harness.firing.case_stream import Progress
-from httpmark.harness.judging import quick_look, suite_results
+from httpmark.harness.judging import quick_look, second_process, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.errors import ServerDied
@@ -38,10 +39,10 @@ def too_long(timeouts: Mapping[str, float | None]) -> list[str]:
 
 
 class _Clock:
-    """What is left of the time that a suite may take at one server."""
+    """What is left of the time that suites may take at one server."""
 
-    def __init__(self, minutes: float) -> None:
-        self._end_s = time.monotonic() + minutes * 60
+    def __init__(self, minutes: float, suites: int) -> None:
+        self._end_s = time.monotonic() + minutes * suites * 60
         self.told = f"it took longer than the {minutes:g} minutes of --suite-minutes"
 
     def watched(self, progress: Progress) -> Progress:
@@ -55,6 +56,14 @@ class _Clock:
         return advance
 
 
+class _Found(msgspec.Struct):
+    """What is known of suites that were fired in one go."""
+
+    results: dict[str, SuiteResult] = {}
+    cpu_ns: int | None = None
+    died: str | None = None
+
+
 class Suites:
     """Fires suites at the servers of a run; what is found goes into their entries."""
 
@@ -66,77 +75,83 @@ class Suites:
         self._servers = servers
         self._log = log
 
-    def fire(self, entry: Entry, suite: str, evidence: Evidence) -> None:
-        """Start a server, fire a suite at it and score it. A server that dies has no score."""
-        name = entry.server.name
-        task = f"{suite}: {name}"
+    def fire(
+        self,
+        entry: Entry,
+        group: Group,
+        evidence: Evidence,
+        second: second_process.SecondProcess,
+    ) -> None:
+        """Start a server, fire suites at it in one go and score them. A server that dies has no
+        score."""
+        name, quick = entry.server.name, self._options.quick
+        task = f"{', '.join(group)}: {name}"
         fired, cuts = suite_results.Fired(), CutProgress(self._log.events, task)
-        total = quick_look.size(self._known, (suite,), lambda _: True, quick=self._options.quick)
+        again = AgainProgress(self._log.events, task)
+        total = quick_look.size(self._known, group, lambda _: True, quick=quick)
         self._log.events.task(task, total)
-        cpu_ns: int | None = None
-        result: SuiteResult | None = None
-        died: str | None = None
-        recovery = crash_recovery.Recovery(self._known, quick=self._options.quick)
-        clock = _Clock(self._options.suite_minutes)
+        found = _Found()
+        recovery = crash_recovery.Recovery(self._known, quick=quick)
+        clock = _Clock(self._options.suite_minutes, len(group))
         try:
             with self._servers.up_for_suites(entry) as one:
                 target = self.target(entry, one)
                 before = cpu_time.cpu_ns(one.now.pids())
                 try:
-                    self._fire(suite, target, evidence, fired, cuts, recovery, clock)
+                    conformance.fire(
+                        self._known, group[0], target, evidence, fired,
+                        along=group[1:],
+                        progress=clock.watched(lambda by: self._log.events.advance(task, by)),
+                        quick=quick,
+                        second=second,
+                        deliveries=delivery_modes.MODES if self._options.full else (),
+                        cutting=lambda total: clock.watched(cuts.begin(total)),
+                        again=lambda total: clock.watched(again.begin(total)),
+                        recovery=recovery,
+                    )  # fmt: skip
+                    again.done()
                 finally:
                     after = cpu_time.cpu_ns(one.now.pids())
                     is_one = one.starts == 1  # CPU time of an earlier process is lost
                     if is_one and before is not None and after is not None:
-                        cpu_ns = after - before
+                        found.cpu_ns = after - before
                     _remember_memory(entry, one.now)
-                result = suite_results.score_suite(self._known, suite, name, evidence, fired)
-                if not self._options.quick:
-                    # The suite is judged and measured: what the server does now changes nothing.
-                    shrinking.of_suite(
-                        self._known, result, target, evidence, seconds=shrinking.BUDGET_S
-                    )
-                    recovery.survived(target, lambda asked: None, evidence)
+                for suite in group:
+                    found.results[suite] = self._scored(suite, name, evidence, fired)
+                if not quick:
+                    self._shrink(found.results, target, evidence, recovery)
         except ServerDied as error:
-            died = entry.died = str(error)
+            found.died = entry.died = str(error)
             self._log.say(f"{name}: {error}")
         except _OutOfTime:
-            died = clock.told
-            self._log.note(f"{suite} at {name} was ended: {died}")
+            found.died = clock.told
+            self._log.note(f"{' and '.join(group)} at {name} ended early: {found.died}")
         finally:
             entry.crashes.extend(recovery.crashes)
-            if result is None:
-                result = suite_results.score_suite(self._known, suite, name, evidence, fired)
-            entry.suites[suite] = _of_entry(result, died, cpu_ns)
-        cuts.done(entry.suites[suite].deliveries)
-        self._log.done(task, _in_words(entry.suites[suite]))
+            for suite in group:
+                result = found.results.get(suite) or self._scored(suite, name, evidence, fired)
+                entry.suites[suite] = _of_entry(result, found.died, found.cpu_ns)
+        for suite in group:
+            cuts.done(entry.suites[suite].deliveries)
+        self._log.done(task, _in_words({suite: entry.suites[suite] for suite in group}))
 
-    def _fire(
+    def _scored(
+        self, suite: str, name: str, evidence: Evidence, fired: suite_results.Fired
+    ) -> SuiteResult:
+        return suite_results.score_suite(self._known, suite, name, evidence, fired)
+
+    def _shrink(
         self,
-        suite: str,
+        results: Mapping[str, SuiteResult],
         target: targets.Target,
         evidence: Evidence,
-        fired: suite_results.Fired,
-        cuts: CutProgress,
         recovery: crash_recovery.Recovery,
-        clock: _Clock,
     ) -> None:
-        task = f"{suite}: {target.name}"
-        again = AgainProgress(self._log.events, task)
-        conformance.fire(
-            self._known,
-            suite,
-            target,
-            evidence,
-            fired,
-            progress=clock.watched(lambda by: self._log.events.advance(task, by)),
-            quick=self._options.quick,
-            deliveries=delivery_modes.MODES if self._options.full else (),
-            cutting=lambda total: clock.watched(cuts.begin(total)),
-            again=lambda total: clock.watched(again.begin(total)),
-            recovery=recovery,
-        )
-        again.done()
+        """Make failing requests shorter. The suites are judged and measured: what the server does
+        now changes nothing."""
+        for result in results.values():
+            shrinking.of_suite(self._known, result, target, evidence, seconds=shrinking.BUDGET_S)
+        recovery.survived(target, lambda asked: None, evidence)
 
     def target(self, entry: Entry, one: Restartable) -> targets.Target:
         """What suites are fired at: a server that runs, with what its manifest says of it."""
@@ -181,7 +196,16 @@ def _of_entry(result: SuiteResult, died: str | None, cpu_ns: int | None) -> Suit
     )
 
 
-def _in_words(scored: SuiteResult) -> str:
-    if scored.score_percent is None:
-        return scored.reason or "not scored"
-    return f"{score_text(scored.score_percent)} % in {scored.wall_seconds:.1f} s"
+def _in_words(results: Mapping[str, SuiteResult]) -> str:
+    """The scores of suites that were fired in one go, and how long they took."""
+    scored = [
+        (f"{suite} " if len(results) > 1 else "")
+        + (
+            scored.reason or "not scored"
+            if scored.score_percent is None
+            else f"{score_text(scored.score_percent)} %"
+        )
+        for suite, scored in results.items()
+    ]
+    seconds = max(one.wall_seconds for one in results.values())
+    return f"{'; '.join(scored)}, in {seconds:.1f} s"

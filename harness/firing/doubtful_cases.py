@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from httpmark.harness.firing import room_for_others
 from httpmark.harness.firing.case_stream import (
     AGAIN_IN_FLIGHT,
     CaseStream,
@@ -39,6 +40,7 @@ _LOOK_MS = 250
 # A few at a time are no load, and share the 80 ms in which an answer too many is waited for.
 _ALONE_IN_FLIGHT = 8
 _ALONE_FEW = 6  # each may take its whole deadline
+_TOGETHER = AGAIN_IN_FLIGHT - 1  # and a plain request beside them
 _CLOSE_SLACK_MS = 500
 _LOOKS = (Await.LOOK_FINAL, Await.LOOK_ANY)
 
@@ -129,10 +131,13 @@ def _ask(
     attempt: Attempt = Attempt.LATE,
     connections: int | None = AGAIN_IN_FLIGHT,
 ) -> None:
-    """:param connections: at most, those that wait included; None: only those that do not wait."""
+    """Those who may wait longest come first, and the others are asked meanwhile.
+
+    :param connections: at most, those that wait included; None: only those that do not wait.
+    """
     if wanted:
         stream.ask_again(len(wanted))
-        again = map(_unhurried, stream.only(wanted))
+        again = sorted(map(_unhurried, stream.only(wanted)), key=lambda case: -case.deadline_ms)
         asked = stream.play(
             again, in_flight=connections or AGAIN_IN_FLIGHT, connections_max=connections,
             attempt=attempt, keep=keep,
@@ -168,31 +173,86 @@ def _noting(silent: dict[Which, None]) -> Callable[[Exchange], bool]:
 
 
 def _ask_alone(stream: CaseStream, silent: list[Which]) -> set[Which]:
-    """Ask one after the other what binds and ran out of time: cases that never end may hold all
-    workers of a server, and others wait behind them.
+    """Ask what binds and ran out of time so that no other case can be why.
 
-    A few from all over the list are asked, and the others if one of the few is in time now.
+    A few from all over the list are asked, and the others if one of the few is in time now. Those
+    who wait do so together, as long as the server has room for others meanwhile. Else cases that
+    never end may hold all its workers, and each is asked with nothing else in flight.
 
     :param silent: what ran out of time, whatever its level.
     :returns: those that were asked.
     """
     silent = stream.binding(silent)
-    few = silent[:: max(1, len(silent) // _ALONE_FEW)]
+    if not silent:
+        return set()
+    few = _few(silent, _TOGETHER)
+    late = _late_together(stream, few)
+    if late is None:
+        return _ask_one_by_one(stream, silent)
+    if late == len(few):
+        return set(few)
+    rest = [which for which in silent if which not in few]
+    for begin in range(0, len(rest), _TOGETHER):
+        lot = rest[begin : begin + _TOGETHER]
+        if _late_together(stream, lot) is None:
+            return {*few, *rest[:begin], *_ask_one_by_one(stream, rest[begin:])}
+    return set(silent)
+
+
+def _few(cases: list[Which], most: int) -> list[Which]:
+    """A few from all over a list; all of a short one."""
+    return cases if len(cases) <= most else cases[:: len(cases) // _ALONE_FEW]
+
+
+def _late_together(stream: CaseStream, cases: list[Which]) -> int | None:
+    """Ask cases together; returns how many run out of time again.
+
+    None where one may have waited because of another: then nothing is kept.
+    """
+    target = stream.target
+    room_for = min(target.jobs or AGAIN_IN_FLIGHT, target.at_once or AGAIN_IN_FLIGHT)
+    if len(cases) >= room_for:  # one place is for the plain requests
+        return None
+    kept: list[Exchange] = []
+
+    def held(exchange: Exchange) -> bool:
+        kept.append(exchange)
+        return False
+
+    with room_for_others.RoomForOthers(target) as room:
+        late = _late_alone(stream, cases, in_flight=len(cases), keep=held)
+    if any(exchange.ran_out for exchange in kept) and not room.is_shown:
+        return None
+    stream.evidence.add(target.name, kept)
+    return late
+
+
+def _ask_one_by_one(stream: CaseStream, silent: list[Which]) -> set[Which]:
+    """The same with nothing else in flight."""
+    few = _few(silent, 2 * _ALONE_FEW - 1)
     if _late_alone(stream, few) == len(few):
         return set(few)
     _late_alone(stream, [which for which in silent if which not in few])
     return set(silent)
 
 
-def _late_alone(stream: CaseStream, cases: list[Which]) -> int:
-    """Ask cases with nothing else in flight; returns how many run out of time again."""
+def _late_alone(
+    stream: CaseStream,
+    cases: list[Which],
+    *,
+    in_flight: int = 1,
+    keep: Callable[[Exchange], bool] = lambda exchange: True,
+) -> int:
+    """Ask cases, one by one or few at a time; returns how many run out of time again."""
     if not cases:
         return 0
     stream.ask_again(len(cases))
     again = map(_unhurried, stream.only(cases))
     if not stream.quick:
         again = map(patient, again)
-    asked = stream.play(again, in_flight=1, connections_max=1, attempt=Attempt.ALONE)
+    asked = stream.play(
+        again, in_flight=in_flight, connections_max=in_flight, attempt=Attempt.ALONE, keep=keep
+    )
     return sum(exchange.ran_out for exchange in asked)
 
 

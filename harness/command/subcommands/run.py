@@ -77,8 +77,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     "--suite-minutes",
     type=options.Number(min=0, min_open=True),
     default=_SUITE_MINUTES,
-    help="The longest that one suite may take at one server. What is not asked by then is left "
-    "out, and the suite has no score.",
+    help="The longest that one suite may take at one server; two that are fired together, twice as "
+    "long. What is not asked by then is left out, and the suite has no score.",
 )
 @options.seed
 @options.json_flag

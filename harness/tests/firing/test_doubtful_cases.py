@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.family_results import StoredServer
 from httpmark.harness.judging.response_rules import close_rules
 from httpmark.harness.model.cases import Level
-from httpmark.harness.model.exchanges import Attempt, Doubt
+from httpmark.harness.model.exchanges import Attempt, Doubt, Exchange
 from httpmark.harness.model.verdicts import SuiteResult, Word
 from httpmark.harness.tests.shared import peers
 
@@ -305,3 +306,65 @@ def test_a_case_that_binds_is_asked_alone_in_a_family_that_does_not(tmp_path: Pa
         }
     assert KNOWN.families[family].level is Level.SHOULD
     assert alone == {f"{family}-0d"}
+
+
+_HOLDER, _WAITER = "content-length-plus-sign", "content-length-underscore"
+
+
+def held_by_a_sign(worker: contextlib.AbstractContextManager[object]) -> peers.Handler:
+    """Says nothing to a length with a plus sign as long as the client stays, 400 to one with an
+    underscore, and OK to others.
+
+    :param worker: what a connection holds while it is served.
+    """
+
+    def handler(connection: socket.socket) -> None:
+        with worker:
+            head = peers.head(connection)
+            if b"Length: +" in head:
+                while connection.recv(65536):
+                    pass
+            elif head:
+                connection.sendall(peers.BAD if b"_" in head else peers.OK)
+
+    return handler
+
+
+@pytest.mark.process
+def test_who_waits_behind_a_case_that_never_ends_is_asked_with_nothing_else(
+    tmp_path: Path,
+) -> None:
+    """The only worker is held: plain requests beside the cases show it."""
+    with looked_at(
+        held_by_a_sign(threading.Lock()), {"get-plain", _HOLDER, _WAITER}, tmp_path
+    ) as evidence:
+        said = suite_results.score_suite(KNOWN, "rfc", "peer", evidence).cases
+        crowd = [_attempts(evidence, case)[0] for case in (_HOLDER, _WAITER)]
+    assert all(one.ran_out for one in crowd)
+    assert said[_HOLDER].word is Word.FAIL
+    assert said[_WAITER].word is Word.PASS
+
+
+@pytest.mark.process
+def test_who_waits_because_of_itself_does_so_beside_others(tmp_path: Path) -> None:
+    silent = ("host-missing", _HOLDER)
+
+    def handler(connection: socket.socket) -> None:
+        head = peers.head(connection)
+        if b"Length: +" in head or b"Host:" not in head:
+            connection.recv(65536)
+            time.sleep(10)
+        connection.sendall(peers.OK)
+
+    with looked_at(handler, {"get-plain", *silent}, tmp_path) as evidence:
+        alone = [_attempts(evidence, case)[-1] for case in silent]
+    assert {one.attempt for one in alone} == {Attempt.ALONE}
+    assert all(one.ran_out for one in alone)
+    began = [one.ended_s - one.end_us / 1e6 for one in alone if one.ended_s is not None]
+    ended = [one.ended_s for one in alone if one.ended_s is not None]
+    assert max(began) < min(ended)
+
+
+def _attempts(evidence: Evidence, family: str) -> tuple[Exchange, ...]:
+    [made] = evidence.attempts("peer", family=family)
+    return tuple(made)

@@ -18,8 +18,10 @@ namespace {
         std::memcpy(out, from, kHalf);
         std::memcpy(out + size - kHalf, from + size - kHalf, kHalf);
     };
-    if (size > 32) {
+    if (size > 64) {
         std::memcpy(out, from, size);
+    } else if (size > 32) {
+        both_ends(std::integral_constant<std::size_t, 32>());
     } else if (size >= 16) {
         both_ends(std::integral_constant<std::size_t, 16>());
     } else if (size >= 8) {
@@ -42,16 +44,32 @@ template <std::size_t kSize>
 }
 
 std::size_t digit_count(std::uint64_t number) {
-    std::size_t count = 1;
-    for (; number >= 10; number /= 10) ++count;
+    if (number < 10) return 1;
+    if (number < 100) return 2;
+    if (number < 1000) return 3;
+    std::size_t count = 4;
+    for (number /= 1000; number >= 10; number /= 10) ++count;
     return count;
 }
+constexpr auto kPairs = [] {
+    std::array<char, 200> pairs{};
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+        pairs[i] = static_cast<char>('0' + (i % 2 == 0 ? i / 20 : i / 2 % 10));
+    }
+    return pairs;
+}();
+// Two digits at a time, from the last one.
 char* put_decimal(char* out, std::uint64_t number, std::size_t digits) {
     char* at = out + digits;
-    do {
-        *--at = static_cast<char>('0' + number % 10);
-        number /= 10;
-    } while (number != 0);
+    for (; number >= 100; number /= 100) {
+        at -= 2;
+        std::memcpy(at, kPairs.data() + 2 * (number % 100), 2);
+    }
+    if (number >= 10) {
+        std::memcpy(out, kPairs.data() + 2 * number, 2);
+    } else {
+        *out = static_cast<char>('0' + number);
+    }
     return out + digits;
 }
 
@@ -83,6 +101,7 @@ constexpr std::string_view kRequired =
 constexpr std::string_view kRequiredAndClose =
     "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: upgrade, close\r\n";
 constexpr char kLineEnd[] = "\r\n";
+constexpr char kEnd[] = "\r\n\r\n";
 // Others are no status (RFC 9110 15), or of an answer that another one follows (15.2), but for the
 // one that another protocol follows.
 constexpr bool is_final(unsigned status, const ResponseOptions& options) {
@@ -234,7 +253,42 @@ std::optional<RefusalContent> Sink::refusal_content(Reason, std::uint64_t) {
     return std::nullopt;
 }
 
+// What most answers of handlers are: content may stand in them, their fields are known to be safe,
+// and nothing is added to them.
+[[gnu::always_inline]] inline bool ResponseWriter::is_simple(unsigned status,
+                                                             const Fields& fields) const {
+    return status_ == 0 && status - 200 < 800 && !status_forbids_content(status) &&
+           fields.others.empty() && options_.adds_nothing();
+}
+
+// The same as head() and the content after it, without what is of no meaning here.
+[[gnu::always_inline]] inline bool ResponseWriter::write_simple(unsigned status, FieldLines fixed,
+                                                                std::string_view content) {
+    const StatusLine& line = status_line(status);
+    const std::string_view date = date_.text();
+    const std::size_t digits = digit_count(content.size());
+    const std::size_t size = line.size + date.size() + fixed.text().size() + sizeof kLength - 1 +
+                             digits + sizeof kEnd - 1;
+    const std::size_t content_here = options_.head_request ? 0 : content.size();
+    char* out = sink_.prepare(size + content_here);
+    if (out == nullptr) [[unlikely]] {
+        fault_ = Reason::kNoMemory;
+        return false;
+    }
+    fault_ = Reason::kNone;
+    status_ = status;
+    content_size_ = content_here;
+    out = put_steps<32>(out, line.text.data(), line.size);
+    out = put_steps<64>(out, date.data(), date.size());
+    out = put_steps<32>(out, fixed.text().data(), fixed.text().size());
+    out = put_decimal(put_literal(out, kLength), content.size(), digits);
+    put(put_literal(out, kEnd), {content.data(), content_here});
+    return true;
+}
+
 bool ResponseWriter::write(unsigned status, const Fields& fields, std::string_view content) {
+    if (is_simple(status, fields)) [[likely]]
+        return write_simple(status, fields.fixed, content);
     char* room = nullptr;
     if (!head(status, fields, content.size(), content.size(), room)) return false;
     if (room != nullptr) put(room, content);

@@ -195,9 +195,6 @@ class Connections final : private TimerNodes,
                            const Route& route);
     const char* other_head(Connection& c, const RequestHead& head, const char* data,
                            std::uint32_t head_size, const char* p, const char* end);
-    void plain_answer(Connection& c, const RequestHead& head, const char* data,
-                      std::uint32_t head_size, const char* p, std::size_t length,
-                      const Route& route);
     const char* route_head(Connection& c, const RequestHead& head, const char* data,
                            std::uint32_t head_size, const char* p, const char* end);
     const Route& find_route(const RequestHead& head, std::string_view path) const;
@@ -219,6 +216,10 @@ class Connections final : private TimerNodes,
     // connection_answers.cpp
     static const PreparedAnswer& error_answer(Reason reason);
     void judge_common_way();
+    void plain_answer(Connection& c, const RequestHead& head, const char* data,
+                      std::uint32_t head_size, const char* p, std::size_t length,
+                      const Route& route);
+    bool refuse_simply(Connection& c, Reason reason, const ResponseOptions& options);
     void respond(Connection& c, const Request& request, const ResponseOptions& options);
     void respond(Connection& c, const Request& request);
     void respond_by(Connection& c, const Request& request, const Letter& letter);

@@ -62,8 +62,18 @@ ResponseOptions Connections::options_of(const Connection& c, const Request& requ
     return options;
 }
 
-void Connections::respond(Connection& c, const Request& request) {
-    respond(c, request, options_of(c, request));
+// A refusal that says no more than its reason, to nobody but the client. False where it is another.
+[[gnu::always_inline]] inline bool Connections::refuse_simply(Connection& c, Reason reason,
+                                                              const ResponseOptions& options) {
+    const ErrorRow& row = error_row(reason);
+    if (!refuses_alone_ || !options.adds_nothing() || !row.connection_lives || row.status == 405 ||
+        row.status == 426) {
+        return false;
+    }
+    Counters::add(counters_.errors[static_cast<std::size_t>(reason)]);
+    ResponseWriter writer(*this, date_, options);
+    if (!writer.write(error_answer(reason))) c.set(Connection::kBroken);
+    return true;
 }
 
 // After a handler has been asked: it may have left the answer to others.
@@ -72,6 +82,9 @@ void Connections::respond(Connection& c, const Request& request) {
                                                            const ResponseWriter& writer,
                                                            Reason reason) {
     if (!writer.is_answered()) [[unlikely]] {
+        if (reason != Reason::kNone && writer.is_untouched() && refuse_simply(c, reason, options)) {
+            return;
+        }
         if (reason == Reason::kNone) reason = respond_later(c, request, writer);
         if (reason == Reason::kNone) return;
         forget_asked();
@@ -87,7 +100,8 @@ void Connections::respond(Connection& c, const Request& request) {
     if (options.close) c.set(Connection::kClosing);
 }
 
-void Connections::respond(Connection& c, const Request& request, const ResponseOptions& options) {
+[[gnu::always_inline]] inline void Connections::respond(Connection& c, const Request& request,
+                                                        const ResponseOptions& options) {
     const Route& route = request.route;
     ResponseWriter writer(*this, date_, options);
     asked_ = &request;
@@ -97,7 +111,27 @@ void Connections::respond(Connection& c, const Request& request, const ResponseO
     } else if (reason == Reason::kNone) {
         reason = reason_of(writer, [&] { return route.handler(request, writer); });
     }
+    asked_ = nullptr;
     end_answer(c, request, options, writer, reason);
+}
+
+void Connections::respond(Connection& c, const Request& request) {
+    respond(c, request, options_of(c, request));
+}
+
+// Of a request as most are, which has no constant answer. Apart, so that those which have one save
+// no registers for what stands here.
+[[gnu::noinline]] void Connections::plain_answer(Connection& c, const RequestHead& head,
+                                                 const char* data, std::uint32_t head_size,
+                                                 const char* p, std::size_t length,
+                                                 const Route& route) {
+    const ResponseOptions options{head.method == Method::kHead};
+    // Of what came apart from the head nothing would be kept, either.
+    const std::size_t wanted = route.options.wants_content ? length : 0;
+    const Request request{
+        head,        route, data,  head_size, c.requests, split_origin(data, head.target),
+        {p, wanted}, {},    false, this};
+    respond(c, request, options);
 }
 
 // By the reader of content, all of which has come.
@@ -107,6 +141,7 @@ void Connections::respond_by(Connection& c, const Request& request, ContentReade
     const AfterHooks after(request, writer);
     asked_ = &request;
     const Reason reason = reason_of(writer, [&] { return reader.on_end(request, writer); });
+    asked_ = nullptr;
     end_answer(c, request, options, writer, reason);
 }
 
@@ -132,6 +167,7 @@ void Connections::respond_by(Connection& c, const Request& request, const Letter
     } else if (letter.handler) {
         reason = reason_of(writer, [&] { return letter.handler(request, writer); });
     }
+    asked_ = nullptr;
     end_answer(c, request, options, writer, reason);
 }
 

@@ -110,20 +110,6 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
     return p + length;
 }
 
-// Apart for the same reason as what follows.
-[[gnu::noinline]] void Connections::plain_answer(Connection& c, const RequestHead& head,
-                                                 const char* data, std::uint32_t head_size,
-                                                 const char* p, std::size_t length,
-                                                 const Route& route) {
-    const Target target = split_origin(data, head.target);
-    // Of what came apart from the head nothing would be kept, either.
-    const std::size_t wanted = route.options.wants_content ? length : 0;
-    const Request request{head,   route,       data, head_size, c.requests,
-                          target, {p, wanted}, {},   false,     this};
-    const ResponseOptions options{head.method == Method::kHead};
-    respond(c, request, options);
-}
-
 [[gnu::always_inline]] inline const char* Connections::head_done(Connection& c,
                                                                  const RequestHead& head,
                                                                  const char* data,

@@ -58,46 +58,33 @@ Reason answer_mirror(const Request& request, ResponseWriter& writer) {
 
 // Of one query. Made once for each thread: what is behind `count` means nothing.
 struct Parameters {
-    std::array<FormField, kParametersMax> all;
+    std::array<FormField, kParametersMax + 1> all;
     std::array<char, 65536> decoded;
     std::size_t count;
 };
 
-// Up to the next byte that is `end`, and behind it.
-std::string_view cut(std::string_view& rest, char end) {
-    std::size_t size = 0;
-    while (size < rest.size() && rest[size] != end) ++size;
-    const std::string_view part(rest.data(), size);
-    rest.remove_prefix(std::min(size + 1, rest.size()));
-    return part;
-}
-
 // False when there are too many.
 bool decode_query(std::string_view query, Parameters& out) {
+    // Of their number only different names count; the parser has seen every percent pair.
+    FormReader reader(query, {.fields_max = query.size() + 1}, BrokenPercent::kKept);
     char* room = out.decoded.data();
-    out.count = 0;
-    while (!query.empty()) {
-        std::string_view value = cut(query, '&');
-        if (value.empty()) continue;
-        const auto decode = [&](std::string_view text) {
-            const std::string_view decoded = decode_form(text, room);
-            room += decoded.size();
-            return decoded;
-        };
-        FormField parameter;
-        parameter.name = decode(cut(value, '='));
-        parameter.value = decode(value);
+    const auto decode = [&](std::string_view& text) {
+        if (form_text_means_itself(text)) return;
+        text = decode_form(text, room);
+        room += text.size();
+    };
+    FormField* const all = out.all.data();
+    for (out.count = 0; reader.next(all[out.count]);) {
+        FormField& parameter = all[out.count];
+        decode(parameter.name);
+        decode(parameter.value);
         // A name given twice keeps its place and takes the later value.
-        FormField* const end_of_all = out.all.data() + out.count;
-        FormField* const seen = std::find_if(out.all.data(), end_of_all, [&](const FormField& p) {
-            return p.name == parameter.name;
-        });
-        if (seen != end_of_all) {
+        FormField* const seen = std::find_if(
+            all, &parameter, [&](const FormField& p) { return p.name == parameter.name; });
+        if (seen != &parameter) {
             seen->value = parameter.value;
-        } else if (out.count == kParametersMax) {
+        } else if (++out.count > kParametersMax) {
             return false;
-        } else {
-            out.all[out.count++] = parameter;
         }
     }
     return true;

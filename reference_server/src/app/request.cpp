@@ -54,7 +54,7 @@ std::optional<std::string> Request::parameter(std::string_view name) const {
     const auto found = find_form_value(target.query, name);
     if (!found) return std::nullopt;
     std::string text(*found);
-    text.resize(decode_form(text, text.data()).size());
+    if (!form_text_means_itself(*found)) text.resize(decode_form(text, text.data()).size());
     return text;
 }
 

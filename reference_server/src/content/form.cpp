@@ -1,6 +1,7 @@
 #include "content/form.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "http/syntax.hpp"
 
@@ -27,6 +28,26 @@ char take_octet(std::string_view& text) {
     return c;
 }
 
+// Whether no byte of the word stands for another.
+constexpr bool is_literal(std::uint64_t word) {
+    return (octets_like(word, '+') | octets_like(word, '%')) == 0;
+}
+
+// Copies the front of a text that means itself, a word at a time; its size. `out` is where the text
+// begins, or before, or not in it: no byte is written that has not been read.
+std::size_t copy_literal(std::string_view text, char* out) {
+    const char* const from = text.data();
+    std::size_t at = 0;
+    for (; text.size() - at >= 8; at += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, from + at, sizeof word);
+        if (!is_literal(word)) break;
+        std::memcpy(out + at, &word, sizeof word);
+    }
+    for (; at < text.size() && from[at] != '+' && from[at] != '%'; ++at) out[at] = from[at];
+    return at;
+}
+
 }  // namespace
 
 bool FormReader::fail(Reason fault, std::size_t at) {
@@ -40,17 +61,18 @@ bool FormReader::next(FormField& field) {
     while (at_ < text_.size() && text_[at_] == '&') ++at_;
     if (at_ == text_.size()) return false;
     if (fields_left_ == 0) return fail(Reason::kFormFieldsTooMany, at_);
-    const std::size_t end = std::min(text_.find('&', at_), text_.size());
-    const std::string_view pair = text_.substr(at_, end - at_);
+    const std::size_t end = at_ + find_within(text_.data() + at_, text_.size() - at_, '&');
+    const std::string_view pair(text_.data() + at_, end - at_);
     if (broken_percent_ == BrokenPercent::kRefused) {
         for (std::size_t at = pair.find('%'); at != std::string_view::npos;
              at = pair.find('%', at + 3)) {
             if (!is_percent_pair(pair, at)) return fail(Reason::kFormPercent, at_ + at);
         }
     }
-    const std::size_t equals = std::min(pair.find('='), pair.size());
-    field.name = pair.substr(0, equals);
-    field.value = pair.substr(std::min(equals + 1, pair.size()));
+    const std::size_t equals = find_within(pair.data(), pair.size(), '=');
+    field.name = {pair.data(), equals};
+    field.value = pair;
+    field.value.remove_prefix(std::min(equals + 1, pair.size()));
     at_ = end;
     --fields_left_;
     return true;
@@ -58,11 +80,39 @@ bool FormReader::next(FormField& field) {
 
 std::string_view decode_form(std::string_view text, char* out) {
     char* const begin = out;
-    while (!text.empty()) *out++ = take_octet(text);
+    while (!text.empty()) {
+        const std::size_t literal = copy_literal(text, out);
+        text.remove_prefix(literal);
+        out += literal;
+        if (!text.empty()) *out++ = take_octet(text);
+    }
     return {begin, static_cast<std::size_t>(out - begin)};
 }
 
+// A word at a time; bytes of the last one may be looked at twice.
+bool form_text_means_itself(std::string_view text) {
+    const char* const from = text.data();
+    const std::size_t size = text.size();
+    const auto word_at = [&]<class Word>(std::size_t at, Word word) -> std::uint64_t {
+        std::memcpy(&word, from + at, sizeof word);
+        return word;
+    };
+    if (size >= 8) {
+        std::size_t at = 0;
+        while (at < size - 8 && is_literal(word_at(at, std::uint64_t{0}))) at += 8;
+        return at >= size - 8 && is_literal(word_at(size - 8, std::uint64_t{0}));
+    }
+    if (size >= 4) {
+        return is_literal(word_at(0, std::uint32_t{0}) | word_at(size - 4, std::uint32_t{0}) << 32);
+    }
+    for (const char c : text) {
+        if (c == '+' || c == '%') return false;
+    }
+    return true;
+}
+
 bool form_text_means(std::string_view text, std::string_view decoded) {
+    if (text.size() < decoded.size()) return false;
     for (const char c : decoded) {
         if (text.empty() || take_octet(text) != c) return false;
     }

@@ -48,6 +48,10 @@ class FormReader {
 // they are UTF-8 is not looked at.
 std::string_view decode_form(std::string_view text, char* out);
 
+// Whether decode_form() would give the text itself, as it mostly would: then nothing need be
+// copied.
+bool form_text_means_itself(std::string_view text);
+
 // Whether an encoded name or value means `decoded`.
 bool form_text_means(std::string_view text, std::string_view decoded);
 

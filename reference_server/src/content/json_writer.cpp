@@ -16,27 +16,63 @@ constexpr bool is_plain(unsigned char c) {
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
+constexpr std::uint64_t kEach = 0x0101010101010101;
+constexpr std::uint64_t kSpaces = kEach * ' ';
+
+// The high bits of the bytes that do not go into a string as they are. That of the lowest one is
+// right; a borrow can reach only those above it.
+constexpr std::uint64_t odd_octets(std::uint64_t word) {
+    const std::uint64_t quote = word ^ kEach * '"';
+    const std::uint64_t backslash = word ^ kEach * '\\';
+    return (word | (word - kSpaces) | (quote - kEach) | (backslash - kEach)) & (kEach * 0x80);
+}
+
+template <class Word>
+Word load(const char* p) {
+    Word word;
+    std::memcpy(&word, p, sizeof word);
+    return word;
+}
+
 // How many bytes of the front go into a string as they are, eight at a time while there are as
 // many.
 std::size_t plain_prefix(std::string_view text) {
-    constexpr std::uint64_t kEach = 0x0101010101010101;
-    constexpr std::uint64_t kHigh = 0x80 * kEach;
     std::size_t at = 0;
     if constexpr (std::endian::native == std::endian::little) {
         for (; text.size() - at >= 8; at += 8) {
-            std::uint64_t word;
-            std::memcpy(&word, text.data() + at, sizeof word);
-            // The high bit of the lowest byte that is not plain is right; a borrow can reach only
-            // those above it.
-            const std::uint64_t quote = word ^ kEach * '"';
-            const std::uint64_t backslash = word ^ kEach * '\\';
-            const std::uint64_t odd =
-                (word | (word - kEach * 0x20) | (quote - kEach) | (backslash - kEach)) & kHigh;
+            const std::uint64_t odd = odd_octets(load<std::uint64_t>(text.data() + at));
             if (odd != 0) return at + static_cast<std::size_t>(std::countr_zero(odd)) / 8;
         }
     }
     while (at < text.size() && is_plain(octet(text[at]))) ++at;
     return at;
+}
+
+// Copies text that goes into a string as it is: a word at a time, the last of which may have bytes
+// that were copied before. False where there is anything else; then something of it is there.
+bool copy_plain(std::string_view text, char* out) {
+    const char* const from = text.data();
+    const std::size_t size = text.size();
+    if (size >= 8) {
+        for (std::size_t at = 0;; at = std::min(at + 8, size - 8)) {
+            const auto word = load<std::uint64_t>(from + at);
+            if (odd_octets(word) != 0) return false;
+            std::memcpy(out + at, &word, sizeof word);
+            if (at == size - 8) return true;
+        }
+    }
+    if (size >= 4) {
+        const auto first = load<std::uint32_t>(from);
+        const auto last = load<std::uint32_t>(from + size - 4);
+        std::memcpy(out, &first, sizeof first);
+        std::memcpy(out + size - 4, &last, sizeof last);
+        return odd_octets(first | std::uint64_t{last} << 32) == 0;
+    }
+    for (std::size_t i = 0; i < size; ++i) {
+        if (!is_plain(octet(from[i]))) return false;
+        out[i] = from[i];
+    }
+    return true;
 }
 
 }  // namespace
@@ -162,6 +198,20 @@ void JsonWriter::escape(unsigned char c) {
 }
 
 void JsonWriter::quote(std::string_view octets) {
+    // Most have nothing in them to be escaped. What is, is longer than it was.
+    if (size_ <= room_.size() && room_.size() - size_ >= 2 &&
+        octets.size() <= room_.size() - size_ - 2) {
+        char* const out = room_.data() + size_;
+        if (copy_plain(octets, out + 1)) {
+            out[0] = out[octets.size() + 1] = '"';
+            size_ += octets.size() + 2;
+            return;
+        }
+    }
+    quote_in_pieces(octets);
+}
+
+void JsonWriter::quote_in_pieces(std::string_view octets) {
     put('"');
     while (!octets.empty()) {
         // What is written as it is goes in one piece, sequences of several bytes included.

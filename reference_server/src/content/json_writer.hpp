@@ -105,6 +105,7 @@ class JsonWriter {
         size_ += text.size();
     }
     void quote(std::string_view octets);
+    void quote_in_pieces(std::string_view octets);
     void escape(unsigned char c);
 
     std::span<char> room_;

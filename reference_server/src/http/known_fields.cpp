@@ -43,6 +43,23 @@ inline bool is_name(const char* name, const char (&lower)[kSize]) {
 
 }  // namespace
 
+// As it mostly comes: once, with no more whitespace than one space, and with so few digits that it
+// cannot overflow. False, and nothing is taken, where it is anything else.
+inline bool HeadParser::take_short_length(const char* value, const char* end) {
+    constexpr std::ptrdiff_t kDigitsMax = 18;
+    if (*value == ' ') ++value;  // before the CR at the latest
+    if (value == end || end - value > kDigitsMax || head_.has(kLengthSeen)) return false;
+    std::uint64_t number = 0;
+    for (; value != end; ++value) {
+        const unsigned digit = octet(*value) - unsigned{'0'};
+        if (digit > 9) return false;
+        number = number * 10 + digit;
+    }
+    head_.flags |= kLengthSeen;
+    head_.content_length = number;
+    return true;
+}
+
 // Known fields are told by length first.
 void HeadParser::take_field(const char* data, std::uint32_t line_start, std::uint32_t colon,
                             std::uint32_t cr) {
@@ -62,7 +79,10 @@ void HeadParser::take_field(const char* data, std::uint32_t line_start, std::uin
             if (is_name(name, "connection")) take_connection(value());
             break;
         case 14:
-            if (is_name(name, "content-length")) take_content_length(value());
+            if (is_name(name, "content-length") &&
+                !take_short_length(data + colon + 1, data + cr)) {
+                take_content_length(value());
+            }
             break;
         case 17:
             if (is_name(name, "transfer-encoding")) take_transfer_encoding(value());

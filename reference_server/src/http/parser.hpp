@@ -221,6 +221,7 @@ class HeadParser {
             head_.authority = host;
         }
     }
+    bool take_short_length(const char* value, const char* end);
     void take_content_length(std::string_view value);
     void take_transfer_encoding(std::string_view value);
     void take_coding(std::string_view coding, bool parameters);

@@ -172,14 +172,18 @@ constexpr std::uint64_t nul_octets(std::uint64_t word) {
     return (word - kEach) & ~word & (kEach * 0x80);
 }
 
+// The same of each byte that is `c`.
+constexpr std::uint64_t octets_like(std::uint64_t word, char c) {
+    return nul_octets(word ^ 0x0101010101010101 * octet(c));
+}
+
 // Where `c` first stands in the text, or its size: quick for short ones, because it calls nobody.
 // Up to 7 bytes behind the text are read, which must be there.
 [[gnu::always_inline]] inline std::size_t find_octet(const char* text, std::size_t size, char c) {
-    const std::uint64_t wanted = 0x0101010101010101 * octet(c);
     for (std::size_t at = 0; at < size; at += 8) {
         std::uint64_t word = 0;
         std::memcpy(&word, text + at, sizeof word);
-        const std::uint64_t hits = nul_octets(word ^ wanted);
+        const std::uint64_t hits = octets_like(word, c);
         if (hits == 0) continue;
         if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) {
             while (at < size && text[at] != c) ++at;
@@ -189,6 +193,15 @@ constexpr std::uint64_t nul_octets(std::uint64_t word) {
         return at < size ? at : size;
     }
     return size;
+}
+
+// The same where nothing behind the text may be read.
+inline std::size_t find_within(const char* text, std::size_t size, char c) {
+    const std::size_t whole = size / 8 * 8;
+    if (const std::size_t at = find_octet(text, whole, c); at != whole) return at;
+    std::size_t at = whole;
+    while (at < size && text[at] != c) ++at;
+    return at;
 }
 
 constexpr unsigned hex_value(unsigned char c) {

@@ -7,56 +7,12 @@
 // case nothing after them is read and NUL stands there; and gives the masks of scan.hpp by name.
 #pragma once
 
-#include <cstring>
-
 #include "http/parser.hpp"
+#include "scan/words.hpp"
 
 namespace httpmark {
 
 namespace {
-
-constexpr unsigned kBlockSize = 64;
-constexpr std::uint64_t kOne = 1;
-
-[[gnu::always_inline]] inline std::uint64_t bits_from(unsigned n) {  // n < 64
-    return ~std::uint64_t{0} << n;
-}
-[[gnu::always_inline]] inline std::uint64_t bits_below(unsigned n) {  // 0 < n <= 64
-    return ~std::uint64_t{0} >> (kBlockSize - n);
-}
-[[gnu::always_inline]] inline std::uint64_t first_of(std::uint64_t mask) {  // mask != 0
-#if defined(__BMI__)
-    return __builtin_ia32_tzcnt_u64(mask);
-#else
-    return static_cast<std::uint64_t>(__builtin_ctzll(mask));
-#endif
-}
-[[gnu::always_inline]] inline std::uint64_t first_or_64(std::uint64_t mask) {
-#if defined(__BMI__)
-    return __builtin_ia32_tzcnt_u64(mask);
-#else
-    return mask == 0 ? kBlockSize : first_of(mask);
-#endif
-}
-template <class Word>
-[[gnu::always_inline]] inline Word load_word(const char* p) {
-    Word word;
-    std::memcpy(&word, p, sizeof word);
-    return word;
-}
-// The same word from text, whatever the order of bytes is here.
-template <class Word>
-constexpr Word word_of(const char (&text)[sizeof(Word) + 1]) {
-    Word word = 0;
-    for (unsigned i = 0; i < sizeof word; ++i) {
-        const unsigned shift = 8 * (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-                                        ? i
-                                        : static_cast<unsigned>(sizeof word) - 1 - i);
-        word = static_cast<Word>(word | static_cast<Word>(static_cast<unsigned char>(text[i]))
-                                            << shift);
-    }
-    return word;
-}
 
 // The first letter of the one field name of each length that take_field() knows; no name begins
 // with NUL. Lengths are folded into the table, so that a hit is a suspicion only.
@@ -130,42 +86,27 @@ struct HeadParser::BlockLines {
         const std::uint64_t range = bits_from(from) & bits_below(n);
         const std::uint64_t cr = block.cr();
         const std::uint64_t lf = block.lf();
-        const std::uint64_t starts = behind(lf, before, '\n') & range;
+        const std::uint64_t all_starts = behind(lf, before, '\n') & range;
         // A CR at a line start ends the section; what stands after it belongs to others.
-        end_cr = cr & starts;
+        end_cr = cr & all_starts;
         const std::uint64_t inside = range & ~end_cr & (end_cr - 1);  // before its lowest bit
-        find(block, cr & inside, behind(cr, before, '\r'), lf, starts & inside,
-             block.token() & inside, name_goes_on);
-        colons &= inside;
-        fault &= inside;
-    }
-    // All of the block belongs to them: if the section ends in it all the same, end_cr says so and
-    // the rest means nothing.
-    template <class Block>
-    [[gnu::always_inline]] BlockLines(const Block& block, char before, std::uint64_t name_goes_on) {
-        const std::uint64_t cr = block.cr();
-        const std::uint64_t lf = block.lf();
-        const std::uint64_t starts = behind(lf, before, '\n');
-        end_cr = cr & starts;
-        find(block, cr, behind(cr, before, '\r'), lf, starts, block.token(), name_goes_on);
+        const std::uint64_t starts = all_starts & inside;
+        const std::uint64_t token = block.token() & inside;
+        ends = cr & inside;
+        // A carry sent into each name comes out at its first byte that is no tchar: the colon, or
+        // else fold, space before the colon, a bad byte, a missing colon.
+        std::uint64_t sum = 0;
+        in_name = __builtin_add_overflow(token, starts | name_goes_on, &sum) ? 1 : 0;
+        colons = sum & ~token & inside;
+        // Every CR is followed by LF and every LF follows a CR; a name has a byte.
+        fault = ((behind(cr, before, '\r') ^ lf) | (starts & ~token) | (colons & ~block.colon()) |
+                 block.forbidden()) &
+                inside;
     }
 
   private:
     [[gnu::always_inline]] static std::uint64_t behind(std::uint64_t mask, char before, char c) {
         return mask << 1 | (before == c ? 1 : 0);
-    }
-    template <class Block>
-    [[gnu::always_inline]] void find(const Block& block, std::uint64_t cr, std::uint64_t after_cr,
-                                     std::uint64_t lf, std::uint64_t starts, std::uint64_t token,
-                                     std::uint64_t name_goes_on) {
-        ends = cr;
-        // A carry sent into each name comes out at its first byte that is no tchar: the colon, or
-        // else fold, space before the colon, a bad byte, a missing colon.
-        std::uint64_t sum = 0;
-        in_name = __builtin_add_overflow(token, starts | name_goes_on, &sum) ? 1 : 0;
-        colons = sum & ~token;
-        // Every CR is followed by LF and every LF follows a CR; a name has a byte.
-        fault = (after_cr ^ lf) | (starts & ~token) | (colons & ~block.colon()) | block.forbidden();
     }
 };
 
@@ -348,10 +289,15 @@ template <class Block>
     const BlockLines lines(block, '\0', 0, at, kBlockSize);
     const auto count = static_cast<std::uint32_t>(__builtin_popcountll(lines.ends));
     // Its lowest bit, if LF is after it.
-    const std::uint64_t whole_end = lines.end_cr & -lines.end_cr & (block.lf() >> 1);
-    if (lines.fault != 0 || count >= limits.field_lines_max ||
-        (whole_end == 0 && lines.end_cr != 0)) {
-        return 0;
+    std::uint64_t whole_end = lines.end_cr & -lines.end_cr & (block.lf() >> 1);
+    if (lines.fault != 0 || count >= limits.field_lines_max) return 0;
+    if (whole_end == 0 && lines.end_cr != 0) {
+        // The LF may be the first byte behind the block.
+        if (lines.end_cr != kOne << (kBlockSize - 1) || size == kBlockSize ||
+            limits.head_max == kBlockSize || data[kBlockSize] != '\n') {
+            return 0;
+        }
+        whole_end = lines.end_cr;
     }
     head_.method_name = {0, line.method_size};
     head_.method = line.method;
@@ -389,7 +335,8 @@ template <class Block>
             data[method_size] != ' ' || data[method_size + 1] != '/') {
             return 0;
         }
-        method = method_of({data, method_size});
+        method =
+            method_size > 7 ? Method::kUnknown : method_of_word(first_octets(data, method_size));
         if (method == Method::kConnect) return 0;
     }
     const unsigned begin = method_size + 1;
@@ -450,24 +397,22 @@ template <class Block>
     Suspects suspects;
     while (base <= last) {
         const Block block(data + base);
-        const BlockLines lines(block, data[base - 1], in_name);
-        if ((lines.end_cr | lines.fault) != 0) {
-            const BlockLines ended(block, data[base - 1], in_name, 0, kBlockSize);
-            const auto count =
-                cursor.count + static_cast<std::uint32_t>(__builtin_popcountll(ended.ends));
-            const std::uint32_t end = base + static_cast<std::uint32_t>(first_or_64(ended.end_cr));
-            if (ended.end_cr == 0 || ended.fault != 0 || count > limits.field_lines_max ||
-                end + 2 > last_of_all + kBlockSize || data[end + 1] != '\n') {
+        const BlockLines lines(block, data[base - 1], in_name, 0, kBlockSize);
+        if (lines.fault != 0) break;
+        const auto count =
+            cursor.count + static_cast<std::uint32_t>(__builtin_popcountll(lines.ends));
+        if (lines.end_cr != 0) {
+            const std::uint32_t end = base + static_cast<std::uint32_t>(first_of(lines.end_cr));
+            if (count > limits.field_lines_max || end + 2 > last_of_all + kBlockSize ||
+                data[end + 1] != '\n') {
                 break;
             }
             head_.field_count = count;
-            take_lines(block, data, base, ended, cursor, suspects);
+            take_lines(block, data, base, lines, cursor, suspects);
             length = end + 2;
             break;
         }
         if (lines.ends != 0) {
-            const auto count =
-                cursor.count + static_cast<std::uint32_t>(__builtin_popcountll(lines.ends));
             if (count >= limits.field_lines_max || !suspects.has_room()) break;
             cursor.count = count;
         }

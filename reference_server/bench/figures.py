@@ -236,11 +236,24 @@ ROUTES = (
     ("404", "GET /404", "", 404),
     ("JSON, /echo?hello=world", "GET /echo?hello=world", "", 200),
     ("POST of 12 bytes", "POST /hello", "Content-Length: 12\r\n", 200),
+    ("POST /body, given back", "POST /body", "Content-Length: 12\r\n", 200),
 )
 
 
+def request_of(line: str, fields: str) -> str:
+    content = "Hello World!" if "Content-Length" in fields else ""
+    return f"{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{content}"
+
+
+def hello_of(size: int) -> str:
+    """A GET of /hello with that many bytes, by its query; the shortest one where it has more."""
+    text = request_of("GET /hello", "")
+    padding = size - len(text) - 1
+    return text if padding < 0 else request_of(f"GET /hello?{'x' * padding}", "")
+
+
 def route_rows(build: Path, folder: Path, pairs: int, seconds: float) -> None:
-    """Ten routes, each beside the null server, which answers all alike."""
+    """Each route beside the null server, which answers all alike, and beside /hello."""
     load = build / "harness/native/httpmark-load"
     own = ["--address", "127.0.0.1", "--port", "PORT", "--workers", "1"]
     deep = ["--connections", "512", "--depth", "256"]
@@ -248,20 +261,25 @@ def route_rows(build: Path, folder: Path, pairs: int, seconds: float) -> None:
         Server("server", [build / "reference_server/httpmark-server", *own], 0) as server,
         Server("null", [build / "harness/native/httpmark-null", *own], 0) as null,
     ):
-        costs: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name, *_ in ROUTES}
+
+        def cost(text: str, status: int) -> float:
+            request = folder / "request"
+            request.write_text(text, newline="")
+            asks = ["--request-file", str(request), "--expect-status", str(status)]
+            return cost_ns(server, load, seconds, [*deep, *asks])
+
+        costs: dict[str, tuple[list[float], ...]] = {name: ([], [], []) for name, *_ in ROUTES}
         for turn in range(pairs):
             for name, line, fields, status in ROUTES if turn % 2 == 0 else reversed(ROUTES):
-                request = folder / "request"
-                content = "Hello World!" if "Content-Length" in fields else ""
-                request.write_text(
-                    f"{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{content}", newline=""
-                )
-                asks = ["--request-file", str(request), "--expect-status", str(status)]
-                costs[name][0].append(cost_ns(server, load, seconds, [*deep, *asks], "http"))
-                costs[name][1].append(cost_ns(null, load, seconds, deep, "http"))
-        for number, (name, (a, b)) in enumerate(costs.items()):
+                text = request_of(line, fields)
+                costs[name][0].append(cost(text, status))
+                costs[name][1].append(cost_ns(null, load, seconds, deep))
+                costs[name][2].append(cost(hello_of(len(text)), 200))
+        for number, (name, (a, b, _)) in enumerate(costs.items()):
             bound = 2.2 if number else 1.8
             ratio_row(f"depth 256 over null: {name}", f"at most {bound}", a, b, bound)
+        for name, (a, _, c) in list(costs.items())[1:]:
+            ratio_row(f"  over a /hello as long: {name}", "at most 1.25", a, c, 1.25)
 
 
 # One process, so that its CPU time is all there is. What is not said is nginx's default.

@@ -34,11 +34,11 @@ Target split_target(std::string_view target, TargetForm form);
     const char* const begin = data + target.begin;
     return {begin, find_octet(begin, target.size, '?')};
 }
-[[gnu::always_inline]] inline Target split_origin(const char* data, Span target) {
-    const std::string_view path = path_in(data, target);
-    const bool has_query = path.size() != target.size;
-    const char* const query = path.data() + path.size() + (has_query ? 1 : 0);
-    return {path, {query, static_cast<std::size_t>(path.data() + target.size - query)}, has_query};
+// What it is with that path, and as many bytes as that.
+[[gnu::always_inline]] inline Target origin_target(std::string_view path, std::size_t size) {
+    const bool has_query = path.size() != size;
+    const std::size_t query = path.size() + (has_query ? 1 : 0);
+    return {path, {path.data() + query, size - query}, has_query};
 }
 
 // The trailer fields of a request, in order, without those that frame or route a message, which are

@@ -14,6 +14,16 @@ bool is_percent_pair(std::string_view text, std::size_t at) {
            is_hexdig(octet(text[at + 2]));
 }
 
+// Where a '%' stands that two hexadecimal digits do not follow, or the size of the text.
+std::size_t find_broken_percent(std::string_view text) {
+    std::size_t at = 0;
+    while (true) {
+        at += find_within(text.data() + at, text.size() - at, '%');
+        if (at == text.size() || !is_percent_pair(text, at)) return at;
+        at += 3;
+    }
+}
+
 // The byte that is meant at the front of `text`, which is taken from there.
 char take_octet(std::string_view& text) {
     char c = text[0];
@@ -64,10 +74,8 @@ bool FormReader::next(FormField& field) {
     const std::size_t end = at_ + find_within(text_.data() + at_, text_.size() - at_, '&');
     const std::string_view pair(text_.data() + at_, end - at_);
     if (broken_percent_ == BrokenPercent::kRefused) {
-        for (std::size_t at = pair.find('%'); at != std::string_view::npos;
-             at = pair.find('%', at + 3)) {
-            if (!is_percent_pair(pair, at)) return fail(Reason::kFormPercent, at_ + at);
-        }
+        const std::size_t broken = find_broken_percent(pair);
+        if (broken != pair.size()) return fail(Reason::kFormPercent, at_ + broken);
     }
     const std::size_t equals = find_within(pair.data(), pair.size(), '=');
     field.name = {pair.data(), equals};

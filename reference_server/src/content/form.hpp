@@ -48,8 +48,7 @@ class FormReader {
 // they are UTF-8 is not looked at.
 std::string_view decode_form(std::string_view text, char* out);
 
-// Whether decode_form() would give the text itself, as it mostly would: then nothing need be
-// copied.
+// Without '+' and '%', as most are, a text means what it is: decode_form() would only copy it.
 bool form_text_means_itself(std::string_view text);
 
 // Whether an encoded name or value means `decoded`.

@@ -211,7 +211,8 @@ void JsonWriter::quote(std::string_view octets) {
     quote_in_pieces(octets);
 }
 
-void JsonWriter::quote_in_pieces(std::string_view octets) {
+// Apart, so that the way above saves no registers for what stands here.
+[[gnu::noinline]] void JsonWriter::quote_in_pieces(std::string_view octets) {
     put('"');
     while (!octets.empty()) {
         // What is written as it is goes in one piece, sequences of several bytes included.

@@ -255,6 +255,13 @@ constexpr auto kPlaceOfStatus = [] {
     return places;
 }();
 
+[[gnu::noinline]] const StatusLine& unknown_status_line(unsigned status) {
+    CHECK(status >= kStatusMin && status <= kStatusMax);
+    static thread_local StatusLine other;
+    other = make_status_line(status, kUnknownPhrase);
+    return other;
+}
+
 }  // namespace
 
 const ErrorRow& error_row(Reason reason) {
@@ -268,10 +275,7 @@ const StatusLine& status_line(unsigned status) {
         if (place != kNoPlace) [[likely]]
             return kStatusLines[place];
     }
-    CHECK(status >= kStatusMin && status <= kStatusMax);
-    static thread_local StatusLine other;
-    other = make_status_line(status, kUnknownPhrase);
-    return other;
+    return unknown_status_line(status);
 }
 
 std::string_view status_phrase(unsigned status) {

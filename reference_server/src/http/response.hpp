@@ -383,6 +383,7 @@ class ResponseWriter {
     [[gnu::always_inline]] bool write_prepared(const PreparedAnswer& answer);
     bool is_simple(unsigned status, const Fields& fields) const;
     bool write_simple(unsigned status, FieldLines fixed, std::string_view content);
+    bool write_other(unsigned status, const Fields& fields, std::string_view content);
     template <ContentFraming kFraming = ContentFraming::kLength>
     bool head(unsigned status, const Fields& fields, std::uint64_t content_length,
               std::size_t content_here, char*& content);

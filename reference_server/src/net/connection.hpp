@@ -190,9 +190,9 @@ class Connections final : private TimerNodes,
     const char* more_head(Connection& c, const char* p, const char* end);
     const char* head_done(Connection& c, const RequestHead& head, const char* data,
                           std::uint32_t head_size, const char* p, const char* end);
-    const char* plain_head(Connection& c, const RequestHead& head, const char* data,
-                           std::uint32_t head_size, const char* p, std::size_t length,
-                           const Route& route);
+    void plain_head(Connection& c, const RequestHead& head, const char* data,
+                    std::uint32_t head_size, std::string_view path, std::string_view content,
+                    const Route& route);
     const char* other_head(Connection& c, const RequestHead& head, const char* data,
                            std::uint32_t head_size, const char* p, const char* end);
     const char* route_head(Connection& c, const RequestHead& head, const char* data,
@@ -214,10 +214,15 @@ class Connections final : private TimerNodes,
     void release_exchange(Connection& c);
 
     // connection_answers.cpp
-    static const PreparedAnswer& error_answer(Reason reason);
+    using ErrorAnswers =
+        std::array<std::shared_ptr<const PreparedAnswer>, static_cast<std::size_t>(Reason::kCount)>;
+    static const ErrorAnswers& error_answers();
+    const PreparedAnswer& error_answer(Reason reason) const {
+        return *error_answers_[static_cast<std::size_t>(reason)];
+    }
     void judge_common_way();
     void plain_answer(Connection& c, const RequestHead& head, const char* data,
-                      std::uint32_t head_size, const char* p, std::size_t length,
+                      std::uint32_t head_size, std::string_view path, std::string_view content,
                       const Route& route);
     bool refuse_simply(Connection& c, Reason reason, const ResponseOptions& options);
     void respond(Connection& c, const Request& request, const ResponseOptions& options);
@@ -356,6 +361,7 @@ class Connections final : private TimerNodes,
 
     const ServerSettings& settings_;
     const Router& router_;
+    const ErrorAnswers& error_answers_ = error_answers();
     Transport& transport_;
     Arena arena_;
     TimerWheel wheel_;

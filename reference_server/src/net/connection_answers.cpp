@@ -13,11 +13,10 @@
 namespace httpmark {
 
 // What is answered where nobody else answers: the name of the reason. Made once for all.
-const PreparedAnswer& Connections::error_answer(Reason reason) {
-    constexpr auto kReasons = static_cast<std::size_t>(Reason::kCount);
+const Connections::ErrorAnswers& Connections::error_answers() {
     static const auto answers = [] {
-        std::array<std::shared_ptr<const PreparedAnswer>, kReasons> all;
-        for (std::size_t i = 0; i < kReasons; ++i) {
+        ErrorAnswers all;
+        for (std::size_t i = 0; i < all.size(); ++i) {
             const ErrorRow& row = error_row(static_cast<Reason>(i));
             const Field plain{"Content-Type", "text/plain"};
             all[i] = PreparedAnswer::make(row.status, {&plain, 1}, std::string(row.name) + '\n');
@@ -25,7 +24,7 @@ const PreparedAnswer& Connections::error_answer(Reason reason) {
         }
         return all;
     }();
-    return *answers[static_cast<std::size_t>(reason)];
+    return answers;
 }
 
 void Connections::set_time(std::uint64_t now_ms, std::int64_t unix_seconds) {
@@ -123,14 +122,21 @@ void Connections::respond(Connection& c, const Request& request) {
 // no registers for what stands here.
 [[gnu::noinline]] void Connections::plain_answer(Connection& c, const RequestHead& head,
                                                  const char* data, std::uint32_t head_size,
-                                                 const char* p, std::size_t length,
+                                                 std::string_view path, std::string_view content,
                                                  const Route& route) {
     const ResponseOptions options{head.method == Method::kHead};
     // Of what came apart from the head nothing would be kept, either.
-    const std::size_t wanted = route.options.wants_content ? length : 0;
-    const Request request{
-        head,        route, data,  head_size, c.requests, split_origin(data, head.target),
-        {p, wanted}, {},    false, this};
+    const std::size_t wanted = route.options.wants_content ? content.size() : 0;
+    const Request request{head,
+                          route,
+                          data,
+                          head_size,
+                          c.requests,
+                          origin_target(path, head.target.size),
+                          {content.data(), wanted},
+                          {},
+                          false,
+                          this};
     respond(c, request, options);
 }
 

@@ -98,16 +98,15 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
 }
 
 // A request as most are: nothing is wrong with it, and its content stands there whole.
-[[gnu::always_inline]] inline const char* Connections::plain_head(
+[[gnu::always_inline]] inline void Connections::plain_head(
     Connection& c, const RequestHead& head, const char* data, std::uint32_t head_size,
-    const char* p, std::size_t length, const Route& route) {
+    std::string_view path, std::string_view content, const Route& route) {
     const ResponseOptions options{head.method == Method::kHead};
     ResponseWriter writer(*this, date_, options);
     if (route.constant == nullptr || !writer.write(*route.constant)) [[unlikely]] {
-        plain_answer(c, head, data, head_size, p, length, route);
+        plain_answer(c, head, data, head_size, path, content, route);
     }
     end_exchange(c);
-    return p + length;
 }
 
 [[gnu::always_inline]] inline const char* Connections::head_done(Connection& c,
@@ -118,8 +117,9 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
     ++c.requests;
     Counters::add(counters_.requests);
     if (is_plain(head) && common_way_) [[likely]] {
-        const Route& route = router_.find(head.method, path_in(data, head.target));
-        return plain_head(c, head, data, head_size, p, 0, route);
+        const std::string_view path = path_in(data, head.target);
+        plain_head(c, head, data, head_size, path, {p, 0}, router_.find(head.method, path));
+        return p;
     }
     return other_head(c, head, data, head_size, p, end);
 }
@@ -133,9 +133,12 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
     const std::uint64_t length = head.content_length;
     if (is_plain_with_length(head) && common_way_ && length <= std::min(ahead, limits.body_max) &&
         head_size + length <= limits.request_max) {
-        const Route& route = router_.find(head.method, path_in(data, head.target));
+        const std::string_view path = path_in(data, head.target);
+        const Route& route = router_.find(head.method, path);
         if (route.takes_any_content()) {
-            return plain_head(c, head, data, head_size, p, static_cast<std::size_t>(length), route);
+            const std::string_view content(p, static_cast<std::size_t>(length));
+            plain_head(c, head, data, head_size, path, content, route);
+            return p + length;
         }
     }
     return route_head(c, head, data, head_size, p, end);

@@ -23,6 +23,9 @@ std::string decoded(std::string_view text) {
     const std::string out(decode_form(text, apart.data()));
     std::string in_place(text);
     LAW(decode_form(in_place, in_place.data()) == out, << visible(text));
+    const bool means_itself = text.find_first_of("+%") == std::string_view::npos;
+    LAW(form_text_means_itself(text) == means_itself, << visible(text));
+    LAW(!means_itself || out == text, << visible(text));
     LAW(form_text_means(text, out) && !form_text_means(text, out + "x"), << visible(text));
     LAW(out.empty() || !form_text_means(text, out.substr(1)), << visible(text));
     return out;

@@ -247,6 +247,25 @@ TEST(JsonWriter, every_octet_is_escaped_as_it_must) {
     }
 }
 
+// What fits exactly is written, and nothing behind the room.
+TEST(JsonWriter, a_room_is_filled_to_its_last_byte) {
+    for (std::size_t size = 0; size <= 24; ++size) {
+        for (const char last : {'a', '"'}) {
+            std::string text(size, 'a');
+            if (size != 0) text.back() = last;
+            const std::size_t needed = string_of(text).size();
+            for (std::size_t room = 0; room <= needed + 1; ++room) {
+                std::string kept(room + 16, '#');
+                JsonWriter json(std::span(kept.data(), room));
+                const auto out = json.string(text).finish();
+                LAW(out.has_value() == (room >= needed) && json.size() == needed, << room);
+                LAW(!out || *out == string_of(text), << text);
+                LAW(kept.ends_with(std::string(16, '#')), << text);
+            }
+        }
+    }
+}
+
 TEST(JsonWriter, any_octets_are_repaired_and_read_back) {
     Random random(31);
     for (unsigned i = 0; i < 20000; ++i) {

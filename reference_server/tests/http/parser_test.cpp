@@ -79,6 +79,77 @@ TEST(Parser, methods_of_any_length) {
     expect_rejected(std::string(33, 'M') + "\x01" + kRest, Reason::kMethodTooLong, 32);
 }
 
+// Each known one, and all that differ from it in one letter, in case or in length.
+TEST(Parser, methods_and_their_neighbours) {
+    for (const std::string name :
+         {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"}) {
+        std::vector<std::string> all{name, name + "S", name.substr(1), "X" + name};
+        for (std::size_t i = 0; i < name.size(); ++i) {
+            all.push_back(name);
+            all.back()[i] = static_cast<char>(name[i] | 0x20);
+            all.push_back(name);
+            all.back()[i] = static_cast<char>(name[i] ^ 1);
+        }
+        for (const std::string& one : all) {
+            LAW(parse_every_way(one + " /" + kRest).head.method == method_of(one), << one);
+        }
+    }
+    LAW(method_of("HEAD") == Method::kHead && method_of("OPTIONS") == Method::kOptions);
+}
+
+// The section ends before, at and behind the end of the first blocks, with and without a request
+// behind it, under limits that let just this head pass, or not.
+TEST(Parser, ends_of_heads_at_every_place_of_a_block) {
+    for (std::size_t size = 60; size <= 132; ++size) {
+        std::string head = "GET / HTTP/1.1\r\nHost: h\r\nX: ";
+        head += std::string(size - head.size() - 4, 'x') + "\r\n\r\n";
+        expect_accepted(head);
+        const Parsed parsed = parse_every_way(head + "GET / HTTP/1.1\r\n");
+        LAW(parsed.result.verdict == Verdict::kAccepted && parsed.result.offset == size);
+        ParserSetting setting;
+        setting.limits.head_max = size;
+        expect_accepted(head, setting);
+        setting.limits.head_max = size - 1;
+        expect_rejected(head, Reason::kHeadTooLong, size - 1, setting);
+        for (const char wrong : {'\r', ' ', 'G', '\0'}) {
+            head.back() = wrong;
+            expect_rejected(head, Reason::kFieldBareCr, size - 1);
+        }
+    }
+}
+
+// Of any number of digits, at every place of a block, with whitespace on each side.
+TEST(Parser, lengths_of_content) {
+    for (std::size_t digits = 0; digits <= 24; ++digits) {
+        for (const char* before : {"", " ", "\t", "  "}) {
+            for (const char* after : {"", " ", "\t"}) {
+                const std::string number = std::string("123456789012345678901234", digits);
+                const std::string value = before + number + after;
+                const Parsed parsed = parse_every_way(
+                    "POST /p HTTP/1.1\r\nHost: h\r\nContent-Length:" + value + "\r\n\r\n");
+                const std::uint32_t about =
+                    parsed.head.flags & (kLengthSeen | kLengthIsInvalid | kLengthOverflows);
+                if (digits == 0) {
+                    LAW(about == (kLengthSeen | kLengthIsInvalid), << value);
+                } else if (digits > 19) {
+                    LAW(about == (kLengthSeen | kLengthOverflows), << value);
+                } else {
+                    LAW(about == kLengthSeen && parsed.head.content_length == std::stoull(number),
+                        << value);
+                }
+            }
+        }
+    }
+    for (std::size_t padding = 0; padding < 70; ++padding) {
+        const std::string start = "POST /" + std::string(padding, 'p') + " HTTP/1.1\r\nHost: h\r\n";
+        const Parsed parsed = parse_every_way(start + "Content-Length: 1207\r\n\r\n");
+        LAW(parsed.head.content_length == 1207 && parsed.head.has(kLengthSeen));
+        LAW(judged(
+                parse_every_way(start + "Content-Length: 1207\r\ncontent-length: 1207\r\n\r\n")) ==
+            Reason::kLengthRepeated);
+    }
+}
+
 TEST(Parser, the_order_of_verdicts_on_a_head) {
     const auto verdict = [](const std::string& fields, const char* method = "GET") {
         const std::string input = std::string(method) + " / HTTP/1.1\r\n" + fields + "\r\n";

@@ -65,6 +65,49 @@ TEST(Response, a_plain_answer) {
         "Content-Length: 12\r\n\r\nHello World!");
 }
 
+// However an answer is written, it is the same: at once, with the same field not known to be safe,
+// or with room for the content.
+TEST(Response, every_way_to_write_an_answer_gives_the_same) {
+    static constexpr auto kPlain = fixed_field("Content-Type", "text/plain");
+    const Field plain{"Content-Type", "text/plain"};
+    const DateLine date = date_of(784111777);
+    std::string content;
+    const auto check = [&](unsigned status, const ResponseOptions& options) {
+        std::string texts[3];
+        for (int way = 0; way < 3; ++way) {
+            StringSink sink;
+            ResponseWriter writer(sink, date, options);
+            char* room = nullptr;
+            const bool done = way == 0   ? writer.write(status, kPlain, content)
+                              : way == 1 ? writer.write(status, {plain}, content)
+                                         : writer.start(status, kPlain, content.size(), room);
+            LAW(done && writer.status() == status && !writer.write(200, {}, {}));
+            const std::uint64_t sent =
+                options.head_request || status_forbids_content(status) ? 0 : content.size();
+            LAW(writer.content_size() == sent, << status << ", " << content.size());
+            if (room != nullptr) std::copy(content.begin(), content.end(), room);
+            texts[way] = sink.text();
+        }
+        LAW(texts[0] == texts[1] && texts[0] == texts[2], << texts[0]);
+        if (options.adds_nothing() && !options.head_request && !status_forbids_content(status)) {
+            LAW(texts[0].ends_with("Content-Length: " + std::to_string(content.size()) +
+                                   "\r\n\r\n" + content));
+        }
+    };
+    for (const std::size_t size :
+         {0,  1,  2,  3,  4,  7,   8,   9,   10,   15,   16,   17,    31,    32,
+          33, 63, 64, 65, 99, 100, 101, 999, 1000, 1001, 9999, 10000, 123456}) {
+        content.clear();
+        for (std::size_t i = 0; i < size; ++i) content += static_cast<char>('!' + i % 90);
+        for (const bool head_request : {false, true}) {
+            for (const unsigned status : {200U, 204U, 205U, 304U, 404U, 599U, 999U}) {
+                check(status, {head_request});
+                check(status, {head_request, true});
+            }
+        }
+    }
+}
+
 TEST(Response, head_gets_the_fields_and_no_content) {
     LAW(written(200, {}, "Hello World!", {true, false, false, {}}) ==
         "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 12\r\n\r\n");

@@ -66,7 +66,7 @@ bool FormReader::fail(Reason fault, std::size_t at) {
     return false;
 }
 
-bool FormReader::next(FormField& field) {
+bool FormReader::next_pair(FormField& field) {
     if (fault_ != Reason::kNone) return false;
     while (at_ < text_.size() && text_[at_] == '&') ++at_;
     if (at_ == text_.size()) return false;

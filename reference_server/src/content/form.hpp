@@ -28,12 +28,13 @@ class FormReader {
                         BrokenPercent broken_percent = BrokenPercent::kRefused)
         : text_(text), fields_left_(limits.fields_max), broken_percent_(broken_percent) {}
     // The next pair; what is empty between two '&' is none. False at the end, and at a fault.
-    bool next(FormField& field);
+    bool next(FormField& field) { return at_ != text_.size() && next_pair(field); }
     Reason fault() const { return fault_; }
     // Of the fault; before one, how much has been read.
     std::size_t offset() const { return at_; }
 
   private:
+    bool next_pair(FormField& field);
     bool fail(Reason fault, std::size_t at);
 
     std::string_view text_;

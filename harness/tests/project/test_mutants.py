@@ -138,6 +138,14 @@ def test_all_are_looked_at_by_the_sample_and_then_what_is_left_by_all(
     assert bench.asked == asked
 
 
+def test_what_builds_quickly_comes_first(tmp_path: Path) -> None:
+    files = ("src/http/a.hpp", "src/a.cpp", "src/scan/head.hpp")
+    todo = Todo([dataclasses.replace(ONE, file=one) for one in files], Record(tmp_path, 1, {}),
+                again=False)  # fmt: skip
+    order = [one[1].file for one in (todo.next(), todo.next(), todo.next()) if one]
+    assert order == ["src/a.cpp", "src/scan/head.hpp", "src/http/a.hpp"]
+
+
 def test_a_run_goes_on_with_the_whole_looks_that_are_due(tmp_path: Path) -> None:
     record = Record(tmp_path, 1, {})
     for number, outcome in enumerate(("sampled", "survived", "noticed")):

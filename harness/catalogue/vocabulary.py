@@ -8,6 +8,7 @@ from httpmark.harness.model import servers
 from httpmark.harness.model.cases import Facts
 
 SUITES = ("seed", "rfc", "smuggling", "resilience", "found")
+FORWARDING = "forwarding"  # what ``run`` asks of reverse proxies; it has no families of its own
 FOUND_BY_ASKING = ("catch_all", "own_answer", "early")
 # What a server can declare, and what is found only by asking it.
 CAPABILITIES = frozenset({*servers.CAPABILITIES, *servers.PARTS_OF_BEHAVE, *FOUND_BY_ASKING})

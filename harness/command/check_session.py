@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from httpmark.harness.catalogue import delivery_modes, loading
+from httpmark.harness.catalogue.vocabulary import FORWARDING
 from httpmark.harness.command import named_target, rerun, stored_runs, suite_groups
 from httpmark.harness.command.again_progress import AgainProgress
 from httpmark.harness.command.check_options import Options
@@ -20,16 +21,16 @@ from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.cases import Family
-from httpmark.harness.model.errors import (
-    HarnessError,
-    NothingSelected,
-    ServerDied,
-    Unusable,
-)
+from httpmark.harness.model.errors import HarnessError, NothingSelected, ServerDied, Unusable
 from httpmark.harness.model.run import SCHEMA_VERSION, Conclusion, Run, ServerResult
 from httpmark.harness.model.verdicts import Compliance, SuiteResult
 from httpmark.harness.servers import machine, manifests, sockets
 from httpmark.harness.servers.restartable import Restartable
+
+_NO_FORWARDING = (
+    "a check cannot ask the suite 'forwarding' of a target: what reaches the origin is seen only "
+    "behind a proxy that httpmark starts; use 'httpmark run --suite forwarding --server NAME'"
+)
 
 
 class _Progress(msgspec.Struct):
@@ -51,6 +52,8 @@ class Checker:
         self.events = events
         self.catalogue = loading.load()
         for suite in options.suites:
+            if suite == FORWARDING:
+                raise HarnessError(_NO_FORWARDING)
             self.catalogue.suite(suite)
         if not options.suites:
             raise NothingSelected("nothing selected: name a suite")

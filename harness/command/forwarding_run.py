@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -65,10 +65,10 @@ def surveyed(servers: Sequence[Server], words: Sequence[str], *, events: Events)
         raise NothingSelected("nothing selected: no case of that name is sent to proxies")
     found: list[FrontEnd] = []
     heard: dict[str, list[Heard]] = {}
-    with _origin() as origin:
-        told = f"{origin.server.title} {origin.version or origin.server.version}"
+    with origin_started() as origin:
+        told = told_of(origin)
         for server in servers:
-            one, of_one = _surveyed(server, origin, known, only, events)
+            one, of_one = surveyed_one(server, origin, known, only, events)
             found.append(one)
             heard[server.name] = of_one
     return Found(survey=_survey(known, told, left, found), heard=heard)
@@ -84,8 +84,13 @@ def _survey(
     )  # fmt: skip
 
 
+def told_of(origin: Running) -> str:
+    """The origin for people."""
+    return f"{origin.server.title} {origin.version or origin.server.version}"
+
+
 @contextlib.contextmanager
-def _origin() -> Iterator[Running]:
+def origin_started() -> Iterator[Running]:
     """The reference server, until the block ends."""
     server = manifests.server(ORIGIN)
     starting.for_server(server, "process")
@@ -103,7 +108,7 @@ def _run_id() -> str:
     return f"forwarding{os.getpid()}"
 
 
-def _surveyed(
+def surveyed_one(
     server: Server,
     origin: Running,
     known: Catalogue,
@@ -174,11 +179,20 @@ def write(found: Found, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         survey = msgspec.json.format(msgspec.json.encode(found.survey), indent=1)
         (folder / RESULT).write_bytes(survey + b"\n")
-        for name, heard in found.heard.items():
-            lines = [msgspec.json.encode(one) + b"\n" for one in heard if _is_kept(one)]
-            (folder / f"{name}.jsonl").write_bytes(b"".join(lines))
+        write_heard(found.heard, folder)
     except OSError as error:
         raise HarnessError(f"{folder}: {error.strerror}") from None
+
+
+def write_heard(heard: Mapping[str, Sequence[Heard]], folder: Path) -> None:
+    """Write the bytes of every case of which something is said, a file for each front end.
+
+    :raises OSError: the folder cannot be written to.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, of_one in heard.items():
+        lines = [msgspec.json.encode(one) + b"\n" for one in of_one if _is_kept(one)]
+        (folder / f"{name}.jsonl").write_bytes(b"".join(lines))
 
 
 def _is_kept(one: Heard) -> bool:

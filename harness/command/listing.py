@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from httpmark.harness.catalogue import loading
+from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.catalogue.vocabulary import FORWARDING
+from httpmark.harness.firing import forwarding
 from httpmark.harness.model.servers import Server
 from httpmark.harness.servers import brought, starting
 
@@ -17,6 +20,14 @@ def grouped(servers: Iterable[Server]) -> list[Server]:
     return sorted(
         servers, key=lambda one: (one.engine or one.name, bool(one.engine), one.name)
     )  # fmt: skip
+
+
+def _forwarding(known: Catalogue) -> dict[str, Any]:
+    """What ``run --suite forwarding`` plays: messages of its own, and cases of other suites."""
+    facts = forwarding.facts_of("front.example", "127.0.0.1", 80)
+    cases, _ = forwarding.chosen(known, facts)
+    families = {one.case.family for one in cases}
+    return {"name": FORWARDING, "families": len(families), "cases": len(cases)}
 
 
 def listing(what: str, field: brought.Field) -> tuple[list[str], dict[str, Any]]:
@@ -44,8 +55,10 @@ def listing(what: str, field: brought.Field) -> tuple[list[str], dict[str, Any]]
             }
             for suite in known.suites
         ]
+        value.append(_forwarding(known))
         return (
-            [f"{v['name']:14} {v['cases']} cases in {v['families']} families" for v in value],
+            [f"{v['name']:14} {v['cases']} cases in {v['families']} families" for v in value[:-1]]
+            + [f"{FORWARDING:14} {value[-1]['cases']} cases, of reverse proxies alone ([proxy])"],
             {"suites": value},
         )
     if what == "profiles":

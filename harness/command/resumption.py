@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.catalogue.vocabulary import FORWARDING
 from httpmark.harness.command import configuration
 from httpmark.harness.command.run_options import Options
 from httpmark.harness.command.run_servers import ADDRESS, Entry, Servers
@@ -120,6 +121,9 @@ class Resumption:
             evidence.forget_facts(name)
         suites = known.compliance.suites
         entry.suites = {one: suites[one] for one in suites if one not in begun}
+        if FORWARDING not in begun:
+            entry.forwarding = known.forwarding
+            entry.forwarding_reason = known.forwarding_reason
         entry.crashes = [one for one in known.crashes if one.suite not in begun]
         entry.load = tuple(one for one in known.load if one.profile in self.completed.profiles)
         entry.memory = [known.memory] if known.memory is not None else []

@@ -75,6 +75,8 @@ def _server(
         died=entry.died,
         crashes=tuple(entry.crashes),
         compliance=Compliance(dict(entry.suites)),
+        forwarding=entry.forwarding,
+        forwarding_reason=entry.forwarding_reason,
         load=(*entry.load, *(results[name] for results in folded if name in results)),
         memory=memory_of(memories),
         memory_reason=None if memories else entry.unavailable or "never measured",

@@ -13,6 +13,7 @@ from httpmark.harness.command.run_options import Options
 from httpmark.harness.load import placing
 from httpmark.harness.model.crashes import Crash
 from httpmark.harness.model.errors import HarnessError, ServerDied, Unusable
+from httpmark.harness.model.forwarding import FrontEnd
 from httpmark.harness.model.load import LoadPlan, LoadResult
 from httpmark.harness.model.memory import Memory
 from httpmark.harness.model.servers import Server, Tls
@@ -60,6 +61,8 @@ class Entry(msgspec.Struct, kw_only=True):
     container_limits: dict[str, str] | None = None
     suites: dict[str, SuiteResult] = {}
     suites_port: int | None = None
+    forwarding: FrontEnd | None = None
+    forwarding_reason: str | None = None
     memory: list[Memory] = []
     load: tuple[LoadResult, ...] = ()  # of an earlier sitting of this run
     target: running_target.RunningTarget | None = None  # it runs already: never started or stopped

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from httpmark.harness.catalogue import loading
+from httpmark.harness.catalogue.vocabulary import FORWARDING
 from httpmark.harness.command import (
     resumption,
     run_result,
@@ -22,6 +23,7 @@ from httpmark.harness.command import (
     suite_groups,
 )
 from httpmark.harness.command.remaining import Remaining
+from httpmark.harness.command.run_forwarding import Forwarding
 from httpmark.harness.command.run_load import Loads, plans_of
 from httpmark.harness.command.run_log import RunLog
 from httpmark.harness.command.run_options import Options
@@ -44,7 +46,8 @@ class Runner:
         self.options = options
         self.catalogue = loading.load()
         for suite in options.suites:
-            self.catalogue.suite(suite)
+            if suite != FORWARDING:
+                self.catalogue.suite(suite)
         engine = by_name.engine(options.engine, wrk2=options.wrk2)
         self.plans = plans_of(self.catalogue, options, engine)
         if not options.suites and not options.profiles:
@@ -63,6 +66,10 @@ class Runner:
         self.log.notes.extend(before.notes if before else ())
         self.servers = Servers(options, chosen, self.log, self.id)
         self.suites = Suites(self.catalogue, options, self.servers, self.log)
+        self.forwarding = Forwarding(
+            self.catalogue, self.log, self.folder, minutes=options.suite_minutes,
+            terms=before.forwarding if before else None,
+        )  # fmt: skip
         self.loads = Loads(options, engine, self.plans, self.servers, self.log)
         self.environment = machine.capture()
         if options.profiles:
@@ -138,7 +145,10 @@ class Runner:
             return
         with Evidence(self.folder / run_folder.EVIDENCE, create=True) as evidence:
             for group in suite_groups.groups(left):
-                self.suites.fire(entry, group, evidence, second)
+                if group == (FORWARDING,):
+                    self.forwarding.survey(entry)
+                else:
+                    self.suites.fire(entry, group, evidence, second)
                 for suite in group:
                     self.earlier.did_suite(suite, name)
                 run_folder.write(self.result(), self.folder)
@@ -160,6 +170,7 @@ class Runner:
             environment=self.environment,
             servers=(),
             notes=tuple(self.log.notes),
+            forwarding=self.forwarding.terms,
             asked=self.options.asked,
             completed=self.earlier.completed,
         )

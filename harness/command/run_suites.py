@@ -25,7 +25,7 @@ from httpmark.harness.servers import cpu_time, memory_use, running
 from httpmark.harness.servers.restartable import Restartable
 
 
-class _OutOfTime(Exception):
+class OutOfTime(Exception):
     """A suite took longer at a server than it may."""
 
 
@@ -38,7 +38,7 @@ def too_long(timeouts: Mapping[str, float | None]) -> list[str]:
     return sorted(name for name, value in timeouts.items() if value and value > QUICK_WAIT_S)
 
 
-class _Clock:
+class Clock:
     """What is left of the time that suites may take at one server."""
 
     def __init__(self, minutes: float, suites: int) -> None:
@@ -46,11 +46,11 @@ class _Clock:
         self.told = f"it took longer than the {minutes:g} minutes of --suite-minutes"
 
     def watched(self, progress: Progress) -> Progress:
-        """Progress that raises :class:`_OutOfTime` where there is no time left."""
+        """Progress that raises :class:`OutOfTime` where there is no time left."""
 
         def advance(by: int) -> None:
             if time.monotonic() > self._end_s:
-                raise _OutOfTime
+                raise OutOfTime
             progress(by)
 
         return advance
@@ -92,7 +92,7 @@ class Suites:
         self._log.events.task(task, total)
         found = _Found()
         recovery = crash_recovery.Recovery(self._known, quick=quick)
-        clock = _Clock(self._options.suite_minutes, len(group))
+        clock = Clock(self._options.suite_minutes, len(group))
         try:
             with self._servers.up_for_suites(entry) as one:
                 target = self.target(entry, one)
@@ -123,7 +123,7 @@ class Suites:
         except ServerDied as error:
             found.died = entry.died = str(error)
             self._log.say(f"{name}: {error}")
-        except _OutOfTime:
+        except OutOfTime:
             found.died = clock.told
             self._log.note(f"{' and '.join(group)} at {name} ended early: {found.died}")
         finally:

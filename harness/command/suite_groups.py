@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from httpmark.harness.catalogue.vocabulary import FORWARDING
+
 # ``seed`` is the published benchmark and is fired as that one was; ``resilience`` may bring a
-# target down.
-_BY_THEMSELVES = ("seed", "resilience")
+# target down; of ``forwarding`` the server is another one, a reverse proxy.
+_BY_THEMSELVES = ("seed", "resilience", FORWARDING)
 
 Group = tuple[str, ...]
 

@@ -107,6 +107,14 @@ class LeftOut(msgspec.Struct, frozen=True):
     cases: int
 
 
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What all front ends of a survey have in common."""
+
+    origin: str  # the server behind them, with its version
+    rules: tuple[Rule, ...]
+    left_out: tuple[LeftOut, ...]
+
+
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of all front ends."""
 

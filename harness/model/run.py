@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from httpmark.harness.model.crashes import Crash
+from httpmark.harness.model.forwarding import FrontEnd, Terms
 from httpmark.harness.model.load import LoadResult, PairedRatio
 from httpmark.harness.model.memory import Memory
 from httpmark.harness.model.verdicts import Compliance
@@ -37,6 +38,8 @@ class ServerResult(msgspec.Struct, frozen=True, kw_only=True):
     died: str | None = None  # and was not started again: the rest was not asked
     crashes: tuple[Crash, ...] = ()  # each is a finding
     compliance: Compliance = Compliance()
+    forwarding: FrontEnd | None = None  # what it does as a reverse proxy
+    forwarding_reason: str | None = None  # why that is not known, where it was asked
     load: tuple[LoadResult, ...] = ()
     memory: Memory | None = None
     memory_reason: str | None = None
@@ -99,6 +102,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, Any]
     servers: tuple[ServerResult, ...]
     notes: tuple[str, ...] = ()
+    forwarding: Terms | None = None  # of the servers' ``forwarding``
     paired: tuple[PairedRatio, ...] = ()
     conclusion: Conclusion | None = None  # of the gate of ``check``; None where nothing gates
     asked: Asked | None = None  # of ``run``; None of a check and of a bench

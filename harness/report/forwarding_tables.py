@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from httpmark.harness.http.printable import escaped, escaped_lines, terminal_line
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.forwarding import FrontEnd, Heard, MessageCount, Rule, Survey
+from httpmark.harness.model.run import Run
 from httpmark.harness.report import text_layout
 
 _COLUMN_MIN = 8
+_FATE_COLUMNS = 11
 _SHOWN_MAX = 300
 # A gateway without Via breaks a MUST with each message: its row says so once.
 _OF_EVERY_MESSAGE = frozenset(("via",))
@@ -108,6 +112,64 @@ def both_sides(name: str, one: Heard) -> Iterator[str]:
         yield "nothing is to be said of it"
 
 
+# --- of a run -------------------------------------------------------------------------------------
+
+
+def of_run(run: Run) -> Survey | None:
+    """What a run found of its servers as reverse proxies; None where none was asked."""
+    if run.forwarding is None:
+        return None
+    return Survey(
+        date=run.started[:10],
+        harness_version=run.harness_version,
+        catalogue_version=run.catalogue_version,
+        origin=run.forwarding.origin,
+        rules=run.forwarding.rules,
+        left_out=run.forwarding.left_out,
+        front_ends=tuple(one.forwarding for one in run.servers if one.forwarding is not None),
+    )
+
+
+def not_asked(run: Run) -> list[tuple[str, str]]:
+    """The servers of a run of which nothing is known as reverse proxies, and why."""
+    return [
+        (one.name, one.forwarding_reason)
+        for one in run.servers
+        if one.forwarding_reason is not None
+    ]
+
+
+def run_lines(run: Run, width: int) -> list[str]:
+    """The front ends of a run in plain text: by rule, and by message where a MUST is broken."""
+    survey, reasons = of_run(run), not_asked(run)
+    found = usable(survey) if survey is not None else []
+    if not (found or reasons):
+        return []
+    lines = ["", "FORWARDING: what reached the origin behind each front end"]
+    if survey is not None and found:
+        lines += ["The columns count the cases that break a rule; a - is a rule that was kept."]
+        lines += _table(survey, found, width)
+        lines += ["", "MESSAGES of which a MUST is broken, marked *"]
+        columns = [(one.name, max(_FATE_COLUMNS, len(one.name))) for one in found]
+        table = text_layout.Table(width, *columns)
+        lines.append(table.head("message"))
+        lines += [
+            table.line(
+                one.family,
+                [
+                    fate.replace(" forwarded", "") + ("*" if breaks else "")
+                    for fate, breaks in zip(one.fates, one.breaks_must, strict=True)
+                ],
+            )
+            for one in messages(survey)
+            if any(one.breaks_must)
+        ]
+        lines += text_layout.wrapped(
+            "Via is left out here: without it, each message breaks a MUST.", width, indent=""
+        )
+    return lines + text_layout.grouped(reasons, width)
+
+
 # --- the page -------------------------------------------------------------------------------------
 
 
@@ -159,11 +221,38 @@ def _rules(survey: Survey) -> Iterator[str]:
     yield ""
 
 
-def _messages(survey: Survey) -> Iterator[str]:
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """One message, or a family of generated ones, at all front ends that could be asked."""
+
+    family: str
+    fates: tuple[str, ...]  # by front end
+    broken: tuple[tuple[Rule, ...], ...]  # by front end
+
+    @property
+    def breaks_must(self) -> tuple[bool, ...]:
+        """Whether a MUST is broken, by front end."""
+        return tuple(any(rule.level is Level.MUST for rule in rules) for rules in self.broken)
+
+
+def messages(survey: Survey) -> list[Message]:
+    """The messages that front ends treat differently, or of which a rule is broken; without Via,
+    which is broken with every message or with none."""
     found = usable(survey)
     by_family = {one.name: {count.family: count for count in one.messages} for one in found}
     families = dict.fromkeys(count.family for one in found for count in one.messages)
-    levels = {rule.id: rule.level for rule in survey.rules}
+    rules = {rule.id: rule for rule in survey.rules}
+    made = []
+    for family in families:
+        counts = [by_family[one.name].get(family) for one in found]
+        broken = tuple(_broken(count, rules) for count in counts)
+        if any(broken) or len(set(map(_fate, counts))) > 1:
+            fates = tuple(map(_told_fate, counts))
+            made.append(Message(family=family, fates=fates, broken=broken))
+    return made
+
+
+def _messages(survey: Survey) -> Iterator[str]:
+    found = usable(survey)
     yield "## By message"
     yield ""
     yield (
@@ -173,22 +262,26 @@ def _messages(survey: Survey) -> Iterator[str]:
     yield ""
     yield f"| message | {' | '.join(_cell(one.title) for one in found)} |"
     yield f"|---|{'---|' * len(found)}"
-    for family in families:
-        counts = [by_family[one.name].get(family) for one in found]
-        cells = [_message_cell(count, levels) for count in counts]
-        is_broken = any(_broken(count, levels) for count in counts)
-        if is_broken or len(set(map(_fate, counts))) > 1:
-            yield f"| `{family}` | {' | '.join(cells)} |"
+    for one in messages(survey):
+        cells = [
+            "; ".join([fate, *map(_marked, rules)])
+            for fate, rules in zip(one.fates, one.broken, strict=True)
+        ]
+        yield f"| `{one.family}` | {' | '.join(cells)} |"
     yield ""
 
 
-def _broken(count: MessageCount | None, levels: dict[str, Level]) -> list[str]:
-    """The rules that a message breaks, as words with their counts."""
-    return [
-        f"**{name}**" if levels[name] is Level.MUST else name
+def _marked(rule: Rule) -> str:
+    return f"**{rule.id}**" if rule.level is Level.MUST else rule.id
+
+
+def _broken(count: MessageCount | None, rules: dict[str, Rule]) -> tuple[Rule, ...]:
+    """The rules that a message breaks."""
+    return tuple(
+        rules[name]
         for name in (count.rules if count is not None else ())
-        if levels[name] is not Level.INFO and name not in _OF_EVERY_MESSAGE
-    ]
+        if rules[name].level is not Level.INFO and name not in _OF_EVERY_MESSAGE
+    )
 
 
 def _fate(count: MessageCount | None) -> str:
@@ -199,11 +292,11 @@ def _fate(count: MessageCount | None) -> str:
     return "some"
 
 
-def _message_cell(count: MessageCount | None, levels: dict[str, Level]) -> str:
+def _told_fate(count: MessageCount | None) -> str:
     fate = _fate(count)
     if count is not None and fate == "some":
-        fate = f"{count.forwarded} of {count.asked} forwarded"
-    return "; ".join([fate, *_broken(count, levels)])
+        return f"{count.forwarded} of {count.asked} forwarded"
+    return fate
 
 
 def _cell(text: str) -> str:

@@ -32,6 +32,7 @@ from httpmark.harness.report import (
     byte_maps,
     check_page,
     delivery_table,
+    forwarding_tables,
     matrix,
     number_format,
     overview,
@@ -53,7 +54,9 @@ _LOGS_BYTES_MIN = 30_000  # rather than these, cases that do not bind are left o
 SLOPE_BYTES_MIN = 64  # per connection: below a cache line it is none
 _STRINGS_MAX = 300  # of one environment value, in characters
 # What stays in result.json: it is bulky, or stands in a table of the page.
-_BULKY = frozenset({"histogram", "cases", "generated", "answers", "requirements", "samples"})
+_BULKY = frozenset(
+    {"histogram", "cases", "generated", "answers", "requirements", "samples", "forwarding"}
+)
 
 
 def flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
@@ -235,7 +238,7 @@ def render(run: Run, evidence: ExchangeReader | None) -> str:
 
 def _of_run(run: Run) -> dict[str, Any]:
     """What the head, the first screen and the last sections show."""
-    rows = overview.rows(run)
+    rows, survey = overview.rows(run), forwarding_tables.of_run(run)
     return {
         "run": run,
         "rows": rows,
@@ -248,6 +251,10 @@ def _of_run(run: Run) -> dict[str, Any]:
         "rfc": overview.REQUIREMENTS,
         "environment": tuple(flat(run.environment)),
         "data": embedded(run),
+        "survey": survey,
+        "front_ends": forwarding_tables.usable(survey) if survey is not None else [],
+        "messages": forwarding_tables.messages(survey) if survey is not None else [],
+        "not_front_ends": forwarding_tables.not_asked(run),
         "crashed": tuple(server for server in run.servers if server.crashes),
         "crash_entries": crashes.by_entry,
         "crash_told": crashes.told,

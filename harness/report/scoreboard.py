@@ -9,7 +9,7 @@ from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model.cases import Level
 from httpmark.harness.model.run import Run
 from httpmark.harness.model.verdicts import SuiteResult, Word
-from httpmark.harness.report import load_text, memory_text
+from httpmark.harness.report import forwarding_tables, load_text, memory_text
 from httpmark.harness.report.byte_maps import READINGS
 from httpmark.harness.report.number_format import count
 from httpmark.harness.report.overview import PUBLISHED, REQUIREMENTS, Row, columns, rows
@@ -34,6 +34,7 @@ def scoreboard(run: Run, *, width: int = 80) -> str:
             lines += wrapped(f"{row.server.name} {row.sentence}", width)
     lines += _conformance_lines([row for row in measured if row.suite is not None], width)
     lines += _requirement_lines(measured, width)
+    lines += forwarding_tables.run_lines(run, width)
     lines += _parser_lines(measured, width)
     for column in columns(run):
         lines += load_text.cost_lines(column, measured, width)

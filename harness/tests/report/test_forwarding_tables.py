@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from httpmark.harness.judging.forwarding_rules import RULES
 from httpmark.harness.model.forwarding import (
     FrontEnd,
@@ -12,9 +14,11 @@ from httpmark.harness.model.forwarding import (
     Remark,
     RuleCount,
     Survey,
+    Terms,
     Upstream,
 )
-from httpmark.harness.report import forwarding_tables
+from httpmark.harness.report import forwarding_tables, html_page, scoreboard
+from httpmark.harness.tests.shared import made_run
 
 
 def count(rule: str, *cases: str, what: str = "what") -> RuleCount:
@@ -96,3 +100,43 @@ def test_a_single_case_is_shown_with_what_is_said_of_it() -> None:
     refused = Passage(case="c", family="c", suite="rfc", sent=b"", received=b"", upstreams=())
     shown = forwarding_tables.both_sides("one", Heard(passage=refused, remarks=()))
     assert "nothing reached the origin" in list(shown)
+
+
+RUN = made_run.with_server(
+    msgspec.structs.replace(
+        made_run.small_run(),
+        forwarding=Terms(origin="the origin", rules=RULES, left_out=(LeftOut("too large", 1234),)),
+    ),
+    "null", forwarding_reason="not applicable: its server.toml has no [proxy]",
+)  # fmt: skip
+RUN = made_run.with_server(RUN, "rust_hyper", forwarding=ONE)
+RUN = made_run.with_server(RUN, "go_net_http", forwarding=TWO)
+
+
+def test_the_scoreboard_counts_by_rule_and_names_the_messages_that_break_a_must() -> None:
+    text = scoreboard.scoreboard(RUN)
+    part = text.partition("FORWARDING: what reached the origin behind each front end\n")[2]
+    rows = {words[0]: words[1:] for line in part.splitlines() if (words := line.split())}
+    assert set(rows["nul"]) == {"MUST", "1", "-"}
+    assert set(rows["a"]) == {"forwarded*", "refused"}
+    assert "b" not in rows, "it breaks no MUST but Via"
+    assert "null: not applicable: its server.toml has no [proxy]" in part
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_a_run_without_the_suite_says_nothing_of_it() -> None:
+    run = made_run.small_run()
+    assert forwarding_tables.of_run(run) is None
+    assert forwarding_tables.run_lines(run, 80) == []
+    assert 'id="forwarding"' not in html_page.render(run, None)
+
+
+def test_the_page_shows_each_message_by_front_end() -> None:
+    page = html_page.render(RUN, None)
+    part = page.partition('<section id="forwarding"')[2].partition("</section>")[0]
+    assert "<code>a</code></th><td>refused</td><td>forwarded<br><b>nul</b></td>" in part or (
+        "<code>a</code></th><td>forwarded<br><b>nul</b></td><td>refused</td>" in part
+    )
+    assert "<code>c</code>" in part, "one refuses all of it, the other some"
+    assert "null: not applicable: its server.toml has no [proxy]" in part
+    assert "stood as a reverse proxy before the origin" in part

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from shlex import quote
 
-import click
-
-from httpmark.harness.command import progress_display, run_options, run_session
+from httpmark.harness.command import printing, progress_display, run_options, run_session
 from httpmark.harness.command.printing import print_json
 from httpmark.harness.load import refusals
 from httpmark.harness.model import run_folder
@@ -33,8 +31,8 @@ def carry_out(options: run_options.Options, *, as_json: bool) -> None:
     if as_json:
         print_json(result)
     else:
-        click.echo(scoreboard.scoreboard(result))
-        click.echo(f"\nreport: {runner.folder / run_folder.REPORT}")
+        printing.echo(scoreboard.scoreboard(result))
+        printing.echo(f"\nreport: {runner.folder / run_folder.REPORT}")
     wanted = {*options.servers, *(target.name for target in options.targets)}
     named = [server for server in result.servers if server.name in wanted]
     why = [f"{server.name}: {told}" for server in named if (told := _unusable(server))]

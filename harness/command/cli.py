@@ -15,7 +15,7 @@ from typing import NoReturn
 import click
 
 from httpmark.harness.catalogue.mistakes import Mistakes
-from httpmark.harness.command import error_trace, known_commands
+from httpmark.harness.command import error_trace, known_commands, printing
 from httpmark.harness.http import masking
 from httpmark.harness.http.printable import one_line
 from httpmark.harness.model import progress
@@ -36,7 +36,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     if wanted:
         from httpmark.harness.servers import machine
 
-        click.echo(f"httpmark, version {machine.version()}")
+        printing.echo(f"httpmark, version {machine.version()}")
         context.exit()
 
 
@@ -69,7 +69,7 @@ def _interrupted(number: int, _: FrameType | None) -> NoReturn:
 
 def _complain(text: str) -> None:
     """One line on standard error, without what a terminal would obey: servers have a say in it."""
-    click.echo(f"httpmark: {' '.join(one_line(masking.text(text)).split())}", err=True)
+    printing.echo(f"httpmark: {' '.join(one_line(masking.text(text)).split())}", err=True)
 
 
 def _usage(error: click.ClickException) -> str:
@@ -103,7 +103,7 @@ def main() -> None:
             _complain(line)
         code = error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
+        printing.echo(error.format_message())
         code = 2
     except click.ClickException as error:
         _complain(_usage(error))

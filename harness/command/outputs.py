@@ -13,6 +13,7 @@ from httpmark.harness.gate import badge, charts, github, gitlab, junit, metrics,
 from httpmark.harness.gate.baseline import Baseline, hold, in_repository
 from httpmark.harness.gate.conclusion import as_concluded, exit_code
 from httpmark.harness.gate.findings import Finding, Gate, Status, findings
+from httpmark.harness.http import printable
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.load import comparison, paired_verdicts
 from httpmark.harness.model import run_folder
@@ -199,7 +200,8 @@ def write(path: Path, text: str) -> None:
     """
     try:
         if path.exists() and not path.is_file():
-            path.write_text(text, "utf-8", newline="")
+            # It may be a terminal.
+            path.write_text(printable.terminal_text(text), "utf-8", newline="")
             return
         # A link keeps leading to the file that is replaced.
         path = path.resolve()

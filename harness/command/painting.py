@@ -10,8 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterable
 
-import click
-
+from httpmark.harness.command import printing
 from httpmark.harness.report.verdict_text import Line, Style
 
 _PIPE_COLUMNS = 80
@@ -50,12 +49,9 @@ def print_lines(lines: Iterable[Line], choice: str) -> None:
     """Print lines on standard output."""
     coloured = is_coloured(choice)
     for line in lines:
-        click.echo(_painted(line) if coloured else line.text, color=coloured)
-
-
-def _painted(line: Line) -> str:
-    look = _LOOKS[line.style]
-    if not look or not line.text:
-        return line.text
-    at = len(line.text) if line.styled is None else line.styled
-    return click.style(line.text[:at], **look) + line.text[at:]  # type: ignore[arg-type]
+        look = _LOOKS[line.style]
+        if not coloured or not look or not line.text:
+            printing.echo(line.text)
+            continue
+        at = len(line.text) if line.styled is None else line.styled
+        printing.echo_styled([(line.text[:at], look), (line.text[at:], {})])

@@ -10,8 +10,7 @@ import sys
 import time
 from types import TracebackType
 
-import click
-
+from httpmark.harness.command import printing
 from httpmark.harness.http import masking
 from httpmark.harness.http.printable import one_line
 
@@ -32,7 +31,7 @@ class PlainLines:
         return None
 
     def say(self, line: str) -> None:
-        click.echo(one_line(masking.text(line)), err=True)
+        printing.echo(one_line(masking.text(line)), err=True)
 
     def task(self, name: str, total: int) -> None:
         self._tasks[name] = (0, total, time.monotonic())

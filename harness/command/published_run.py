@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
 from httpmark.harness.catalogue import loading
-from httpmark.harness.command import progress_display, run_options, run_session
+from httpmark.harness.command import printing, progress_display, run_options, run_session
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.run import Run
 from httpmark.harness.report import published_tables
@@ -47,7 +45,7 @@ def made(
     with progress_display.display() as events:
         runner = run_session.Runner(options, events)
         run = runner.run()
-    click.echo(f"run: {runner.folder}", err=True)
+    printing.echo(f"run: {runner.folder}", err=True)
     return run
 
 
@@ -65,7 +63,7 @@ def _at_hand(profiles: Sequence[str], field: brought.Field, runtime: str) -> tup
         try:
             starting.for_server(field.server(name), runtime)
         except Unusable as error:
-            click.echo(f"{name} is left out: {error}", err=True)
+            printing.echo(f"{name} is left out: {error}", err=True)
         else:
             found.append(name)
     return tuple(found)

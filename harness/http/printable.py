@@ -3,7 +3,8 @@ r"""Bytes and text of servers, made safe for where they are shown.
 What a server sends is hostile: it may hold terminal escapes, markup, or characters that a file
 format forbids. One function for each place:
 
-- a terminal: :func:`escaped` and :func:`escaped_lines` (bytes), :func:`terminal_line` (text)
+- a terminal: :func:`escaped` and :func:`escaped_lines` (bytes), :func:`terminal_line` (text),
+  :func:`terminal_text` (all that a command prints)
 - the HTML page: :func:`page_bytes`, :func:`page_text`, :func:`page_json`
 - Markdown: :func:`markdown`, :func:`markdown_code`, :func:`markdown_block`
 - XML: :func:`xml`
@@ -15,6 +16,7 @@ Lines of shell are made in :mod:`shell_lines`.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -66,6 +68,19 @@ def terminal_line(text: str) -> str:
         else character.encode("unicode_escape", "backslashreplace").decode("ascii")
         for character in text.translate(_LOOKALIKES)
     )
+
+
+# What a terminal obeys or hides: controls, marks of direction, and what has no width.
+_OBEYED = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]|\r(?!\n)"
+)
+
+
+def terminal_text(text: str) -> str:
+    """Text without what a terminal would obey: it is shown as the escapes of JSON, so a JSON text
+    stays the same value."""
+    return _OBEYED.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 # --- the HTML page ------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import click
 
-from httpmark.harness.command import options, progress_display
+from httpmark.harness.command import options, printing, progress_display
 from httpmark.harness.command.printing import print_json
 
 
@@ -66,6 +66,6 @@ def command(
             if cells and as_json:
                 print_json({"seed": seed, "cells": cells})
             elif cells:
-                click.echo("\n".join([*calibration_table.lines(cells), f"seed {seed}"]))
+                printing.echo("\n".join([*calibration_table.lines(cells), f"seed {seed}"]))
     if any(cell.meets_aim is False for cell in cells):
         raise SystemExit(1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from httpmark.harness.command import options, progress_display, run_argument
+from httpmark.harness.command import options, printing, progress_display, run_argument
 from httpmark.harness.command.printing import is_github_action
 from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.errors import HarnessError
@@ -265,7 +265,7 @@ def command(words: Words) -> None:
     _print(concluded, checker, words.colour)
     if words.baseline_path is not None and not words.baseline_path.exists():
         failed = any(one.status is findings.Status.FAILED for one in concluded.found)
-        click.echo(f"baseline: {baseline.lacking(words.baseline_path, failed=failed)}")
+        printing.echo(f"baseline: {baseline.lacking(words.baseline_path, failed=failed)}")
     raise SystemExit(concluded.code)
 
 
@@ -382,8 +382,8 @@ def _print(gated: outputs.Gated, checker: check_session.Checker, colour: str) ->
     from httpmark.harness.gate import github
 
     painting.print_lines(outputs.verdict_lines(gated, checker.folder, painting.columns()), colour)
-    click.echo(f"report: {checker.folder / run_folder.REPORT}")
+    printing.echo(f"report: {checker.folder / run_folder.REPORT}")
     if is_github_action():
         told = gated.run.conclusion.sentences if gated.run.conclusion is not None else ()
         for line in github.workflow_commands(gated.found, verdict=told):
-            click.echo(line)
+            printing.echo(line)

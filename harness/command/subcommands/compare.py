@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from httpmark.harness.command import options, progress_display
+from httpmark.harness.command import options, printing, progress_display
 from httpmark.harness.command.printing import is_github_action, print_json
 from httpmark.harness.http.printable import one_line
 from httpmark.harness.load import comparison
@@ -177,10 +177,10 @@ def _print_checks(found: compare_checks.Compared, words: Words) -> None:
     if words.as_json:
         print_json(found.as_json())
     elif words.as_markdown:
-        click.echo(found.markdown(), nl=False)
+        printing.echo(found.markdown(), nl=False)
     else:
         for line in found.lines():
-            click.echo(one_line(line))
+            printing.echo(one_line(line))
 
 
 def _print_speed(
@@ -193,10 +193,10 @@ def _print_speed(
         print_json(found)
     elif words.as_markdown and isinstance(found, comparison.Comparison):
         gated = outputs.compared(found, inconclusive=words.inconclusive)
-        click.echo(outputs.render("summary", gated), nl=False)
+        printing.echo(outputs.render("summary", gated), nl=False)
     else:
         for line in comparison_text.lines(found):
-            click.echo(one_line(line))
+            printing.echo(one_line(line))
 
 
 def _write(found: comparison.Comparison, words: Words) -> None:
@@ -222,4 +222,4 @@ def _write_gated(
             outputs.write(file, own() if own is not None else outputs.render(name, gated))
     if is_github_action():
         for line in github.workflow_commands(gated.found):
-            click.echo(line, err=words.as_json or words.as_markdown)
+            printing.echo(line, err=words.as_json or words.as_markdown)

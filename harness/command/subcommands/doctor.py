@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from httpmark.harness.command import options
+from httpmark.harness.command import options, printing
 from httpmark.harness.command.printing import print_json
 
 
@@ -21,4 +21,4 @@ def command(as_json: bool) -> None:
     if as_json:
         print_json({"binaries": doctor.executables(), "checks": found})
         return
-    click.echo("\n".join(doctor.lines(found)))
+    printing.echo("\n".join(doctor.lines(found)))

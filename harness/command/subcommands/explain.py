@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from httpmark.harness.command import printing
+
 
 @click.command("explain")
 @click.argument("case")
@@ -21,4 +23,4 @@ def command(case: str) -> None:
     """
     from httpmark.harness.report import explain
 
-    click.echo(explain.explain(case))
+    printing.echo(explain.explain(case))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from httpmark.harness.command import options
+from httpmark.harness.command import options, printing
 
 
 @click.command("export")
@@ -55,9 +55,9 @@ def command(folder: Path, names: tuple[str, ...], form: str, out: Path | None) -
     out = out or export_formats.folder_of(folder, names, form)
     if out is None:
         text = export_formats.printed(stored.run, stored.found, names, form, evidence=evidence)
-        click.echo(text, nl=False)
+        printing.echo(text, nl=False)
         return
     for path in export_formats.export(
         stored.run, stored.found, names, form, out, evidence=evidence
     ):
-        click.echo(path)
+        printing.echo(path)

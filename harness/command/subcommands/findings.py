@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from httpmark.harness.command import options
+from httpmark.harness.command import options, printing
 from httpmark.harness.command.printing import print_json
 from httpmark.harness.model.errors import HarnessError
 
@@ -61,8 +61,8 @@ def command(folder: Path, page: Path | None, as_json: bool) -> None:
             raise HarnessError(f"{page}: {error.strerror}") from None
         except ValueError as error:
             raise HarnessError(f"{page}: {error}") from None
-        click.echo(page)
+        printing.echo(page)
     elif as_json:
         print_json(found)
     else:
-        click.echo(field_findings.markdown(found), nl=False)
+        printing.echo(field_findings.markdown(found), nl=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from httpmark.harness.command import options
+from httpmark.harness.command import options, printing
 from httpmark.harness.command.printing import print_json
 from httpmark.harness.model.errors import HarnessError, Unusable
 
@@ -69,9 +69,9 @@ def command(
     elif cases:
         for name, heard in found.heard.items():
             for one in heard:
-                click.echo("\n".join((*forwarding_tables.both_sides(name, one), "")))
+                printing.echo("\n".join((*forwarding_tables.both_sides(name, one), "")))
     else:
-        click.echo("\n".join(forwarding_tables.lines(found.survey, painting.columns())))
+        printing.echo("\n".join(forwarding_tables.lines(found.survey, painting.columns())))
     absent = [one for one in found.survey.front_ends if one.unavailable is not None]
     if absent and (names or len(absent) == len(servers)):
         raise Unusable(f"{absent[0].name}: {absent[0].unavailable}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from httpmark.harness.command import options
+from httpmark.harness.command import options, printing
 from httpmark.harness.command.printing import print_json
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def command(words: Words) -> None:
     folder = words.out or loading.found_folder()
     if len(set(words.targets)) == 1:
         found_scenarios.ready(folder)
-    click.echo(f"seed {seed}", err=words.as_json)
+    printing.echo(f"seed {seed}", err=words.as_json)
     asked = {
         text: named_target.asked(
             check_options.Options(target=text, path=words.path, allow_remote=words.allow_remote)
@@ -118,8 +118,8 @@ def _compare(
         print_json({"seed": seed, "sent": sent, "servers": names, "pairs": pairs,
                     "grid": server_agreement.shares(names, agreed)})  # fmt: skip
         return
-    click.echo("\n".join(server_agreement.grid(names, agreed)))
-    click.echo(f"{sent} messages; two servers agree if both refuse, or both understand the same")
+    printing.echo("\n".join(server_agreement.grid(names, agreed)))
+    printing.echo(f"{sent} messages; two servers agree if both refuse, or both understand the same")
 
 
 class _Search:
@@ -166,8 +166,8 @@ class _Search:
             told = {"seed": self.seed, "sent": sent, "command": self.command, "finds": listed}
             print_json(told)
         else:
-            click.echo(f"{sent} messages, {len(finds)} disagreements")
-            click.echo(f"to repeat this search: {self.command}")
+            printing.echo(f"{sent} messages, {len(finds)} disagreements")
+            printing.echo(f"to repeat this search: {self.command}")
         return bool(finds)
 
     def _reproducers(self, find: fuzz.Find) -> list[str]:
@@ -180,6 +180,6 @@ class _Search:
 
         is_error = self.words.as_json
         told = f"{find.kind}: {find.part}: answered {find.actual}; saved as {saved}"
-        click.echo(told, err=is_error)
-        click.echo(printable.escaped_lines(find.octets), err=is_error)
-        click.echo("\n".join(f"  {line}" for line in lines), err=is_error)
+        printing.echo(told, err=is_error)
+        printing.echo(printable.escaped_lines(find.octets), err=is_error)
+        printing.echo("\n".join(f"  {line}" for line in lines), err=is_error)

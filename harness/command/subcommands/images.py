@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from httpmark.harness.command import options
+from httpmark.harness.command import options, printing
 from httpmark.harness.command.printing import print_json
 from httpmark.harness.model.errors import HarnessError
 
@@ -57,8 +57,8 @@ def build(
         print_json({"builds": builds})
     else:
         for one in builds:
-            click.echo(image_builds.line(one))
-        click.echo(image_builds.summary(builds))
+            printing.echo(image_builds.line(one))
+        printing.echo(image_builds.summary(builds))
     bad = [one for one in builds if image_builds.is_bad(one, is_named=bool(names))]
     if bad:
         raise Unusable(f"{bad[0].name}: {bad[0].because}" + _and_more(len(bad)))
@@ -98,7 +98,7 @@ def prune(days: float | None, gib: float | None, dry_run: bool, as_json: bool) -
     if as_json:
         print_json(done)
     else:
-        click.echo("\n".join(build_pruning.lines(done)))
+        printing.echo("\n".join(build_pruning.lines(done)))
 
 
 @command.command("new")
@@ -120,9 +120,9 @@ def new(name: str, folder: Path) -> None:
     from httpmark.harness.command import image_skeleton
 
     made = image_skeleton.write(name, folder)
-    click.echo(f"made {made}: fill in server.toml and Dockerfile, then verify it:")
+    printing.echo(f"made {made}: fill in server.toml and Dockerfile, then verify it:")
     above = shlex.quote(str(made.parent))
-    click.echo(f"HTTPMARK_IMAGES={above} httpmark images verify {name}")
+    printing.echo(f"HTTPMARK_IMAGES={above} httpmark images verify {name}")
 
 
 @command.command("verify")
@@ -153,14 +153,14 @@ def verify(names: tuple[str, ...], is_all: bool, runtime_name: str, as_json: boo
     if is_all:
         chosen, lacking = image_verification.at_hand(manifests.servers(), runtime_name)
         for name, why in lacking.items():
-            click.echo(f"{name} is unavailable, because {why}", err=True)
+            printing.echo(f"{name} is unavailable, because {why}", err=True)
     with progress_display.display() as events:
         found = image_verification.verify_all(chosen, runtime_name, events=events)
     if as_json:
         print_json({"servers": image_verification.as_values(found)})
     else:
         for row in image_verification.lines(found):
-            click.echo(row)
+            printing.echo(row)
     code = image_verification.exit_code(found)
     if code:
         raise SystemExit(code)

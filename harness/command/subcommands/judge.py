@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from httpmark.harness.command import options
+from httpmark.harness.command import options, printing
 from httpmark.harness.command.printing import print_json
 
 
@@ -36,7 +36,7 @@ def command(folder: Path, second_opinion: bool, as_json: bool) -> None:
     if as_json:
         print_json(result)
     else:
-        click.echo(outputs.scoreboard_text(folder, result))
+        printing.echo(outputs.scoreboard_text(folder, result))
 
 
 def _compare_with_h11(folder: Path, *, as_json: bool) -> None:
@@ -51,6 +51,6 @@ def _compare_with_h11(folder: Path, *, as_json: bool) -> None:
         print_json({"disagreements": found})
         return
     for one in found:
-        click.echo(f"{one.exchanges:8,} {one.server}: ours {one.ours}; h11 {one.h11}")
-        click.echo(f"{'':9}{printable.escaped(one.received[:120])}")
-    click.echo(f"Our reader and h11 differ in {len(found)} kinds of answers")
+        printing.echo(f"{one.exchanges:8,} {one.server}: ours {one.ours}; h11 {one.h11}")
+        printing.echo(f"{'':9}{printable.escaped(one.received[:120])}")
+    printing.echo(f"Our reader and h11 differ in {len(found)} kinds of answers")

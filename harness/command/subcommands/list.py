@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from httpmark.harness.command import options
+from httpmark.harness.command import options, printing
 from httpmark.harness.command.printing import print_json
 from httpmark.harness.model.errors import HarnessError
 
@@ -50,7 +50,7 @@ def command(what: str, rule: str | None, of: str, as_json: bool) -> None:
         print_json(value)
     else:
         for row in rows:
-            click.echo(row)
+            printing.echo(row)
 
 
 def _schema(of: str) -> object:

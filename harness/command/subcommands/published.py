@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from httpmark.harness.command import options
+from httpmark.harness.command import options, printing
 from httpmark.harness.command.run_argument import RunFolder
 from httpmark.harness.command.server_word import ServerWord
 from httpmark.harness.model.errors import HarnessError
@@ -104,4 +104,4 @@ def command(words: Words) -> None:
         print_json({"run": run.id, "comparisons": tables})
     else:
         for line in published_tables.lines(run, known):
-            click.echo(line)
+            printing.echo(line)

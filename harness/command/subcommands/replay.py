@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from httpmark.harness.command import options
+from httpmark.harness.command import options, printing
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.verdicts import Word
 
@@ -98,7 +98,7 @@ def command(words: Words) -> None:
             told = replay.replay_cut(words.case, target, words.cut)
         else:
             told = replay.replay(words.case, target, hardened=is_hardened)
-    click.echo(told.text)
+    printing.echo(told.text)
     raise SystemExit(_EXIT_CODES.get(told.word, 0))
 
 

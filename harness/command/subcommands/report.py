@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from httpmark.harness.command import options
+from httpmark.harness.command import options, printing
 
 
 def _formats() -> Iterable[str]:
@@ -46,14 +46,14 @@ def command(folder: Path, form: str, out: Path | None, as_json: bool) -> None:
 
     result = run_folder.read(folder)
     if form == "page" and not as_json:
-        click.echo(stored_runs.draw(folder, result, out=out))
+        printing.echo(stored_runs.draw(folder, result, out=out))
         return
     if form == "scoreboard" and not as_json:
         text = outputs.scoreboard_text(folder, result)
     else:
         text = outputs.render("tables" if as_json else form, outputs.stored(folder, result))
     if out is None:
-        click.echo(text, nl=False)
+        printing.echo(text, nl=False)
     else:
         outputs.write(out, text)
-        click.echo(out)
+        printing.echo(out)

@@ -7,6 +7,7 @@ import json
 import re
 import string
 import tomllib
+import unicodedata
 import xml.etree.ElementTree as ElementTree
 
 import hypothesis
@@ -100,6 +101,19 @@ def test_markdown_acts_nowhere(text: str) -> None:
     assert not re.search(r"(?<!\\)(?:\\\\)*[`*_\[\]|~$<>@]", shown)
     plain = html.unescape(re.sub(r"\\(.)", r"\1", shown))
     assert plain == printable.one_line(text)
+
+
+@hypothesis.given(st.text(st.characters(exclude_categories=())))
+def test_a_terminal_obeys_nothing_in_a_text(text: str) -> None:
+    shown = printable.terminal_text(text)
+    obeyed = {"Cc", "Zl", "Zp", "Cs"}
+    unseen = [c for c in shown.replace("\r\n", "\n") if unicodedata.category(c) in obeyed]
+    assert set(unseen) <= {"\n", "\t"}
+    assert not set(shown) & set("\u202e\u2066\u200b\ufeff\x9b\x7f")
+    assert printable.terminal_text(shown) == shown
+    # A text of JSON stays the same value.
+    assert json.loads(printable.terminal_text(json.dumps(text))) == text
+    assert json.loads(printable.terminal_text(json.dumps(text, ensure_ascii=False))) == text
 
 
 def test_markdown_code_cannot_end_its_span_or_block() -> None:

@@ -196,6 +196,12 @@ def test_only_the_command_prints(module: str) -> None:
     assert not facts(module).lines_of_print
 
 
+def test_one_door_leads_to_the_terminal() -> None:
+    """It makes safe what servers have a say in (``printable.terminal_text``)."""
+    found = {module for module in MODULES if "click.echo(" in path_of(module).read_text("utf-8")}
+    assert found == {"command.printing"}
+
+
 def test_only_one_boundary_catches_everything() -> None:
     found = {
         module: count

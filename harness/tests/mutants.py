@@ -127,9 +127,11 @@ def look(
         if seen is None:
             break
         noticed = baseline.noticed(seen, quick=quick)
+        is_sure = not seen.cut_short
         if noticed and may_be_chance(seen, noticed):
-            noticed = asked_again(bench, baseline, noticed, quick=quick, seconds=patience)
-        if noticed or not seen.cut_short:
+            again = asked_again(bench, baseline, noticed, quick=quick)
+            noticed, is_sure = again or (), is_sure and again is not None
+        if noticed or is_sure:
             return seen, noticed
     return None, ()
 
@@ -140,9 +142,9 @@ def may_be_chance(seen: Judgement, noticed: tuple[str, ...]) -> bool:
 
 
 def asked_again(
-    bench: Bench, baseline: Baseline, names: tuple[str, ...], *, quick: bool, seconds: float
-) -> tuple[str, ...]:
-    """What is noticed when that which told is asked once more.
+    bench: Bench, baseline: Baseline, names: tuple[str, ...], *, quick: bool
+) -> tuple[str, ...] | None:
+    """What is noticed when that which told is asked once more; none when that is not known.
 
     Single cases are asked alone, else whole families; rules on all answers, or how the server
     ended, by everything.
@@ -151,8 +153,11 @@ def asked_again(
     families = [known[name] for one in names if (name := one.partition("/")[2]) in known]
     families.sort(key=lambda family: family.count)
     only = [family.id for family in families[:AGAIN_MAX]]
-    seen = bench.judge(quick=quick, only=only, seconds=seconds)
-    return baseline.noticed(seen, quick=quick) if seen is not None else ()
+    seen = bench.judge(quick=quick, only=only, seconds=2 * PATIENCE_S if only else None)
+    if seen is None:
+        return None
+    noticed = baseline.noticed(seen, quick=quick)
+    return None if seen.cut_short and not noticed else noticed
 
 
 def judge_baseline(bench: Bench) -> Baseline:

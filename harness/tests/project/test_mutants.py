@@ -192,6 +192,8 @@ def test_what_had_no_time_to_be_asked_again_is_asked_alone(tmp_path: Path) -> No
         ((CUT_EARLY, CUT_EARLY), "unfinished"),
         ((CUT, PASSES, PASSES), "survived"),
         ((CUT, PASSES, CUT, FAILS_ONE), "noticed"),
+        ((HANGS, None, HANGS, HANGS), "noticed"),
+        ((HANGS, CUT_EARLY, HANGS, None), "unfinished"),
     ],
 )
 def test_a_look_that_was_cut_short_and_is_not_sure_is_made_again(

@@ -30,7 +30,8 @@ GROUPS = (
                 "scenarios/. Scores compare only under the same catalogue version."
             ),
             "scenario": "An entry of a file in scenarios/: what is sent and what may come back.",
-            "suite": "Cases that run together: rfc, seed, smuggling, resilience or found.",
+            "suite": "Cases that run together: rfc, seed, smuggling, resilience or found; and "
+            "forwarding, of reverse proxies.",
             "family": (
                 "Cases under one rule. A generated family varies one value, for example each of "
                 "the 256 bytes at one place; a designed family is one single case."

@@ -204,7 +204,7 @@ def test_an_interrupt_stops_all_servers(tmp_path: Path) -> None:
 
 INSTALLED = {
     "nginx": "nginx", "apache": "apache2", "haproxy": "haproxy", "lighttpd": "lighttpd",
-    "varnish": "varnishd",
+    "varnish": "varnishd", "h2o": "h2o",
 }  # fmt: skip
 
 

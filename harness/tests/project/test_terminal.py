@@ -131,7 +131,7 @@ def test_a_replay_and_the_load_generator_pass_no_escape_on(tmp_path: Path) -> No
         with peers.peer(peers.answering(answer)) as peer:
             target = f"http://127.0.0.1:{peer.port}/hello"
             text = shown(*load, target, cwd=tmp_path)
-            assert "httpmark-load" in text or "requests" in text
+            assert "httpmark-load" in text or "responses verified" in text
             assert not obeyed(text), text
     with peers.peer(peers.answering(answers()[1])) as peer:
         target = f"http://127.0.0.1:{peer.port}/hello"

@@ -17,26 +17,10 @@ from httpmark.harness.model.forwarding import FrontEnd
 from httpmark.harness.servers import proc_files
 from httpmark.harness.tests.shared import command_process
 from httpmark.harness.tests.shared.made_proxy import BUGS
+from httpmark.harness.tests.shared.made_proxy_folder import made
 from httpmark.harness.tests.shared.pytest_rules import machine_has
 from httpmark.harness.tests.shared.silent_events import SilentEvents
 
-MANIFEST = """
-name = "made"
-title = "Made"
-language = "Python"
-version = "1"
-homepage = "https://example.org/"
-capabilities = ["hello"]
-
-[process]
-start = ["{{python}}", "{{source}}/none.py", "{{port}}"]
-
-[proxy]
-start = [
-  "{{python}}", "-m", "httpmark.harness.tests.shared.made_proxy", "--address", "{{address}}",
-  "--port", "{{port}}", "--origin", "{{origin}}", {bug}
-]
-"""
 # The messages that are made for proxies, and cases that show each bug.
 SAMPLE = (
     "content-length-then-transfer-encoding-short", "content-length-then-transfer-encoding-exact",
@@ -55,14 +39,6 @@ SAMPLE = (
 
 def sample() -> list[str]:
     return [*(one.id for one in forwarding_messages.messages()), *SAMPLE]
-
-
-def made(folder: Path, bug: str = "") -> Path:
-    """A folder of servers with the made proxy."""
-    (folder / "made").mkdir(parents=True)
-    words = f'"--bug", "{bug}"' if bug else ""
-    (folder / "made" / "server.toml").write_text(MANIFEST.format(bug=words))
-    return folder
 
 
 def surveyed(words: list[str]) -> FrontEnd:

@@ -16,8 +16,8 @@ from httpmark.harness.judging.forwarding_rules import RULES
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.run import Run
 from httpmark.harness.servers import manifests
-from httpmark.harness.tests.command.test_forwarding_run import made
 from httpmark.harness.tests.shared.command_process import run as command
+from httpmark.harness.tests.shared.made_proxy_folder import made
 from httpmark.harness.tests.shared.silent_events import SilentEvents
 
 ONLY = frozenset({"field_value_octet_only-00", "get-plain", "forwarded-connection-twice"})

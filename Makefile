@@ -148,13 +148,13 @@ test-compiled: needs-test $(CONFIGURED)
 	@$(MAKE) --no-print-directory test-native
 
 # Tests below reference_server/ ask what test-native builds, so they come after it.
-# What measures time runs alone. All else shares both processors between four, as it mostly waits.
+# What measures time runs alone. All else shares both processors between six, as it mostly waits.
 test-python: $(VENV)/.dev
 	@$(MAKE) --no-print-directory test-shared
 	@$(MAKE) --no-print-directory test-timed
 
 test-shared: $(VENV)/.dev
-	$(BIN)/pytest -n 4 --dist worksteal -m "not timed and not nightly" harness/tests $(ARGS)
+	$(BIN)/pytest -n 6 --dist worksteal -m "not timed and not nightly" harness/tests $(ARGS)
 
 test-timed: $(VENV)/.dev
 	$(BIN)/pytest -m "timed and not nightly" $(ARGS)

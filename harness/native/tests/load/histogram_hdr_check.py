@@ -27,9 +27,15 @@ def main() -> None:
     histogram = HdrHistogram.decode(report["histograms"]["response"])
     assert histogram.get_total_count() == report["requests"] > 1000
     latency = report["latency_us"]
+    # The package rounds a rank that we take up to the next one, and buckets may be empty between
+    # the two: the value lies between those of the ranks beside it.
+    one = 100 / report["requests"]
     for percent, key in ((50, "p50"), (90, "p90"), (99, "p99"), (99.9, "p99_9")):
-        theirs = histogram.get_value_at_percentile(percent) / 1000
-        assert abs(theirs - latency[key]) <= theirs * 0.002, (key, theirs, latency[key])
+        low, high = (
+            histogram.get_value_at_percentile(beside) / 1000
+            for beside in (percent - one, percent + one)
+        )
+        assert low * 0.998 <= latency[key] <= high * 1.002, (key, low, high, latency[key])
     assert abs(histogram.get_mean_value() / 1000 - latency["mean"]) <= latency["mean"] * 0.002
     batches = HdrHistogram.decode(report["histograms"]["batch"])
     assert batches.get_total_count() * 16 == report["requests"]

@@ -26,7 +26,7 @@ COMPILED = $(BIN)/python -m compileall -q -x /tests/ harness
 help:
 	@echo "make bench    launch, attack, load and score the servers of images/; the main job"
 	@echo "make check    the short loop: lint, types, the tests that start no process; about a minute"
-	@echo "make test     everything that a change can break; a quarter of an hour, when built"
+	@echo "make test     everything that a change can break; 12 minutes on two cores, when built"
 	@echo "make nightly  the exhaustive rest: sanitizers, clang, all golden lists, long fuzz"
 	@echo "make field    builds, verifies and judges all servers of images/; hours, and it goes on where it was stopped"
 	@echo "make setup    install the command as $(BIN)/httpmark"

@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
 """The figures of the reference server, each beside its aim: `make perf` runs this.
 
-Costs are CPU time (user + system) of the server process per request, from the scheduler's own
-account in nanoseconds; servers are interleaved, so that what else the machine does falls on all of
-them; a ratio is the median of the ratios of neighbouring samples, with the distribution-free
-interval of that median (order statistics) that holds at least 95 %. Sizes are what /proc says.
+measuring.py says what a cost and a ratio are. Sizes are what /proc says.
 """
 
 from __future__ import annotations
@@ -12,19 +9,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
 import os
 import re
 import resource
 import shutil
 import socket
-import statistics
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from measuring import Server, cost_ns, cost_row, output_of, ratio_row, row, sample, say
+from route_figures import many_rows, option_rows, route_rows
 
 HELLO = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
 TLS_SUITE = "ECDHE-ECDSA-AES128-GCM-SHA256"
@@ -32,145 +29,10 @@ PIPELINED_OCTETS = 120_000_000
 TIMER_CALLS = re.compile(r"timer|itimer|nanosleep|alarm|clock_gettime|gettimeofday")
 
 
-class Server:
-    """A process that listens on a free port; leaves with the context."""
-
-    def __init__(
-        self,
-        name: str,
-        command: Sequence[str | Path],
-        cpu: int | None = None,
-        file: tuple[Path, str] | None = None,
-    ) -> None:
-        """In the words, and in the text of a file to be written before, PORT is its port."""
-        self.name = name
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        words = [str(word).replace("PORT", str(self.port)) for word in command]
-        if file is not None:
-            file[0].write_text(file[1].replace("PORT", str(self.port)))
-        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if cpu is not None:
-            os.sched_setaffinity(self.process.pid, {cpu})
-        for _ in range(200):
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
-                return
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.02)
-        self.process.kill()
-        sys.exit(f"figures: {words[0]} does not start: run {' '.join(words)} to see why")
-
-    def __enter__(self) -> Server:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        self.process.wait(30)
-
-    def cpu_ns(self) -> int:
-        """CPU time of all its threads so far, ns."""
-        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks)
-
-    def kib(self, key: str) -> int:
-        """A size of /proc/PID/status, KiB."""
-        found = re.search(rf"{key}:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text())
-        assert found is not None
-        return int(found[1])
-
-
-def cost_ns(
-    server: Server,
-    load: Path,
-    seconds: float,
-    options: Sequence[str],
-    scheme: str = "http",
-    path: str = "/hello",
-) -> float:
-    """CPU ns of the server per request, over one run of the generator."""
-    command = [str(load), "--duration-s", str(seconds), "--threads", "1", "--json", *options]
-    before = server.cpu_ns()
-    done = subprocess.run(
-        [*command, f"{scheme}://127.0.0.1:{server.port}{path}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    after = server.cpu_ns()
-    if done.returncode != 0:
-        sys.exit(f"figures: {server.name}: {done.stderr.strip() or done.stdout.strip()}")
-    return (after - before) / float(json.loads(done.stdout)["requests"])
-
-
-def sample(
-    servers: Sequence[Server],
-    load: Path,
-    pairs: int,
-    seconds: float,
-    options: Sequence[str],
-    scheme: str = "http",
-) -> list[list[float]]:
-    """`pairs` costs of each server, taken in turn and in turned order."""
-    costs: list[list[float]] = [[] for _ in servers]
-    for turn in range(pairs):
-        order = range(len(servers)) if turn % 2 == 0 else reversed(range(len(servers)))
-        for index in order:
-            costs[index].append(cost_ns(servers[index], load, seconds, options, scheme))
-    return costs
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Bounds of the median that hold at least 95 %: the k-th smallest and largest (sign test)."""
-    n, k, outside = len(values), 0, 0.0
-    while True:
-        outside += 2 * math.comb(n, k) / 2**n
-        if outside > 0.05:
-            break
-        k += 1
-    ordered = sorted(values)
-    k = max(k, 1)
-    return ordered[k - 1], ordered[n - k]
-
-
-def say(line: str) -> None:
-    sys.stdout.write(line.rstrip() + "\n")
-    sys.stdout.flush()
-
-
-def row(figure: str, aim: str, measured: str, met: bool | None) -> None:
-    """One line of the table; `met` None where there is no aim or it could not be measured."""
-    verdict = {True: "met", False: "MISSED", None: ""}[met]
-    say(f"{figure:<52} {aim:<26} {measured:<58} {verdict}")
-
-
-def ratio_row(
-    figure: str, aim: str, a: Sequence[float], b: Sequence[float], bound: float | None
-) -> None:
-    """The ratio of two interleaved series; met when the whole interval is at or under the bound."""
-    ratios = [x / y for x, y in zip(a, b, strict=True)]
-    low, high = interval(ratios)
-    # The quotient of the two rows above is another figure.
-    text = f"{statistics.median(ratios):.3f} ({low:.3f}-{high:.3f}), median of {len(ratios)} pairs"
-    row(figure, aim, text, None if bound is None else high <= bound)
-
-
-def cost_row(figure: str, aim: str, costs: Sequence[float], bound: float | None) -> None:
-    median = statistics.median(costs)
-    text = f"{median:.1f} ns ({min(costs):.1f}-{max(costs):.1f}), {len(costs)} samples"
-    row(figure, aim, text, None if bound is None else median <= bound)
-
-
 def parser_rows(build: Path) -> None:
     """GB/s of the parser alone, per kernel, and what comes on top of it up to the answer."""
     aims = {"avx512": 6.0, "avx2": 4.0}
-    text = subprocess.run(
-        [build / "reference_server/httpmark-parser-bench"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    text = output_of(build / "reference_server/httpmark-parser-bench")
     for name, kernel, ns, rate in re.findall(
         r"^(.+?)\s+(\w+)\s+([\d.]+) ns .*?([\d.]+) GB/s", text, re.M
     ):
@@ -181,12 +43,7 @@ def parser_rows(build: Path) -> None:
             f"{rate} GB/s, {ns} ns",
             None if aim is None else float(rate) >= aim,
         )
-    text = subprocess.run(
-        [build / "reference_server/httpmark-answer-bench"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    text = output_of(build / "reference_server/httpmark-answer-bench")
     lines = re.findall(r"^(.+?)\s+(\w+)\s+([\d.]+) ns .*?, (\d+) allocations in (\d+)", text, re.M)
     for name, kernel, ns, allocated, requests in lines:
         row(
@@ -222,64 +79,6 @@ def plain_rows(build: Path, pairs: int, seconds: float) -> None:
         ratio_row("  epoll over null", "at most 1.10", a, c, 1.10)
         ratio_row("  io_uring over epoll", "below 1", b, a, 1.0)
         ratio_row("  direct descriptors over epoll", "below 1", d, a, 1.0)
-
-
-# What is asked in turn beside null: name, request line, more of the request, status.
-ROUTES = (
-    ("/hello", "GET /hello", "", 200),
-    ("/hello with a query", "GET /hello?a=b", "", 200),
-    ("/hello with ten fields", "GET /hello", "".join(f"X-{i}: value\r\n" for i in range(10)), 200),
-    ("HEAD /hello", "HEAD /hello", "", 200),
-    ("a pattern, /{rest...}", "GET /any/of/them", "", 200),
-    ("204", "GET /204", "", 204),
-    ("a redirect", "GET /redirect", "", 302),
-    ("404", "GET /404", "", 404),
-    ("JSON, /echo?hello=world", "GET /echo?hello=world", "", 200),
-    ("POST of 12 bytes", "POST /hello", "Content-Length: 12\r\n", 200),
-    ("POST /body, given back", "POST /body", "Content-Length: 12\r\n", 200),
-)
-
-
-def request_of(line: str, fields: str) -> str:
-    content = "Hello World!" if "Content-Length" in fields else ""
-    return f"{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{content}"
-
-
-def hello_of(size: int) -> str:
-    """A GET of /hello with that many bytes, by its query; the shortest one where it has more."""
-    text = request_of("GET /hello", "")
-    padding = size - len(text) - 1
-    return text if padding < 0 else request_of(f"GET /hello?{'x' * padding}", "")
-
-
-def route_rows(build: Path, folder: Path, pairs: int, seconds: float) -> None:
-    """Each route beside the null server, which answers all alike, and beside /hello."""
-    load = build / "harness/native/httpmark-load"
-    own = ["--address", "127.0.0.1", "--port", "PORT", "--workers", "1"]
-    deep = ["--connections", "512", "--depth", "256"]
-    with (
-        Server("server", [build / "reference_server/httpmark-server", *own], 0) as server,
-        Server("null", [build / "harness/native/httpmark-null", *own], 0) as null,
-    ):
-
-        def cost(text: str, status: int) -> float:
-            request = folder / "request"
-            request.write_text(text, newline="")
-            asks = ["--request-file", str(request), "--expect-status", str(status)]
-            return cost_ns(server, load, seconds, [*deep, *asks])
-
-        costs: dict[str, tuple[list[float], ...]] = {name: ([], [], []) for name, *_ in ROUTES}
-        for turn in range(pairs):
-            for name, line, fields, status in ROUTES if turn % 2 == 0 else reversed(ROUTES):
-                text = request_of(line, fields)
-                costs[name][0].append(cost(text, status))
-                costs[name][1].append(cost_ns(null, load, seconds, deep))
-                costs[name][2].append(cost(hello_of(len(text)), 200))
-        for number, (name, (a, b, _)) in enumerate(costs.items()):
-            bound = 2.2 if number else 1.8
-            ratio_row(f"depth 256 over null: {name}", f"at most {bound}", a, b, bound)
-        for name, (a, _, c) in list(costs.items())[1:]:
-            ratio_row(f"  over a /hello as long: {name}", "at most 1.25", a, c, 1.25)
 
 
 # One process, so that its CPU time is all there is. What is not said is nginx's default.
@@ -560,6 +359,15 @@ def memory_rows(build: Path) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def size_rows() -> None:
+    """What a user of the library reads: the example server, and the public header."""
+    here = Path(__file__).resolve().parent.parent
+    lines = len((here / "example/application.cpp").read_text().splitlines())
+    header = (here / "include/httpmark/httpmark.hpp").stat().st_size
+    row("lines of the example server", "", f"{lines}", None)
+    row("bytes of the public header", "", f"{header:,}", None)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description="The figures of the reference server, each beside its aim."
@@ -570,7 +378,9 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="of each sample (1)")
     parser.add_argument(
-        "--only", default="", help="parser, plain, routes, static, tls, calls or memory"
+        "--only",
+        default="",
+        help="parser, plain, routes, options, many, static, tls, calls, memory or size",
     )
     options = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
@@ -583,12 +393,17 @@ def main() -> None:
             "routes": lambda: route_rows(
                 options.build, folder, max(options.pairs // 2 + 1, 7), options.seconds
             ),
+            "options": lambda: option_rows(
+                options.build, folder, max(options.pairs // 2 + 1, 7), options.seconds
+            ),
+            "many": lambda: many_rows(options.build),
             "static": lambda: static_rows(
                 options.build, folder, max(options.pairs // 2 + 1, 7), options.seconds
             ),
             "tls": lambda: tls_rows(options.build, folder, options.seconds),
             "calls": lambda: call_rows(options.build, folder),
             "memory": lambda: memory_rows(options.build),
+            "size": size_rows,
         }
         for part, run in parts.items():
             if options.only in ("", part):

@@ -3,7 +3,7 @@
 
 64 connections each have 64 messages of 32 bytes under way: they are sent in one piece, and the next
 64 follow once all have come back. Servers are taken in turn; costs and intervals are those of
-figures.py. The peers are built in --folder: gorilla/websocket needs go, uWebSockets a C compiler;
+measuring.py. The peers are built in --folder: gorilla/websocket needs go, uWebSockets a C compiler;
 what cannot be had is left out, and said.
 
     python3 reference_server/bench/websocket_figures.py BUILD
@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from figures import Server, cost_row, interval, row, say
+from measuring import Server, cost_row, interval, row, say
 
 PEERS = Path(__file__).resolve().parent / "websocket_peers"
 HANDSHAKE = (

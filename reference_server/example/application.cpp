@@ -69,29 +69,31 @@ bool decode_query(std::string_view query, Parameters& out) {
     FormReader reader(query, {.fields_max = query.size() + 1}, BrokenPercent::kKept);
     char* room = out.decoded.data();
     const auto decode = [&](std::string_view& text) {
-        if (form_text_means_itself(text)) return;
         text = decode_form(text, room);
         room += text.size();
     };
-    FormField* const all = out.all.data();
-    for (out.count = 0; reader.next(all[out.count]);) {
-        FormField& parameter = all[out.count];
-        decode(parameter.name);
-        decode(parameter.value);
+    std::size_t count = 0;
+    while (reader.next(out.all[count])) {
+        FormField& parameter = out.all[count];
+        if (!reader.means_itself()) {
+            decode(parameter.name);
+            decode(parameter.value);
+        }
         // A name given twice keeps its place and takes the later value.
-        FormField* const seen = std::find_if(
-            all, &parameter, [&](const FormField& p) { return p.name == parameter.name; });
-        if (seen != &parameter) {
-            seen->value = parameter.value;
-        } else if (++out.count > kParametersMax) {
+        std::size_t place = 0;
+        while (place < count && out.all[place].name != parameter.name) ++place;
+        if (place < count) {
+            out.all[place].value = parameter.value;
+        } else if (++count > kParametersMax) {
             return false;
         }
     }
+    out.count = count;
     return true;
 }
 
 Reason answer_echo(const Request& request, ResponseWriter& writer) {
-    static thread_local Parameters parameters;
+    static thread_local constinit Parameters parameters{};
     const std::string_view query = request.target.query;
     if (query.size() > parameters.decoded.size()) return Reason::kHandlerFailed;
     if (!decode_query(query, parameters)) {

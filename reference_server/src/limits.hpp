@@ -41,6 +41,7 @@ struct Limits {
     std::uint64_t trailers_max = 16384;
     std::uint64_t requests_per_connection = 0;
     std::uint64_t pending_output_max = 262144;
+    std::uint64_t kernel_unsent_max = 262144;
     std::uint64_t linger_max = 2097152;
     std::uint64_t early_drain_max = 262144;
     std::uint64_t connections_max = 0;
@@ -76,7 +77,7 @@ struct LimitRow {
 
 inline constexpr std::uint64_t kMilliseconds = 86400000;  // no timeout is longer than a day
 
-inline constexpr std::array<LimitRow, 36> kLimitTable = {{
+inline constexpr std::array<LimitRow, 37> kLimitTable = {{
     {"method-max", &Limits::method_max, 7, 255, "501", "bytes of a method"},
     {"target-max", &Limits::target_max, 16, 60000, "414", "bytes of a request-target"},
     {"field-name-max", &Limits::field_name_max, 17, 16384, "431", "bytes of a field name"},
@@ -99,6 +100,8 @@ inline constexpr std::array<LimitRow, 36> kLimitTable = {{
      "requests answered on one connection, 0 for no limit"},
     {"pending-output-max", &Limits::pending_output_max, 65536, 1ULL << 30, "pause",
      "unsent bytes above which a connection is not read"},
+    {"kernel-unsent-max", &Limits::kernel_unsent_max, 0, 1ULL << 30, "pause",
+     "bytes of a connection that the kernel holds and has not sent, 0 for as many as it likes"},
     {"linger-max", &Limits::linger_max, 0, 1ULL << 30, "close",
      "bytes read and discarded after the last answer (RFC 9112 9.6)"},
     {"early-drain-max", &Limits::early_drain_max, 0, 1ULL << 30, "close",
@@ -177,6 +180,7 @@ inline constexpr std::uint64_t kCodedContentMin = 1024;  // smaller content is n
 inline constexpr std::uint64_t kDecodedContentMax = 33554432;  // where a route says nothing else
 inline constexpr int kCodingLevel = 6;                         // of zlib
 inline constexpr std::uint32_t kTickMs = 64;
+inline constexpr std::uint32_t kIdleLookedAt = 64;  // connections, in search of one to close
 inline constexpr unsigned kWorkersMax = 256;
 
 }  // namespace httpmark

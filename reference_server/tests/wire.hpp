@@ -88,7 +88,11 @@ class Wire final : public Transport {
         if (id < peers_.size()) peers_[id].closed = true;
     }
     // Of the documentation's network (RFC 5737), a port for each connection.
-    std::string peer(std::uint32_t id) override { return "192.0.2.7:" + std::to_string(5000 + id); }
+    std::string peer(std::uint32_t id) override {
+        ++peers_asked_;
+        return "192.0.2.7:" + std::to_string(5000 + id);
+    }
+    unsigned peers_asked() const { return peers_asked_; }
     void wake() override { ++wakes_; }
     unsigned wakes() const { return wakes_; }
     // What a worker does that was woken.
@@ -126,6 +130,7 @@ class Wire final : public Transport {
     ServerSettings settings_;
     std::vector<Peer> peers_;
     unsigned wakes_ = 0;
+    unsigned peers_asked_ = 0;
     Connections connections_;
     std::uint64_t now_ms_ = kWireStartMs;
     bool sends_files_ = false;

@@ -41,6 +41,12 @@ bool take_static(Options& options, std::string_view value) {
     return true;
 }
 
+bool take_user(Options& options, std::string_view value) {
+    std::string why;
+    options.user = find_user(value, why);
+    return options.user.has_value() || complain("--user: %s", why.c_str());
+}
+
 // One word of what a path requires; false where it is none of them.
 bool take_content_rule(std::string_view word, ContentRule& rule) {
     std::uint64_t number = 0;
@@ -245,8 +251,20 @@ constexpr Flag kFlags[] = {{"address", "A",
 }
 }
 , {"static", "DIR", "serve the files below this directory at /static/", Grammar{take_static}},
-    {"metrics", "", "serve counters at /metrics, for Prometheus",
-     Switch{[](Options & o) -> auto& {return o.metrics;
+    {"user", "NAME",
+     "once it listens and has read certificates, be that user of\n"
+     "/etc/passwd, or UID or UID:GID, in no other group (as root)",
+     Grammar{take_user}},
+    {"sandbox", "",
+     "once it listens, open files only in the folders of those that\n"
+     "the flags name, make no connection and start no program\n"
+     "(Landlock and seccomp)",
+     Switch{[](Options & o) -> auto& {return o.sandbox;
+}
+}
+}
+, {"metrics", "", "serve counters at /metrics, for Prometheus",
+   Switch{[](Options & o) -> auto& {return o.metrics;
 }
 }
 }

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "command/flags.hpp"
+#include "net/engine.hpp"
 
 #ifndef HTTPMARK_VERSION
 #define HTTPMARK_VERSION "0.0.0"
@@ -67,6 +68,11 @@ std::string line_of(const Flag& flag, const LimitNumber& rule) {
 
 std::string version_text() {
     return "httpmark-server " HTTPMARK_VERSION;
+}
+
+std::string engines_text() {
+    return engine_is_built(Engine::kUring) ? "engines: epoll, uring, uring-direct"
+                                           : "engines: epoll (built without liburing)";
 }
 
 std::string help_text() {

@@ -8,6 +8,8 @@
 namespace httpmark {
 
 std::string version_text();
+// What --engine may name in this build.
+std::string engines_text();
 std::string help_text();
 std::string limits_text(const Limits& limits);
 

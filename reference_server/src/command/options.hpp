@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "server/privileges.hpp"
 #include "server/server.hpp"
 
 namespace httpmark {
@@ -25,6 +26,8 @@ struct Options {
     bool client_depth = false;
     std::string static_directory;  // empty: no files are served
     std::vector<ContentRule> content_rules;
+    std::optional<User> user;
+    bool sandbox = false;
     bool metrics = false;
     bool print_limits = false;
     bool stats = false;

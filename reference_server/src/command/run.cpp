@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <string>
 
 #include "command/complain.hpp"
@@ -26,9 +27,7 @@ bool choose_kernel(ServerOptions& options) {
     return true;
 }
 
-}  // namespace
-
-int run(int argc, const char* const* argv, AddRoutes add_routes) {
+int run_with(int argc, const char* const* argv, AddRoutes add_routes) {
     mallopt(M_ARENA_MAX, 1);  // an arena for each thread would take address space for nothing
     Options options;
     if (!parse_options(argc, argv, options) || !choose_kernel(options.server)) return kExitUsage;
@@ -37,7 +36,7 @@ int run(int argc, const char* const* argv, AddRoutes add_routes) {
         return 0;
     }
     if (options.version) {
-        std::printf("%s\n", version_text().c_str());
+        std::printf("%s\n%s\n", version_text().c_str(), engines_text().c_str());
         return 0;
     }
     if (options.print_limits) {
@@ -45,6 +44,17 @@ int run(int argc, const char* const* argv, AddRoutes add_routes) {
         return 0;
     }
     return serve(options, add_routes);
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv, AddRoutes add_routes) {
+    try {
+        return run_with(argc, argv, add_routes);
+    } catch (const std::bad_alloc&) {
+        complain("there is not enough memory to start");
+        return kExitEnvironment;
+    }
 }
 
 }  // namespace httpmark

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "app/static_files.hpp"
@@ -100,14 +102,62 @@ void wait_for_signals(Server& server, const sigset_t& signals) {
             server.stop_at_once();
         } else {
             server.stop();
-            joiner = std::thread([&server, &joined, main = pthread_self()] {
-                server.wait();
-                joined = true;
-                pthread_kill(main, SIGUSR1);
-            });
+            try {
+                joiner = std::thread([&server, &joined, main = pthread_self()] {
+                    server.wait();
+                    joined = true;
+                    pthread_kill(main, SIGUSR1);
+                });
+            } catch (const std::system_error&) {
+                server.wait();  // by this one thread: a second signal waits, too
+                return;
+            }
         }
     }
     joiner.join();
+}
+
+std::string folder_of(const std::filesystem::path& path) {
+    return path.has_parent_path() ? path.parent_path() : ".";
+}
+
+// Of a file that may be replaced by another one of its name: its folder. Of a device, itself.
+std::string place_of(const std::filesystem::path& path) {
+    std::error_code ignored;
+    const std::filesystem::file_status facts = std::filesystem::status(path, ignored);
+    return exists(facts) && !is_regular_file(facts) ? path.string() : folder_of(path);
+}
+
+// What is opened after the start: files to be served, certificates at SIGHUP, which may have been
+// replaced by renaming, and the log. The file of a Unix socket is removed at the end.
+Reach reach_of(const Options& options) {
+    Reach reach;
+    if (!options.static_directory.empty()) reach.read.push_back(options.static_directory);
+    const TlsSettings& tls = options.server.tls;
+    std::vector<std::string> files{tls.client_ca, tls.key_password_file};
+    for (const TlsSettings::Pair& pair : tls.pairs) {
+        files.insert(files.end(), {pair.certificate, pair.key});
+    }
+    for (const std::string& file : files) {
+        if (!file.empty()) reach.read.push_back(place_of(file));
+    }
+    if (!options.server.access_log.empty()) {
+        reach.write.push_back(place_of(options.server.access_log));
+    }
+    for (const std::string& path : options.server.unix_paths) {
+        reach.write.push_back(folder_of(path));
+    }
+    return reach;
+}
+
+bool give_up(const Options& options, std::string& why) {
+    const auto told = [&](const char* flag) {
+        why = flag + why;
+        return false;
+    };
+    if (options.user && !become(*options.user, why)) return told("--user: ");
+    if (options.sandbox && !confine(reach_of(options), why)) return told("--sandbox: ");
+    return true;
 }
 
 }  // namespace
@@ -143,6 +193,7 @@ int serve(Options& options, AddRoutes add_routes) {
     for (const ContentRule& rule : options.content_rules) {
         routes.limit_content(rule.path, rule.body_max, rule.wants_length, rule.media_type);
     }
+    options.server.before_threads = [&options](std::string& why) { return give_up(options, why); };
     return run(routes, options.server, options.stats);
 }
 

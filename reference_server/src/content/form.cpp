@@ -60,30 +60,38 @@ std::size_t copy_literal(std::string_view text, char* out) {
 
 }  // namespace
 
+// A block after the other, each looked at once.
+FormReader::Pair FormReader::long_pair(const char* text, std::size_t size) {
+    Pair pair{size, ~std::size_t{0}, true};
+    for (std::size_t at = 0; at < size; at += kTextBlockSize) {
+        const std::size_t left = size - at;
+        const TextBlock block =
+            left >= kTextBlockSize ? TextBlock(text + at) : TextBlock(text + at, left);
+        const unsigned ends = block.like<'&'>();
+        const unsigned inside = ~ends & (ends - 1);  // before the first
+        const unsigned equals = block.like<'='>() & inside;
+        if ((block.like<'+', '%'>() & inside) != 0) pair.means_itself = false;
+        if (equals != 0 && pair.equals > size) pair.equals = at + lowest_text_bit(equals);
+        if (ends != 0) {
+            pair.size = at + lowest_text_bit(ends);
+            break;
+        }
+    }
+    pair.equals = std::min(pair.equals, pair.size);
+    return pair;
+}
+
 bool FormReader::fail(Reason fault, std::size_t at) {
     fault_ = fault;
     at_ = at;
     return false;
 }
 
-bool FormReader::next_pair(FormField& field) {
-    if (fault_ != Reason::kNone) return false;
-    while (at_ < text_.size() && text_[at_] == '&') ++at_;
-    if (at_ == text_.size()) return false;
-    if (fields_left_ == 0) return fail(Reason::kFormFieldsTooMany, at_);
-    const std::size_t end = at_ + find_within(text_.data() + at_, text_.size() - at_, '&');
-    const std::string_view pair(text_.data() + at_, end - at_);
-    if (broken_percent_ == BrokenPercent::kRefused) {
-        const std::size_t broken = find_broken_percent(pair);
-        if (broken != pair.size()) return fail(Reason::kFormPercent, at_ + broken);
-    }
-    const std::size_t equals = find_within(pair.data(), pair.size(), '=');
-    field.name = {pair.data(), equals};
-    field.value = pair;
-    field.value.remove_prefix(std::min(equals + 1, pair.size()));
-    at_ = end;
-    --fields_left_;
-    return true;
+// The next pair, which may be one too many, or have a '%' that means nothing.
+bool FormReader::is_refused(const Pair& pair) {
+    if (fields_left_ == 0) return !fail(Reason::kFormFieldsTooMany, at_);
+    const std::size_t broken = find_broken_percent({text_.data() + at_, pair.size});
+    return broken != pair.size && !fail(Reason::kFormPercent, at_ + broken);
 }
 
 std::string_view decode_form(std::string_view text, char* out) {

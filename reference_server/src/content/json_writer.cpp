@@ -48,33 +48,6 @@ std::size_t plain_prefix(std::string_view text) {
     return at;
 }
 
-// Copies text that goes into a string as it is: a word at a time, the last of which may have bytes
-// that were copied before. False where there is anything else; then something of it is there.
-bool copy_plain(std::string_view text, char* out) {
-    const char* const from = text.data();
-    const std::size_t size = text.size();
-    if (size >= 8) {
-        for (std::size_t at = 0;; at = std::min(at + 8, size - 8)) {
-            const auto word = load<std::uint64_t>(from + at);
-            if (odd_octets(word) != 0) return false;
-            std::memcpy(out + at, &word, sizeof word);
-            if (at == size - 8) return true;
-        }
-    }
-    if (size >= 4) {
-        const auto first = load<std::uint32_t>(from);
-        const auto last = load<std::uint32_t>(from + size - 4);
-        std::memcpy(out, &first, sizeof first);
-        std::memcpy(out + size - 4, &last, sizeof last);
-        return odd_octets(first | std::uint64_t{last} << 32) == 0;
-    }
-    for (std::size_t i = 0; i < size; ++i) {
-        if (!is_plain(octet(from[i]))) return false;
-        out[i] = from[i];
-    }
-    return true;
-}
-
 }  // namespace
 
 std::size_t utf8_sequence_size(std::string_view text) {
@@ -104,25 +77,17 @@ std::size_t utf8_sequence_size(std::string_view text) {
 
 bool JsonWriter::fail(JsonFault fault) {
     if (fault_ == JsonFault::kNone) fault_ = fault;
+    expects_ = Expects::kFailed;
     return false;
 }
 
 // Whether a value may stand here; writes the comma before it.
 bool JsonWriter::before_value() {
-    if (fault_ != JsonFault::kNone) return false;
-    if (expects_ == Expects::kNothing) return fail(JsonFault::kSecondRoot);
-    if (expects_ == Expects::kKey) return fail(JsonFault::kKeyExpected);
-    if (expects_ == Expects::kElement && needs_comma_) put(',');
-    return true;
-}
-
-void JsonWriter::after_value() {
-    needs_comma_ = true;
-    if (depth_ == 0) {
-        expects_ = Expects::kNothing;
-    } else {
-        expects_ = (objects_ & 1) != 0 ? Expects::kKey : Expects::kElement;
+    if (expects_ > Expects::kValue) {
+        return fail(expects_ == Expects::kKey ? JsonFault::kKeyExpected : JsonFault::kSecondRoot);
     }
+    if (needs_comma_) put(',');
+    return true;
 }
 
 JsonWriter& JsonWriter::literal(std::string_view text) {
@@ -142,7 +107,7 @@ JsonWriter& JsonWriter::begin(char opening) {
     put(opening);
     ++depth_;
     objects_ = objects_ << 1 | (opening == '{' ? 1U : 0U);
-    expects_ = opening == '{' ? Expects::kKey : Expects::kElement;
+    expects_ = inside_ = opening == '{' ? Expects::kKey : Expects::kElement;
     needs_comma_ = false;
     return *this;
 }
@@ -158,12 +123,15 @@ JsonWriter& JsonWriter::end(char closing) {
         put(closing);
         --depth_;
         objects_ >>= 1;
+        inside_ = depth_ == 0           ? Expects::kNothing
+                  : (objects_ & 1) != 0 ? Expects::kKey
+                                        : Expects::kElement;
         after_value();
     }
     return *this;
 }
 
-JsonWriter& JsonWriter::key(std::string_view name) {
+JsonWriter& JsonWriter::other_key(std::string_view name) {
     if (fault_ != JsonFault::kNone) return *this;
     if (expects_ != Expects::kKey) {
         fail(expects_ == Expects::kValue ? JsonFault::kValueExpected : JsonFault::kNotInObject);
@@ -173,15 +141,28 @@ JsonWriter& JsonWriter::key(std::string_view name) {
     quote(name);
     put(':');
     expects_ = Expects::kValue;
+    needs_comma_ = false;
     return *this;
 }
 
-JsonWriter& JsonWriter::string(std::string_view octets) {
+JsonWriter& JsonWriter::other_string(std::string_view octets) {
     if (before_value()) {
         quote(octets);
         after_value();
     }
     return *this;
+}
+
+// Text of a block or more that goes into a string as it is. False where there is anything else;
+// then something of it is there.
+bool JsonWriter::copy_blocks(std::string_view text, char* out) {
+    const std::size_t last = text.size() - kTextBlockSize;
+    for (std::size_t at = 0;; at = std::min(at + kTextBlockSize, last)) {
+        const TextBlock block(text.data() + at);
+        if (block.controls_high_and<'"', '\\'>() != 0) return false;
+        block.store(out + at);
+        if (at == last) return true;
+    }
 }
 
 // RFC 8259 7
@@ -198,21 +179,6 @@ void JsonWriter::escape(unsigned char c) {
 }
 
 void JsonWriter::quote(std::string_view octets) {
-    // Most have nothing in them to be escaped. What is, is longer than it was.
-    if (size_ <= room_.size() && room_.size() - size_ >= 2 &&
-        octets.size() <= room_.size() - size_ - 2) {
-        char* const out = room_.data() + size_;
-        if (copy_plain(octets, out + 1)) {
-            out[0] = out[octets.size() + 1] = '"';
-            size_ += octets.size() + 2;
-            return;
-        }
-    }
-    quote_in_pieces(octets);
-}
-
-// Apart, so that the way above saves no registers for what stands here.
-[[gnu::noinline]] void JsonWriter::quote_in_pieces(std::string_view octets) {
     put('"');
     while (!octets.empty()) {
         // What is written as it is goes in one piece, sequences of several bytes included.
@@ -250,10 +216,7 @@ JsonWriter& JsonWriter::base64(std::string_view octets) {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     if (!before_value()) return *this;
     put('"');
-    if (const std::size_t size = (octets.size() + 2) / 3 * 4; !has_room(size)) {
-        size_ += size;
-        octets = {};
-    }
+    if (!has_room((octets.size() + 2) / 3 * 4)) octets = {};
     for (; !octets.empty(); octets.remove_prefix(std::min<std::size_t>(3, octets.size()))) {
         const auto at = [&](std::size_t i) { return i < octets.size() ? octet(octets[i]) : 0U; };
         const unsigned word = at(0) << 16 | at(1) << 8 | at(2);
@@ -269,9 +232,9 @@ JsonWriter& JsonWriter::base64(std::string_view octets) {
 
 std::optional<std::string_view> JsonWriter::finish() {
     if (expects_ != Expects::kNothing) fail(JsonFault::kUnfinished);
-    if (writes_ && size_ > room_.size()) fail(JsonFault::kNoRoom);
+    if (writes_ && missing_ != 0) fail(JsonFault::kNoRoom);
     if (fault_ != JsonFault::kNone) return std::nullopt;
-    return std::string_view(room_.data(), writes_ ? size_ : 0);
+    return std::string_view(begin_, static_cast<std::size_t>(at_ - begin_));
 }
 
 }  // namespace httpmark

@@ -152,6 +152,35 @@ Reason ChunkedDecoder::trailer_name_octet(char c) {
     return Reason::kNone;
 }
 
+// What stands before most chunks, all of it here: the end of the chunk before, and a size without
+// extensions. False where it is anything else, or the last chunk, or more than some limit allows:
+// then nothing is taken, and it is looked at octet by octet.
+inline bool ChunkedDecoder::take_plain_line(std::string_view& input, const Limits& limits) {
+    constexpr std::size_t kDigitsMax = 8;
+    std::size_t at = 0;
+    if (phase_ == Phase::kDataCr) {
+        if (!input.starts_with("\r\n")) return false;
+        at = 2;
+    }
+    const std::size_t digits_end = std::min(input.size(), at + kDigitsMax);
+    std::uint64_t size = 0;
+    while (at < digits_end && is_hexdig(octet(input[at]))) {
+        size = size * 16 + hex_value(octet(input[at++]));
+    }
+    if (size == 0 || input.size() - at < 2 || input[at] != '\r' || input[at + 1] != '\n') {
+        return false;
+    }
+    at += 2;
+    const std::uint64_t room = std::min(limits.body_max, content_max_) - content_size_;
+    if (size > room || at > octets_max_ - offset_ || at > limits.chunk_line_max) return false;
+    chunk_left_ = size;
+    content_size_ += size;
+    offset_ += at;
+    input.remove_prefix(at);
+    phase_ = Phase::kData;
+    return true;
+}
+
 // As much of the chunk's data as is here and may be.
 std::string_view ChunkedDecoder::take_data(std::string_view& input) {
     const std::size_t size = static_cast<std::size_t>(
@@ -200,6 +229,7 @@ ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Lim
                 piece = take_data(input);
                 return Status::kContent;
             case Phase::kDataCr:
+                if (take_plain_line(input, limits)) continue;
                 if (c != '\r') return refuse(Reason::kChunkDataEnd);
                 phase_ = Phase::kDataLf;
                 break;
@@ -219,6 +249,9 @@ ChunkedDecoder::Status ChunkedDecoder::decode(std::string_view& input, const Lim
             }
             case Phase::kDone:
                 return Status::kDone;
+            case Phase::kSizeStart:
+                if (take_plain_line(input, limits)) continue;
+                [[fallthrough]];
             default: {
                 const bool over = ++line_size_ > limits.chunk_line_max;
                 const bool extends = is_in_extension(c);

@@ -61,6 +61,7 @@ class ChunkedDecoder {
     Reason line_octet(unsigned char c, const Limits& limits);
     bool is_in_extension(unsigned char c) const;
     Reason trailer_name_octet(char c);
+    bool take_plain_line(std::string_view& input, const Limits& limits);
     std::string_view take_data(std::string_view& input);
     Reason take_trailers(std::string_view input, const Limits& limits, std::size_t& taken);
 

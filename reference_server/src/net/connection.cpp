@@ -21,7 +21,7 @@ std::uint32_t next_generation(const Connection& c) {
 
 char* map_scratch(std::size_t size) {
     void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(block != MAP_FAILED);
+    if (block == MAP_FAILED) throw std::bad_alloc();
     return static_cast<char*>(block);
 }
 

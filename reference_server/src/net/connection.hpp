@@ -164,6 +164,10 @@ class Connections final : private TimerNodes,
     // nullptr when that connection is gone, or speaks WebSocket no more.
     WebSocket* find_websocket(const WebSocketKey& key);
 
+    // Makes room for a new connection: the one that has waited longest for its next request, of
+    // those looked at, is closed. False where none of these waits.
+    bool close_an_idle_one();
+
     void drain();  // idle connections close now, others after their answer
     void close_all();
 
@@ -239,7 +243,8 @@ class Connections final : private TimerNodes,
     void refuse(Connection& c, Reason reason, Method method,
                 std::uint64_t offset = ErrorEvent::kNoOffset);
     void write_error(Connection& c, Reason reason, const Request& request, std::uint64_t offset);
-    void tell_answer(const Request& request, const ResponseWriter& writer, const ErrorEvent* error);
+    void tell_answer(const RequestHead& head, const char* data, const ResponseWriter& writer,
+                     const ErrorEvent* error);
     Reason judge_route(const Request& request, const Framing& framing) const;
     ResponseOptions options_of(const Connection& c, const Request& request) const;
     ResponseOptions options_for(const Connection& c, const RequestHead& head) const;
@@ -260,6 +265,13 @@ class Connections final : private TimerNodes,
     void forget_asked();
 
     // connection_client.cpp
+    void ask_for_peer();
+    std::string_view known_peer() {
+        if (known_peer_id_ != current_id_ || known_peer_generation_ != current_->generation) {
+            ask_for_peer();
+        }
+        return known_peer_;
+    }
     std::string peer() const override;
     bool is_tls() const override;
     std::optional<TlsFacts> tls() const override;
@@ -315,6 +327,7 @@ class Connections final : private TimerNodes,
 
     // connection_waits.cpp
     static bool is_between_requests(const Connection& c);
+    static bool is_idle(const Connection& c);
     void settle(std::uint32_t id);
     void await_room(std::uint32_t id);
     void await_exchange(std::uint32_t id);
@@ -374,6 +387,7 @@ class Connections final : private TimerNodes,
     std::uint32_t capacity_ = 0;
     std::uint32_t free_head_ = kNoSlot;
     std::uint64_t open_count_ = 0;
+    std::uint32_t looked_at_ = 0;  // the last slot, in search of an idle one
     std::uint64_t now_ms_ = 0;
     std::int64_t unix_seconds_ = 0;
     Observer* observer_ = nullptr;
@@ -393,6 +407,10 @@ class Connections final : private TimerNodes,
 
     Connection* current_ = nullptr;
     std::uint32_t current_id_ = kNoSlot;
+    // Of the connection whose answers the observer was told of last.
+    std::string known_peer_;
+    std::uint32_t known_peer_id_ = kNoSlot;
+    std::uint32_t known_peer_generation_ = 0;
     std::vector<Upgraded*> upgraded_;     // by slot
     std::vector<WebSocketKey> queued_;    // with frames that wait for the end of the turn
     const Upgraded* speaking_ = nullptr;  // whose frames gather in the scratch

@@ -12,6 +12,12 @@
 
 namespace httpmark {
 
+namespace {
+
+constexpr std::uint32_t kVersionSize = 9;  // " HTTP/1.1" behind the target
+
+}  // namespace
+
 // What is answered where nobody else answers: the name of the reason. Made once for all.
 const Connections::ErrorAnswers& Connections::error_answers() {
     static const auto answers = [] {
@@ -34,8 +40,7 @@ void Connections::set_time(std::uint64_t now_ms, std::int64_t unix_seconds) {
 }
 
 void Connections::judge_common_way() {
-    common_way_ = !draining_ && observer_ == nullptr &&
-                  settings_.limits.requests_per_connection == 0 &&
+    common_way_ = !draining_ && settings_.limits.requests_per_connection == 0 &&
                   settings_.limits.request_max >= settings_.limits.head_max &&
                   !settings_.choices.refuse_repeated_fields;
     refuses_alone_ = observer_ == nullptr && !router_.has_hooks();
@@ -95,7 +100,7 @@ ResponseOptions Connections::options_of(const Connection& c, const Request& requ
         return;
     }
     if (observer_ != nullptr) [[unlikely]]
-        tell_answer(request, writer, nullptr);
+        tell_answer(request.head, request.data, writer, nullptr);
     if (options.close) c.set(Connection::kClosing);
 }
 
@@ -270,18 +275,16 @@ void Connections::write_error(Connection& c, Reason reason, const Request& reque
     write_told_error(c, reason, request, offset, options);
 }
 
-void Connections::tell_answer(const Request& request, const ResponseWriter& writer,
-                              const ErrorEvent* error) {
-    const RequestHead& head = request.head;
-    const std::string peer = error == nullptr ? transport_.peer(current_id_) : std::string();
+// `data` is where the head stands; nullptr where it was never complete.
+void Connections::tell_answer(const RequestHead& head, const char* data,
+                              const ResponseWriter& writer, const ErrorEvent* error) {
     AnswerEvent event{};
     event.error = error;
-    event.peer = error == nullptr ? std::string_view(peer) : error->peer;
+    event.peer = error == nullptr ? known_peer() : error->peer;
     event.unix_seconds = unix_seconds_;
-    if (request.data != nullptr) {
-        event.method = head.method_name.in(request.data);
-        event.target = head.target.in(request.data);
-        event.version = {request.data + head.target.begin + head.target.size + 1, 8};
+    if (data != nullptr) {
+        const std::uint32_t end = head.target.begin + head.target.size + kVersionSize;
+        event.request_line = {data + head.method_name.begin, end - head.method_name.begin};
     }
     event.status = writer.status();
     event.content_size = writer.content_size();

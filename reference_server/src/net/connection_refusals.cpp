@@ -33,7 +33,7 @@ void Connections::write_told_error(Connection& c, Reason reason, const Request& 
         c.set(Connection::kBroken);
         return;
     }
-    if (observer_ != nullptr) tell_answer(request, writer, &event);
+    if (observer_ != nullptr) tell_answer(request.head, request.data, writer, &event);
 }
 
 std::optional<RefusalContent> Connections::refusal_content(Reason reason, std::uint64_t offset) {

@@ -105,6 +105,8 @@ void Connections::run(std::uint32_t id, const char* p, const char* end) {
     ResponseWriter writer(*this, date_, options);
     if (route.constant == nullptr || !writer.write(*route.constant)) [[unlikely]] {
         plain_answer(c, head, data, head_size, path, content, route);
+    } else if (observer_ != nullptr) [[unlikely]] {
+        tell_answer(head, data, writer, nullptr);
     }
     end_exchange(c);
 }

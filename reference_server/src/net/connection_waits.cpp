@@ -24,6 +24,41 @@ bool Connections::is_between_requests(const Connection& c) {
            (c.exchange->stage == Exchange::Stage::kHead && !c.exchange->parser.begun());
 }
 
+// It waits for the first octet of a request, and owes nothing.
+bool Connections::is_idle(const Connection& c) {
+    return c.state == Connection::State::kOpen && c.output == nullptr && is_between_requests(c) &&
+           c.wait != Connection::Wait::kHandshake && !c.has(Connection::kClosing);
+}
+
+// RFC 9112 9.5: a server may close an idle connection at any time. Who holds connections and says
+// nothing must not keep others out. Few are looked at, from where the last search ended, so that a
+// flood of new connections costs no more than that.
+bool Connections::close_an_idle_one() {
+    std::uint32_t found = kNoSlot;
+    std::uint32_t open = 0;
+    for (std::uint32_t i = 0; i < std::min(capacity_, kChunk) && open < kIdleLookedAt; ++i) {
+        if (++looked_at_ >= capacity_) looked_at_ = 0;
+        const Connection& c = slot(looked_at_);
+        if (c.state != Connection::State::kFree) ++open;
+        if (!is_idle(c)) continue;
+        // Deadlines are ticks that may have run over.
+        if (found == kNoSlot || static_cast<std::int32_t>(slot(found).deadline - c.deadline) > 0) {
+            found = looked_at_;
+        }
+    }
+    if (found == kNoSlot) return false;
+    Counters::add(counters_.made_room);
+    Connection& c = slot(found);
+    if (c.tls != nullptr) {  // RFC 8446 6.1: no end without an alert
+        current_ = &c;
+        current_id_ = found;
+        c.tls->shut(*pipe_);
+        send_ciphertext(c);
+    }
+    free_slot(found);
+    return true;
+}
+
 // After every event: what the connection waits for now.
 void Connections::settle(std::uint32_t id) {
     Connection& c = slot(id);

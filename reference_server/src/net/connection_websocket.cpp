@@ -117,7 +117,7 @@ Reason Connections::open_websocket(Connection& c, const WebSocketOffer& offer,
         release_upgraded(current_id_);
         return writer.fault();
     }
-    if (observer_ != nullptr) tell_answer(offer.request, writer, nullptr);
+    if (observer_ != nullptr) tell_answer(offer.request.head, offer.request.data, writer, nullptr);
     c.state = State::kUpgraded;
     c.wait = Wait::kNothing;
     const Speaking speaking(*this, current_id_);

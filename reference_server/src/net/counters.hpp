@@ -17,6 +17,7 @@ struct Counters {
     std::atomic<std::uint64_t> requests{0};
     std::atomic<std::uint64_t> refused{0};
     std::atomic<std::uint64_t> timeouts{0};
+    std::atomic<std::uint64_t> made_room{0};
     std::atomic<std::uint64_t> bytes_in{0};
     std::atomic<std::uint64_t> bytes_out{0};
     std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Reason::kCount)> errors{};

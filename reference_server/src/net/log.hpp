@@ -20,15 +20,27 @@ namespace httpmark {
 class LogRing {
   public:
     static constexpr std::size_t kSize = 256 * 1024;  // a power of two
+    static constexpr std::size_t kRoomMax = 1024;     // most lines are shorter
 
     // All of it or, when there is no room, nothing.
     bool put(std::string_view octets);
+    // Where up to `size` bytes may be written in one piece; nullptr where there is no such room.
+    char* room(std::size_t size) {
+        const std::uint64_t written = written_.load(std::memory_order_relaxed);
+        if (size > kRoomMax || written - taken_.load(std::memory_order_acquire) + size > kSize)
+            [[unlikely]] {
+            return nullptr;
+        }
+        return octets_.get() + written % kSize;
+    }
+    // What was written there, up to `end`.
+    void commit(const char* end);
     // What stands there in one piece, to be given back by drop(); empty when there is nothing.
     std::string_view peek() const;
     void drop(std::size_t size);
 
   private:
-    std::unique_ptr<char[]> octets_ = std::make_unique<char[]>(kSize);
+    std::unique_ptr<char[]> octets_ = std::make_unique<char[]>(kSize + kRoomMax);
     alignas(64) std::atomic<std::uint64_t> written_{0};
     alignas(64) std::atomic<std::uint64_t> taken_{0};
 };
@@ -41,17 +53,23 @@ class LogRing {
 // and then it holds neither a quote nor a control byte.
 class AccessLog final : public Observer {
   public:
-    explicit AccessLog(unsigned worker) : worker_(std::to_string(worker)) {}
+    explicit AccessLog(unsigned worker);
 
     void on_answer(const AnswerEvent& event) override;
     LogRing& ring() { return ring_; }
     std::uint64_t lost() const { return lost_.load(std::memory_order_relaxed); }
 
   private:
+    void begin_with(const AnswerEvent& event);
+    char* write_line(char* out, const AnswerEvent& event) const;
+
     LogRing ring_;
-    std::string worker_;
     std::string line_;
-    std::array<char, 20> time_{};
+    // What lines begin with as long as the second and the peer are the same, and kCopySlack bytes.
+    std::string begin_;
+    std::size_t peer_at_;
+    std::size_t begin_size_ = 0;
+    std::string peer_;
     std::int64_t time_seconds_ = -1;
     std::atomic<std::uint64_t> lost_{0};
 };

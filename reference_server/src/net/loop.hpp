@@ -27,6 +27,11 @@ class LoopEvents {
     virtual void on_end(LoopToken token) = 0;
     virtual void on_broken(LoopToken token) = 0;
     virtual void on_sendable(LoopToken token) = 0;
+    // No descriptor is left for a new connection. True: one has been closed to make room.
+    virtual bool on_full() = 0;
+    // No connection can be taken on for want of descriptors or memory: pause the listeners for a
+    // while, else the queue is announced for ever.
+    virtual void on_starved() = 0;
     // Another thread has called wake().
     virtual void on_wake() = 0;
     // The clock has been read after a wait; events follow.
@@ -49,6 +54,8 @@ class Loop {
     virtual void remove_listener(int socket) = 0;
     // Paused, connections stay in the kernel's queue; a few that are under way may still come.
     virtual void pause_listener(std::uint32_t listener, bool paused) = 0;
+    // Whether connections can be taken on again after on_starved(), if only to be closed.
+    virtual bool has_reserve() = 0;
     // "address:port" of the other end, "unix" or, where the kernel does not say, "-".
     virtual std::string peer(std::int32_t handle) = 0;
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "net/descriptor_reserve.hpp"
 #include "net/loop.hpp"
 
 namespace httpmark {
@@ -30,7 +31,7 @@ class EpollLoop final : public Loop {
     explicit EpollLoop(const LoopSettings& settings) : settings_(settings) {}
     ~EpollLoop() override {
         if (receive_ != nullptr) munmap(receive_, settings_.receive_size);
-        for (const int fd : {epoll_, wake_, reserve_}) {
+        for (const int fd : {epoll_, wake_}) {
             if (fd >= 0) ::close(fd);
         }
     }
@@ -39,9 +40,7 @@ class EpollLoop final : public Loop {
         events_ = &events;
         epoll_ = epoll_create1(EPOLL_CLOEXEC);
         wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        // Given up for a moment when descriptors run out, so that a connection can be taken off
-        // the queue and closed instead of being announced for ever.
-        reserve_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        reserve_.hold();
         void* block = mmap(nullptr, settings_.receive_size, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (epoll_ < 0 || wake_ < 0 || block == MAP_FAILED || !watch(wake_, kWakeToken, EPOLLIN)) {
@@ -74,6 +73,8 @@ class EpollLoop final : public Loop {
         paused_ = paused;
     }
 
+    bool has_reserve() override { return reserve_.hold(); }
+
     std::string peer(std::int32_t handle) override { return peer_name(handle); }
 
     std::ptrdiff_t send(std::int32_t handle, LoopToken, const char* data,
@@ -94,7 +95,10 @@ class EpollLoop final : public Loop {
         event.data.u64 = token;
         if (epoll_ctl(epoll_, EPOLL_CTL_MOD, handle, &event) == 0) return;
         // Refused as it was accepted, and its answer did not go out whole.
-        CHECK(errno == ENOENT && watch(handle, token, event.events));
+        if (errno == ENOENT && watch(handle, token, event.events)) return;
+        // It can no longer be waited for, so it is cut off. Where epoll still watches it, epoll
+        // tells of that; else a timeout ends it.
+        shutdown(handle, SHUT_RDWR);
     }
 
     void shutdown_write(std::int32_t handle, LoopToken) override { shutdown(handle, SHUT_WR); }
@@ -152,25 +156,29 @@ class EpollLoop final : public Loop {
                 accept4(listeners_[listener], nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
             if (fd < 0) {
                 if (errno == EINTR || errno == ECONNABORTED) continue;
-                if (errno == EMFILE || errno == ENFILE) shed_one(listener);
+                const int fault = errno;
+                const auto shed = reserve_.shed_one(listeners_[listener], fault, [&](int taken) {
+                    if (events_->on_full()) {
+                        accepted(taken, listener);
+                    } else {
+                        ::close(taken);
+                    }
+                });
+                if (shed == DescriptorReserve::Shed::kCannot) events_->on_starved();
                 return;
             }
-            const LoopToken token = events_->on_accept(fd, listener);
-            if (token == LoopEvents::kRefused) {
-                ::close(fd);
-            } else if (events_->handle_of(token) >= 0 && !watch(fd, token, EPOLLIN) &&
-                       errno != EEXIST) {
-                events_->on_broken(token);
-            }
+            accepted(fd, listener);
         }
     }
 
-    void shed_one(std::uint32_t listener) {
-        if (reserve_ < 0) return;
-        ::close(reserve_);
-        const int fd = accept4(listeners_[listener], nullptr, nullptr, SOCK_CLOEXEC);
-        if (fd >= 0) ::close(fd);
-        reserve_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    void accepted(int fd, std::uint32_t listener) {
+        const LoopToken token = events_->on_accept(fd, listener);
+        if (token == LoopEvents::kRefused) {
+            ::close(fd);
+        } else if (events_->handle_of(token) >= 0 && !watch(fd, token, EPOLLIN) &&
+                   errno != EEXIST) {
+            events_->on_broken(token);
+        }
     }
 
     void serve(LoopToken token, std::uint32_t what) {
@@ -200,7 +208,7 @@ class EpollLoop final : public Loop {
     LoopEvents* events_ = nullptr;
     int epoll_ = -1;
     int wake_ = -1;
-    int reserve_ = -1;
+    DescriptorReserve reserve_;
     char* receive_ = nullptr;
     std::vector<int> listeners_;
     bool paused_ = false;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "net/descriptor_reserve.hpp"
 #include "net/loop.hpp"
 #include "net/uring_buffers.hpp"
 #include "net/uring_peers.hpp"
@@ -55,15 +56,13 @@ class UringLoop final : public Loop {
         for (std::int32_t handle = 0; handle < peers_.size(); ++handle) {
             if (peers_[handle].closing && !settings_.direct_descriptors) ::close(handle);
         }
-        for (const int fd : {wake_, reserve_}) {
-            if (fd >= 0) ::close(fd);
-        }
+        if (wake_ >= 0) ::close(wake_);
     }
 
     bool start(LoopEvents& events, std::string& error) override {
         events_ = &events;
         wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        reserve_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        reserve_.hold();
         io_uring_params parameters{};
         // Enabled by the worker's own thread in its first turn: that makes it the single issuer.
         parameters.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
@@ -117,6 +116,8 @@ class UringLoop final : public Loop {
             arm_accept(listener);
         }
     }
+
+    bool has_reserve() override { return reserve_.hold(); }
 
     // The ring's own descriptors are not to be asked.
     std::string peer(std::int32_t handle) override {
@@ -469,34 +470,36 @@ class UringLoop final : public Loop {
             return;
         }
         if (result >= 0) {
-            UringPeer& peer = peers_[result];
-            peer.forget();
-            const std::uint32_t ours = peer.generation;
-            peer.wants_octets = true;
-            const LoopToken token = events_->on_accept(result, listener);
-            UringPeer& after = peers_[result];
-            if (token == LoopEvents::kRefused) {
-                if (after.generation == ours) finish_close(result, after);
-            } else if (after.generation == ours) {
-                after.token = token;
-                if (after.wants_octets && !after.receiving && !after.closing) {
-                    arm_receive(result, after);
+            begin(result, listener);
+        } else {
+            const auto shed = reserve_.shed_one(listeners_[listener], -result, [&](int taken) {
+                // One that has no place in the ring's own table cannot be served.
+                if (settings_.direct_descriptors || !events_->on_full()) {
+                    ::close(taken);
+                    return;
                 }
-            }
-        } else if (result == -EMFILE || result == -ENFILE) {
-            shed_one(listener);
+                io_uring_submit(&ring_);  // the close: its descriptor is the next reserve
+                begin(taken, listener);
+            });
+            // An order to accept fails for want of descriptors although none waits.
+            if (shed != DescriptorReserve::Shed::kGoOn) events_->on_starved();
         }
         if ((flags & IORING_CQE_F_MORE) != 0) return;
         accept_armed_[listener] = false;
         if (!accepting_paused_) arm_accept(listener);
     }
 
-    void shed_one(std::uint32_t listener) {
-        if (reserve_ < 0) return;
-        ::close(reserve_);
-        const int fd = accept4(listeners_[listener], nullptr, nullptr, SOCK_CLOEXEC);
-        if (fd >= 0) ::close(fd);
-        reserve_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    void begin(std::int32_t handle, std::uint32_t listener) {
+        UringPeer& peer = peers_[handle];
+        peer.forget();
+        const std::uint32_t ours = peer.generation;
+        peer.wants_octets = true;
+        const LoopToken token = events_->on_accept(handle, listener);
+        UringPeer& after = peers_[handle];
+        if (after.generation != ours) return;
+        if (token == LoopEvents::kRefused) return finish_close(handle, after);
+        after.token = token;
+        if (after.wants_octets && !after.receiving && !after.closing) arm_receive(handle, after);
     }
 
     void received(std::int32_t handle, UringPeer& peer, bool current, int result, unsigned flags) {
@@ -575,7 +578,7 @@ class UringLoop final : public Loop {
     bool ready_ = false;
     bool enabled_ = false;
     int wake_ = -1;
-    int reserve_ = -1;
+    DescriptorReserve reserve_;
     ReceiveBuffers receive_;
     SendBuffers send_;
     std::vector<int> listeners_;

@@ -14,6 +14,8 @@ std::string metrics_text(const std::vector<const Counters*>& all) {
         {&Counters::requests, "requests", "Requests whose head was complete"},
         {&Counters::refused, "refused", "Refusals that end the connection"},
         {&Counters::timeouts, "timeouts", "Timeouts of any kind"},
+        {&Counters::made_room, "idle_connections_closed_for_room",
+         "Idle connections closed because no descriptor was left for a new one"},
         {&Counters::bytes_in, "received_bytes", "Bytes received"},
         {&Counters::bytes_out, "sent_bytes", "Bytes sent"},
     };

@@ -1,6 +1,7 @@
 // What a server tells while it runs: faults and answers, as they happen.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -22,11 +23,19 @@ struct AnswerEvent {
     const ErrorEvent* error;  // nullptr for an answer of a handler
     std::string_view peer;
     std::int64_t unix_seconds;
-    std::string_view method;  // empty where the head was never complete, as are the next two
-    std::string_view target;
-    std::string_view version;
+    std::string_view request_line;  // empty where the head was never complete
     unsigned status;
     std::uint64_t content_size;
+
+    // The parts of the request-line, which one space each parts (RFC 9112 3).
+    std::string_view method() const { return request_line.substr(0, request_line.find(' ')); }
+    std::string_view target() const {
+        const std::size_t begin = std::min(method().size() + 1, request_line.size());
+        return request_line.substr(begin, request_line.rfind(' ') - begin);
+    }
+    std::string_view version() const {
+        return request_line.substr(request_line.rfind(' ') + 1);  // all of an empty line
+    }
 };
 
 // Told of what happens in one worker, by its own thread: nothing in it needs a lock. Whatever it

@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <climits>
@@ -24,7 +25,7 @@ constexpr std::string_view kAlpn = "\x08http/1.1";
 
 char* map(std::size_t size) {
     void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(block != MAP_FAILED);
+    if (block == MAP_FAILED) throw std::bad_alloc();
     return static_cast<char*>(block);
 }
 
@@ -57,6 +58,12 @@ int choose_context(SSL* ssl, int*, void* argument) {
     return SSL_TLSEXT_ERR_OK;
 }
 
+// A FIFO would be waited for, perhaps for ever.
+bool is_a_fifo(const std::string& path) {
+    struct stat found {};
+    return stat(path.c_str(), &found) == 0 && S_ISFIFO(found.st_mode);
+}
+
 // Without one of ours OpenSSL would ask at the terminal.
 struct KeyPassword {
     const std::string& file;  // empty when none was named
@@ -66,7 +73,7 @@ struct KeyPassword {
 int read_password(char* buffer, int size, int, void* argument) {
     auto& password = *static_cast<KeyPassword*>(argument);
     password.was_asked_for = true;
-    if (password.file.empty()) return -1;
+    if (password.file.empty() || is_a_fifo(password.file)) return -1;
     std::FILE* const file = std::fopen(password.file.c_str(), "re");
     if (file == nullptr) return -1;
     const bool got = std::fgets(buffer, size, file) != nullptr;
@@ -124,6 +131,12 @@ bool set_protocol(SSL_CTX* context, const TlsSettings& settings, std::string& er
 
 bool load_pair(SSL_CTX* context, const TlsSettings& settings, const TlsSettings::Pair& pair,
                std::string& error) {
+    for (const std::string& path : {pair.certificate, pair.key, settings.client_ca}) {
+        if (is_a_fifo(path)) {
+            error = path + " is a FIFO, which could keep the server for ever: name a file";
+            return false;
+        }
+    }
     KeyPassword password{settings.key_password_file};
     SSL_CTX_set_default_passwd_cb(context, read_password);
     SSL_CTX_set_default_passwd_cb_userdata(context, &password);

@@ -95,13 +95,16 @@ void Worker::run() {
             const int left = static_cast<int>(drain_until_ms_ - now_ms_);
             timeout = timeout < 0 ? left : std::min(timeout, left);
         }
-        // Another worker's close makes room too: looked for every tick.
+        // Another worker's close makes room and descriptors too: looked for every tick.
         if (accepting_paused_)
             timeout = timeout < 0 ? int{kTickMs} : std::min(timeout, int{kTickMs});
         loop_->turn(timeout);
         connections_.run_timers();
         connections_.end_turn();
-        if (accepting_paused_ && !is_over_ceiling()) pause_accepting(false);
+        if (accepting_paused_ && now_ms_ >= starved_until_ms_ && !is_over_ceiling() &&
+            loop_->has_reserve()) {
+            pause_accepting(false);
+        }
     }
     // Here and not by the destructor: io_uring takes orders from this thread alone.
     connections_.close_all();
@@ -137,6 +140,11 @@ void Worker::stop_listening() {
 void Worker::pause_accepting(bool paused) {
     accepting_paused_ = paused;
     for (std::uint32_t i = 0; i < listeners_.size(); ++i) loop_->pause_listener(i, paused);
+}
+
+void Worker::on_starved() {
+    starved_until_ms_ = now_ms_ + kTickMs;
+    if (!accepting_paused_) pause_accepting(true);
 }
 
 void Worker::on_turn() {

@@ -49,6 +49,8 @@ class Worker final : private LoopEvents, private Transport {
     void on_end(LoopToken token) override;
     void on_broken(LoopToken token) override;
     void on_sendable(LoopToken token) override;
+    bool on_full() override { return connections_.close_an_idle_one(); }
+    void on_starved() override;
     void on_wake() override;
     void on_turn() override;
 
@@ -82,6 +84,7 @@ class Worker final : private LoopEvents, private Transport {
     std::shared_ptr<const TlsContext> next_context_;
     bool draining_ = false;
     bool accepting_paused_ = false;
+    std::uint64_t starved_until_ms_ = 0;
     std::uint64_t drain_until_ms_ = 0;
     std::uint64_t now_ms_ = 0;
     std::atomic<int> stop_{0};

@@ -102,7 +102,7 @@ std::string name_of(const Server::Place& place) {
 
 }  // namespace
 
-int listen_on(const std::string& text, int port, bool shared, std::uint64_t backlog,
+int listen_on(const std::string& text, int port, bool shared, const Limits& limits,
               StartError& error) {
     Address address;
     CHECK(parse_address(text, port, address));
@@ -110,12 +110,16 @@ int listen_on(const std::string& text, int port, bool shared, std::uint64_t back
     const int on = 1;
     bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
               setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0;
+    // Connections have it from their listener. A limit on unsent octets alone does not slow a long
+    // path down, as SO_SNDBUF would: what is under way is not counted.
+    const auto unsent = static_cast<int>(limits.kernel_unsent_max);
+    ok = ok && setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent) == 0;
     if (ok && address.storage.ss_family == AF_INET6) {
         ok = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) == 0;
     }
     if (ok && shared) ok = setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
     ok = ok && bind(fd, reinterpret_cast<sockaddr*>(&address.storage), address.size) == 0 &&
-         listen(fd, static_cast<int>(backlog)) == 0;
+         listen(fd, static_cast<int>(limits.backlog)) == 0;
     if (ok) return fd;
     fail_by_machine(error, "cannot listen on " + text + " port " + std::to_string(port));
     if (fd >= 0) close(fd);
@@ -162,7 +166,7 @@ bool find_places(const ServerOptions& options, std::vector<Server::Place>& place
                             name_of(place) + " and " + name_of(wanted) +
                                 " overlap: give each its own port");
             }
-            const int trial = listen_on(address, port, false, options.limits.backlog, error);
+            const int trial = listen_on(address, port, false, options.limits, error);
             if (trial < 0) return false;
             trials.sockets.push_back(trial);
             port = free_ports[tls] = bound_port(trial);

@@ -14,7 +14,7 @@ bool find_places(const ServerOptions& options, std::vector<Server::Place>& place
                  StartError& error);
 
 // A listening socket, or -1 with `error` set. With `shared` other workers may bind too.
-int listen_on(const std::string& address, int port, bool shared, std::uint64_t backlog,
+int listen_on(const std::string& address, int port, bool shared, const Limits& limits,
               StartError& error);
 
 // Which socket of a SO_REUSEPORT group a connection goes to: the one numbered as the CPU it arrives

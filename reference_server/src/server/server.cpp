@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "check.hpp"
@@ -130,6 +131,7 @@ bool Server::State::start(Router::Builder& routes, StartError& error) {
         if (!add_worker(i, error)) return false;
     }
     unix_sockets.close_sockets();
+    if (options.before_threads && !options.before_threads(error.text)) return false;
     const NoSignals blocked;
     if (!start_log(error.text) || !start_threads(error)) return false;
     error = {};
@@ -182,10 +184,13 @@ bool Server::State::settle(std::string& why) {
 }
 
 bool Server::State::add_worker(unsigned number, StartError& error) {
+    // First of all, so that no socket is open where there is no memory for it.
+    workers.push_back(std::make_unique<Worker>(settings, options.engine, shared));
+    Worker& worker = *workers.back();
     const bool last = number + 1 == options.workers;
     std::vector<Worker::Listener> listeners;
     for (const Place& place : places) {
-        const int fd = listen_on(place.address, place.port, true, options.limits.backlog, error);
+        const int fd = listen_on(place.address, place.port, true, options.limits, error);
         if (fd >= 0) listeners.push_back({fd, place.tls});
         if (fd < 0 || (options.steer && last && !steer_by_cpu(fd, options.workers, error))) {
             for (const Worker::Listener& listener : listeners) close(listener.socket);
@@ -200,8 +205,6 @@ bool Server::State::add_worker(unsigned number, StartError& error) {
         for (const Worker::Listener& listener : listeners) close(listener.socket);
         return false;
     }
-    workers.push_back(std::make_unique<Worker>(settings, options.engine, shared));
-    Worker& worker = *workers.back();
     if (!worker.start(std::move(listeners), context, error.text)) return false;
     counters.push_back(&worker.counters());
     observe(number, worker);
@@ -253,9 +256,14 @@ Server::~Server() = default;
 
 std::unique_ptr<Server> Server::start(Router::Builder& routes, const ServerOptions& options,
                                       StartError& error) {
-    auto state = std::make_unique<State>(options);
-    if (!state->start(routes, error)) return nullptr;
-    return std::unique_ptr<Server>(new Server(std::move(state)));
+    try {
+        auto state = std::make_unique<State>(options);
+        if (!state->start(routes, error)) return nullptr;
+        return std::unique_ptr<Server>(new Server(std::move(state)));
+    } catch (const std::bad_alloc&) {
+        error = {StartError::Kind::kMachine, "there is not enough memory to start"};
+        return nullptr;
+    }
 }
 
 const std::vector<Server::Place>& Server::places() const {

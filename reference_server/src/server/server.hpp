@@ -48,6 +48,9 @@ struct ServerOptions {
     // Is asked once for each worker, from 0 on, for who is told of what happens there; nullptr for
     // nobody. Observers outlive the server.
     std::function<Observer*(unsigned worker)> observer = {};
+    // Is asked once, when the server listens and before its first thread: what it gives up, all
+    // threads lack. False, with `why` set, and the server does not start.
+    std::function<bool(std::string& why)> before_threads = {};
     std::string scan_kernel = {};  // by name; empty: the fastest that this machine runs
 };
 

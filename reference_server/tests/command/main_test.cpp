@@ -87,7 +87,13 @@ TEST(Main, help_version_and_limits) {
         LAW(words.find(part) != std::string::npos, << part);
     }
     Child version({"--version"});
-    LAW(version.rest().starts_with("httpmark-server ") && version.wait() == 0);
+    LAW(version.line().starts_with("httpmark-server ") && version.wait() == 0);
+    const std::string engines = version.rest();
+    LAW(engines.starts_with("engines: epoll"), << engines);
+    // What it says is what it takes.
+    Child uring({"--port", "0", "--workers", "1", "--engine", "uring"});
+    const bool lacks = uring.complaint().find("this build has no io_uring") != std::string::npos;
+    LAW((engines.find(", uring") == std::string::npos) == lacks, << engines);
     Child limits({"--print-limits", "--target-max", "9000", "--request-timeout-s=3"});
     const std::string text = limits.rest();
     LAW(limits.wait() == 0);

@@ -2,14 +2,11 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <openssl/ec.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +22,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "command/certificate_pair.hpp"
 #include "command/child.hpp"
 #include "laws.hpp"
 #include "needs.hpp"
@@ -84,6 +82,11 @@ TEST(Main, metrics_and_an_access_log) {
         unlink(path.c_str());
         unlink((path + ".1").c_str());
     }
+    // Nobody reads it: it would be waited for, deaf to SIGTERM.
+    CHECK(mkfifo(path.c_str(), 0600) == 0);
+    Child fifo({"--port", "0", "--access-log", path});
+    LAW(fifo.complaint().find(path) != std::string::npos && fifo.wait() == 3);
+    unlink(path.c_str());
     Child bad({"--port", "0", "--access-log", "/nowhere/log"});
     LAW(bad.rest().find("/nowhere/log") != std::string::npos && bad.wait() == 3);
 }
@@ -133,37 +136,6 @@ TEST(Main, a_port_that_is_taken_is_exit_3) {
     LAW(std::count(text.begin(), text.end(), '\n') == 1);
 }
 
-// A certificate and its key, in a file each.
-struct Pair {
-    std::string certificate = testing::TempDir() + "httpmark-main-" + std::to_string(getpid());
-    std::string key = certificate + ".key";
-
-    Pair() {
-        EVP_PKEY* const pair = EVP_EC_gen("P-256");
-        X509* const x509 = X509_new();
-        X509_set_version(x509, 2);
-        ASN1_INTEGER_set(X509_get_serialNumber(x509), 1);
-        X509_gmtime_adj(X509_getm_notBefore(x509), -3600);
-        X509_gmtime_adj(X509_getm_notAfter(x509), 86400);
-        X509_set_pubkey(x509, pair);
-        CHECK(X509_sign(x509, pair, EVP_sha256()) != 0);
-        std::FILE* file = std::fopen(certificate.c_str(), "w");
-        CHECK(file != nullptr && PEM_write_X509(file, x509) == 1);
-        std::fclose(file);
-        file = std::fopen(key.c_str(), "w");
-        CHECK(file != nullptr &&
-              PEM_write_PrivateKey(file, pair, nullptr, nullptr, 0, nullptr, nullptr) == 1);
-        std::fclose(file);
-        X509_free(x509);
-        EVP_PKEY_free(pair);
-    }
-    ~Pair() {
-        unlink(certificate.c_str());
-        unlink(key.c_str());
-    }
-    std::vector<std::string> words() const { return {"--tls-cert", certificate, "--tls-key", key}; }
-};
-
 // A port that was free a moment ago.
 std::string free_port() {
     sockaddr_in address{};
@@ -178,7 +150,7 @@ std::string free_port() {
 }
 
 TEST(Main, one_place_named_twice_is_exit_2) {
-    const Pair pair;
+    const CertificatePair pair;
     const std::string port = free_port();
     std::vector<std::string> both{"--tls-port", port};
     for (const std::string& word : pair.words()) both.push_back(word);
@@ -271,40 +243,153 @@ TEST(Main, without_time_to_drain_open_requests_are_cut_off) {
     close(open);
 }
 
-TEST(Main, without_descriptors_the_surplus_is_closed_and_service_goes_on) {
+// What the server has counted, of the line that SIGUSR1 brings.
+unsigned counted(const std::string& counters, const std::string& name) {
+    const std::size_t at = counters.find(name + ' ');
+    CHECK(at != std::string::npos);
+    return static_cast<unsigned>(std::atoi(counters.c_str() + at + name.size() + 1));
+}
+
+bool has_ended(int fd) {
+    char c = 0;
+    return recv(fd, &c, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+}
+
+// A server with few descriptors, of each engine that is here, and sixty clients that have said so
+// much. Afterwards it ends as it should.
+template <typename Test>
+void with_few_descriptors(const std::string& said, const Test& test) {
     for (const char* engine : {"epoll", "uring"}) {
         Child child({"--port", "0", "--workers", "1", "--engine", engine}, nullptr, 24);
         const std::string first = child.line();
         if (lacks_uring(engine, first)) continue;
         const int port = Child::port_of(first);
         if (port == 0) continue;
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_port = htons(static_cast<std::uint16_t>(port));
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         std::vector<int> fds;
         for (unsigned i = 0; i < 60; ++i) {
-            fds.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-            CHECK(connect(fds.back(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+            fds.push_back(connect_to(port));
+            CHECK(fds.back() >= 0);
+            // It may have been closed already.
+            (void)!send(fds.back(), said.data(), said.size(), MSG_NOSIGNAL);
         }
+        test(child, port, fds);
+        kill(child.pid, SIGTERM);
+        LAW(child.wait() == 0, << engine);
+    }
+}
+
+TEST(Main, without_descriptors_idle_connections_make_room) {
+    with_few_descriptors("", [](Child&, int port, const std::vector<int>& fds) {
+        for (unsigned i = 0; i < 20; ++i) {
+            LAW(ask(port, kLastGet).starts_with("HTTP/1.1 200 OK\r\n"), << i);
+        }
+        // Those that came last are still held.
+        const auto ended = std::count_if(fds.begin(), fds.end(), has_ended);
+        LAW(ended > 30 && ended < 60, << ended);
+        for (const int fd : fds) close(fd);
+    });
+}
+
+// Octets that a server has put out for a client that asks on and on, and reads nothing.
+unsigned put_out_unread(Child& child, int port) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int little = 4096;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    const std::string request = "GET /hello HTTP/1.1\r\nHost: h\r\n\r\n";
+    unsigned sent = 0;
+    for (unsigned i = 0, same = 0; i < 1000 && same < 10; ++i) {
+        while (send(fd, request.data(), request.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+        }
+        usleep(20000);
+        kill(child.pid, SIGUSR1);
+        const unsigned now = counted(child.line(), "bytes_out");
+        same = now == sent ? same + 1 : 0;
+        sent = now;
+    }
+    close(fd);
+    return sent;
+}
+
+TEST(Main, the_kernel_holds_little_for_who_does_not_read) {
+    constexpr unsigned kAtATime = 256 * 1024;  // of what one call hands to the kernel, and to spare
+    for (const char* engine : {"epoll", "uring"}) {
+        unsigned without_limit = 0;
+        for (const unsigned most : {0U, 262144U, 65536U}) {
+            Child child({"--port", "0", "--workers", "1", "--engine", engine, "--kernel-unsent-max",
+                         std::to_string(most)});
+            const std::string first = child.line();
+            if (lacks_uring(engine, first)) break;
+            const unsigned put_out = put_out_unread(child, Child::port_of(first));
+            if (most == 0) {
+                without_limit = put_out;
+            } else {
+                LAW(put_out > 0 && put_out < most + kAtATime && put_out < without_limit / 2,
+                    << engine << ": " << put_out << " of " << most << ", " << without_limit);
+            }
+            kill(child.pid, SIGTERM);
+            LAW(child.wait() == 0);
+        }
+    }
+}
+
+TEST(Main, without_descriptors_the_surplus_is_closed_and_service_goes_on) {
+    with_few_descriptors("GET /", [](Child& child, int port, const std::vector<int>& fds) {
         // The surplus is closed at once, the others are kept.
         unsigned closed = 0;
         unsigned kept = 0;
         for (unsigned i = 0; i < 1000 && closed + kept < 60; ++i) {
             usleep(10000);
-            closed = 0;
-            for (const int fd : fds) {
-                char c = 0;
-                if (recv(fd, &c, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN) ++closed;
-            }
+            closed = static_cast<unsigned>(std::count_if(fds.begin(), fds.end(), has_ended));
             kill(child.pid, SIGUSR1);
             const std::string counters = child.line();
-            kept = static_cast<unsigned>(std::atoi(counters.substr(sizeof "accepted").c_str()));
+            kept = counted(counters, "accepted") - counted(counters, "closed");
         }
-        LAW(closed > 0 && kept > 0 && closed + kept == 60, << engine << closed << "+" << kept);
+        LAW(closed > 0 && kept > 0 && closed + kept == 60, << closed << "+" << kept);
         for (const int fd : fds) close(fd);
         bool served = false;
         for (unsigned i = 0; i < 1000 && !served; ++i) {
+            served = ask(port, kLastGet).starts_with("HTTP/1.1 200 OK\r\n");
+            if (!served) usleep(10000);
+        }
+        LAW(served);
+    });
+}
+
+// Of all threads, in clock ticks.
+unsigned long cpu_of(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string text(std::istreambuf_iterator<char>(file), {});
+    unsigned long user = 0;
+    unsigned long system = 0;
+    CHECK(std::sscanf(text.c_str() + text.rfind(')') + 1,
+                      " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) == 2);
+    return user + system;
+}
+
+// Each worker has a reserve, and another one may take it at the moment it is given up.
+TEST(Main, without_descriptors_no_worker_spins) {
+    const auto second = static_cast<unsigned long>(sysconf(_SC_CLK_TCK));
+    for (unsigned i = 0; i < 6; ++i) {
+        const char* const engine = i % 2 == 0 ? "epoll" : "uring";
+        Child child({"--port", "0", "--workers", "2", "--engine", engine}, nullptr, 50);
+        const std::string first = child.line();
+        if (lacks_uring(engine, first)) continue;
+        const int port = Child::port_of(first);
+        std::vector<int> fds;
+        for (unsigned k = 0; k < 300; ++k) fds.push_back(connect_to(port));
+        usleep(300000);
+        const unsigned long before = cpu_of(child.pid);
+        usleep(1000000);
+        const unsigned long used = cpu_of(child.pid) - before;
+        LAW(used < second / 10, << engine << ": " << used << " ticks of " << second);
+        for (const int fd : fds) close(fd);
+        bool served = false;
+        for (unsigned k = 0; k < 1000 && !served; ++k) {
             served = ask(port, kLastGet).starts_with("HTTP/1.1 200 OK\r\n");
             if (!served) usleep(10000);
         }

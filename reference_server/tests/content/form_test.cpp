@@ -37,7 +37,11 @@ Read read(std::string_view text, BrokenPercent broken = BrokenPercent::kKept,
     FormReader reader({guard.place(text), text.size()}, limits, broken);
     Read out{{}, Reason::kNone, 0};
     FormField field;
-    while (reader.next(field)) out.pairs.emplace_back(decoded(field.name), decoded(field.value));
+    while (reader.next(field)) {
+        const bool both = form_text_means_itself(field.name) && form_text_means_itself(field.value);
+        LAW(reader.means_itself() == both, << visible(text));
+        out.pairs.emplace_back(decoded(field.name), decoded(field.value));
+    }
     LAW(!reader.next(field), << visible(text));  // the end stays
     out.fault = reader.fault();
     out.offset = reader.offset();
@@ -143,6 +147,22 @@ TEST(Form, a_text_is_the_sum_of_its_halves) {
     }
     for (std::size_t size = 0; size <= text.size(); ++size) {  // byte by byte
         LAW(read(text.substr(0, size)).pairs == standard_parser(text.substr(0, size)), << size);
+    }
+}
+
+// Whatever its length, and wherever its '=' stands.
+TEST(Form, a_pair_may_have_any_size) {
+    for (std::size_t name = 0; name <= 40; ++name) {
+        for (std::size_t value = 0; value <= 40; ++value) {
+            const std::string pair = std::string(name, 'n') + '=' + std::string(value, 'v');
+            for (const char* around : {"", "&", "+", "%41", "=", "x=&"}) {
+                for (const std::string& text :
+                     {pair + around, around + pair, pair + '&' + pair, pair + around + "&z=1"}) {
+                    LAW(read(text, BrokenPercent::kRefused).pairs == standard_parser(text),
+                        << visible(text));
+                }
+            }
+        }
     }
 }
 

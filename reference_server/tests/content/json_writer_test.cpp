@@ -127,7 +127,8 @@ struct Written {
     JsonFault fault = JsonFault::kNone;
 };
 
-// Counted first, then into exactly that room; each smaller room is refused and not written beyond.
+// Counted first, then into exactly that room, and into ones with more, where strings are written in
+// another way; each smaller room is refused and not written beyond.
 Written write(const Calls& calls) {
     JsonWriter counter;
     calls(counter);
@@ -139,6 +140,13 @@ Written write(const Calls& calls) {
     LAW(json.size() == size);
     const auto text = json.finish();
     LAW(text.has_value() == is_well && json.fault() == counter.fault());
+    for (const std::size_t more : {5U, 19U, 20U, 21U, 64U}) {
+        std::string wide(size + more + 16, '#');
+        JsonWriter quick(std::span<char>(wide.data(), size + more));
+        calls(quick);
+        LAW(quick.size() == size && quick.finish() == text && quick.fault() == json.fault());
+        LAW(wide.ends_with(std::string(16, '#')), << more);
+    }
     if (!text) return {std::nullopt, json.fault()};
     LAW(text->data() == room.data() && text->size() == size);
     for (std::size_t less = 0; less < size && less < 70; ++less) {
@@ -249,12 +257,12 @@ TEST(JsonWriter, every_octet_is_escaped_as_it_must) {
 
 // What fits exactly is written, and nothing behind the room.
 TEST(JsonWriter, a_room_is_filled_to_its_last_byte) {
-    for (std::size_t size = 0; size <= 24; ++size) {
+    for (std::size_t size = 0; size <= 40; ++size) {
         for (const char last : {'a', '"'}) {
             std::string text(size, 'a');
             if (size != 0) text.back() = last;
             const std::size_t needed = string_of(text).size();
-            for (std::size_t room = 0; room <= needed + 1; ++room) {
+            for (std::size_t room = 0; room <= needed + 40; ++room) {
                 std::string kept(room + 16, '#');
                 JsonWriter json(std::span(kept.data(), room));
                 const auto out = json.string(text).finish();

@@ -94,9 +94,9 @@ TEST(Response, every_way_to_write_an_answer_gives_the_same) {
                                    "\r\n\r\n" + content));
         }
     };
-    for (const std::size_t size :
-         {0,  1,  2,  3,  4,  7,   8,   9,   10,   15,   16,   17,    31,    32,
-          33, 63, 64, 65, 99, 100, 101, 999, 1000, 1001, 9999, 10000, 123456}) {
+    for (const unsigned size :
+         {0U,  1U,  2U,  3U,  4U,  7U,   8U,   9U,   10U,   15U,   16U,   17U,    31U,    32U,
+          33U, 63U, 64U, 65U, 99U, 100U, 101U, 999U, 1000U, 1001U, 9999U, 10000U, 123456U}) {
         content.clear();
         for (std::size_t i = 0; i < size; ++i) content += static_cast<char>('!' + i % 90);
         for (const bool head_request : {false, true}) {

@@ -232,8 +232,8 @@ TEST(Connection, an_observer_is_told_each_fault_and_each_answer_once) {
                    writer.write(404, {{"Content-Type", "text/html"}}, "<p>nothing here");
         }
         void on_answer(const AnswerEvent& event) override {
-            log += std::string(event.method) + "," + std::string(event.target) + "," +
-                   std::string(event.version) + "," + std::to_string(event.status) + "," +
+            log += std::string(event.method()) + "," + std::string(event.target()) + "," +
+                   std::string(event.version()) + "," + std::to_string(event.status) + "," +
                    std::to_string(event.content_size) + (event.error != nullptr ? "!" : "") + ' ';
         }
     };

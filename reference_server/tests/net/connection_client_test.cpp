@@ -54,5 +54,40 @@ TEST(ConnectionClient, each_request_tells_of_its_own_connection) {
     }
 }
 
+// The system is asked for each connection, and not for each of its answers.
+TEST(ConnectionClient, an_observer_is_told_of_the_right_one_without_asking_again) {
+    struct Recorder final : Observer {
+        void on_answer(const AnswerEvent& event) override { peers.emplace_back(event.peer); }
+        std::vector<std::string> peers;
+    };
+    Router::Builder routes;
+    routes.add(kAnyMethod, "/now", Answer(200, {}, "now"));
+    const auto router = built(routes);
+    ServerSettings settings;
+    settings.router = router.get();
+    Wire wire(settings);
+    Recorder recorder;
+    wire.connections().set_observer(&recorder);
+    const std::string octets = request("GET /now HTTP/1.1");
+    const std::uint32_t one = wire.connect();
+    const std::uint32_t other = wire.connect();
+    std::vector<std::string> expected;
+    unsigned asked = 0;
+    const auto expect = [&](std::uint32_t id, unsigned answers, unsigned more) {
+        for (unsigned i = 0; i < answers; ++i) wire.feed(id, octets);
+        asked += more;
+        LAW(wire.peers_asked() == asked, << wire.peers_asked());
+        expected.insert(expected.end(), answers, "192.0.2.7:" + std::to_string(5000 + id));
+        LAW(recorder.peers == expected);
+    };
+    expect(one, 3, 1);
+    expect(other, 2, 1);
+    expect(one, 1, 1);
+    // Another client in the same place.
+    wire.connections().on_broken(one);
+    LAW(wire.connect() == one);
+    expect(one, 2, 1);
+}
+
 }  // namespace
 }  // namespace httpmark

@@ -94,7 +94,7 @@ class Witness final : public Observer {
     void on_answer(const AnswerEvent& event) override {
         CHECK(event.status >= 200 || event.status == 101);
         if (event.error != nullptr) --errors;
-        CHECK(event.target.empty() || event.version.starts_with("HTTP/1."));
+        CHECK(event.target().empty() || event.version().starts_with("HTTP/1."));
     }
     int errors = 0;
 };

@@ -63,6 +63,57 @@ TEST(Connection, after_the_last_answer_what_comes_is_thrown_away_for_a_while) {
     LAW(!wire.alive(other));
 }
 
+TEST(Connection, who_has_waited_longest_for_a_request_makes_room) {
+    Wire wire;
+    const std::uint32_t asks = wire.connect();
+    const std::uint32_t first = wire.connect();
+    const std::uint32_t slow = wire.connect();
+    const std::uint32_t unsent = wire.connect();
+    const std::uint32_t lingers = wire.connect();
+    wire.give_room(unsent, 10);
+    wire.feed(unsent, kGet);
+    wire.feed(lingers, "bad\r\n\r\n");
+    wire.pass(500);
+    wire.feed(asks, kGet);
+    const std::uint32_t second = wire.connect();
+    const std::uint32_t begun = wire.connect();
+    wire.feed(begun, "GET / HT");
+    wire.pass(500);
+    wire.feed(second, kGet);  // it waits again, and for less long
+    wire.feed(slow, request("GET /slow HTTP/1.1"));
+    Connections& connections = wire.connections();
+    for (const std::uint32_t next : {first, asks, second}) {
+        LAW(wire.alive(next) && connections.close_an_idle_one() && !wire.alive(next), << next);
+    }
+    LAW(!connections.close_an_idle_one());
+    LAW(connections.counters().made_room.load() == 3);
+    for (const std::uint32_t busy : {slow, unsent, lingers, begun}) LAW(wire.alive(busy), << busy);
+    wire.pass(600);
+    LAW(statuses(wire.sent(slow)) == Statuses{200});
+    wire.feed(begun, "TP/1.1\r\nHost: h\r\n\r\n");
+    LAW(statuses(wire.sent(begun)) == Statuses{200});
+}
+
+TEST(Connection, an_idle_one_is_found_among_thousands_in_few_looks_each) {
+    Wire wire;
+    LAW(!wire.connections().close_an_idle_one());
+    std::vector<std::uint32_t> all;
+    for (unsigned i = 0; i < 3000; ++i) all.push_back(wire.connect());
+    for (const std::uint32_t id : all) wire.feed(id, id == all[1700] ? kGet : "GET / HT");
+    unsigned looks = 1;
+    while (!wire.connections().close_an_idle_one()) ++looks;
+    LAW(!wire.alive(all[1700]) && looks <= 4096 / kIdleLookedAt, << looks);
+}
+
+TEST(Connection, one_without_an_idle_timeout_makes_room_too) {
+    ServerSettings settings;
+    settings.limits.idle_timeout_ms = 0;
+    Wire wire(settings);
+    const std::uint32_t id = wire.connect();
+    wire.feed(id, kGet);
+    LAW(wire.connections().close_an_idle_one() && !wire.alive(id));
+}
+
 // Fires within [T, T + 2 ticks], never before.
 void expect_timeout(Wire& wire, std::uint32_t id, std::uint64_t ms, int status) {
     const std::size_t before = wire.sent(id).size();

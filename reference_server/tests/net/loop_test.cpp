@@ -1,4 +1,5 @@
 // One test for every engine: whole workers on loopback sockets, driven by a plain blocking client.
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -355,6 +356,21 @@ TEST_P(EveryEngine, many_connections_at_once) {
     for (const int fd : fds) close(fd);
 }
 
+// Takes no connection, and counts how often it was woken.
+struct CountsWakes : LoopEvents {
+    LoopToken on_accept(std::int32_t, std::uint32_t) override { return kRefused; }
+    std::int32_t handle_of(LoopToken) override { return -1; }
+    void on_data(LoopToken, const char*, std::size_t) override {}
+    void on_end(LoopToken) override {}
+    void on_broken(LoopToken) override {}
+    void on_sendable(LoopToken) override {}
+    void on_wake() override { ++wakes; }
+    void on_turn() override {}
+    bool on_full() override { return false; }
+    void on_starved() override {}
+    unsigned wakes = 0;
+};
+
 // The wake-up and the connection are announced at once. By the time the second is looked at, the
 // listener's number is another socket's.
 TEST(EpollLoop, accepts_nothing_of_a_listener_that_was_removed) {
@@ -367,27 +383,20 @@ TEST(EpollLoop, accepts_nothing_of_a_listener_that_was_removed) {
         CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
         return fd;
     };
-    struct Removes final : LoopEvents {
+    struct Removes final : CountsWakes {
         LoopToken on_accept(std::int32_t, std::uint32_t) override {
             ++accepted;
             return kRefused;
         }
-        std::int32_t handle_of(LoopToken) override { return -1; }
-        void on_data(LoopToken, const char*, std::size_t) override {}
-        void on_end(LoopToken) override {}
-        void on_broken(LoopToken) override {}
-        void on_sendable(LoopToken) override {}
         void on_wake() override {
+            CountsWakes::on_wake();
             loop->remove_listener(listener);
             CHECK(dup2(other, listener) == listener);
-            ++wakes;
         }
-        void on_turn() override {}
         Loop* loop = nullptr;
         int listener = -1;
         int other = -1;
         unsigned accepted = 0;
-        unsigned wakes = 0;
     } events;
     sockaddr_in address{};
     sockaddr_in other_address{};
@@ -408,23 +417,28 @@ TEST(EpollLoop, accepts_nothing_of_a_listener_that_was_removed) {
     for (const int fd : {clients[0], clients[1], events.listener, events.other}) close(fd);
 }
 
+// The kernel may have no room for a further one to watch; a file it refuses always.
+TEST(EpollLoop, outlives_what_cannot_be_watched) {
+    const auto loop = make_epoll_loop({kReceiveBufferSize, 64});
+    CountsWakes events;
+    std::string error;
+    LAW(loop->start(events, error), << error);
+    const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    CHECK(file >= 0);
+    loop->set_interest(file, 0, true, true);
+    loop->wake();
+    loop->turn(1000);
+    LAW(events.wakes == 1);
+    close(file);
+}
+
 TEST(Loop, io_uring_is_built_where_it_is_required) {
     LAW(engine_is_built(Engine::kUring) || !is_required("uring"));
 }
 
 #if defined(HTTPMARK_HAS_URING)
 TEST(UringLoop, wakes_again_after_its_queue_ran_over) {
-    struct Count final : LoopEvents {
-        LoopToken on_accept(std::int32_t, std::uint32_t) override { return kRefused; }
-        std::int32_t handle_of(LoopToken) override { return -1; }
-        void on_data(LoopToken, const char*, std::size_t) override {}
-        void on_end(LoopToken) override {}
-        void on_broken(LoopToken) override {}
-        void on_sendable(LoopToken) override {}
-        void on_wake() override { ++wakes; }
-        void on_turn() override {}
-        unsigned wakes = 0;
-    } events;
+    CountsWakes events;
     const auto loop = make_uring_loop({kReceiveBufferSize, 64});
     std::string error;
     if (!loop->start(events, error)) {

@@ -6,6 +6,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -198,6 +199,22 @@ TEST(Tls, both_versions_in_pieces_of_any_size) {
             LAW(wire.shut(client.id()));
         }
     }
+}
+
+TEST(Tls, who_makes_room_is_told_of_the_end) {
+    const Certificate certificate("a.example");
+    Wire wire;
+    wire.connections().set_tls(load(settings_for({&certificate})));
+    Client client(wire, {TLS1_3_VERSION, nullptr, {}});
+    LAW(client.handshake());
+    wire.connect();  // a later event is about another one
+    client.write(kGet);
+    LAW(statuses(client.read()) == Statuses{200} && !client.ended);
+    wire.pass(1000);
+    const std::uint32_t other = wire.connect();
+    wire.feed(other, kGet);
+    while (wire.alive(client.id())) LAW(wire.connections().close_an_idle_one());
+    LAW(client.read().empty() && client.ended, << "no close_notify");
 }
 
 // What the system could send in the clear has to be read and encrypted.
@@ -611,6 +628,40 @@ TEST(Tls, what_cannot_be_used_is_said_in_one_line) {
     settings = settings_for({&first});
     settings.ciphers = "NO-SUCH-CIPHER";
     LAW(TlsContext::load(settings, error) == nullptr);
+}
+
+TEST(Tls, a_fifo_in_place_of_a_file_is_said_and_not_waited_for) {
+    const Certificate certificate("a.example");
+    const std::string fifo = testing::TempDir() + "httpmark-fifo-" + std::to_string(getpid());
+    CHECK(mkfifo(fifo.c_str(), 0600) == 0);
+    for (const unsigned which : {0U, 1U, 2U}) {
+        std::string error;
+        TlsSettings settings = settings_for({&certificate});
+        if (which == 0) settings.pairs[0].certificate = fifo;
+        if (which == 1) settings.pairs[0].key = fifo;
+        if (which == 2) settings.client_ca = fifo;
+        LAW(TlsContext::load(settings, error) == nullptr &&
+                error.find(fifo + " is a FIFO") != std::string::npos,
+            << which << ": " << error);
+    }
+    unlink(fifo.c_str());
+}
+
+// RFC 9325 4.2: a client that offers nothing else finds no cipher.
+TEST(Tls, without_a_word_tls_1_2_has_forward_secrecy_and_no_cbc) {
+    SSL_CTX* const context = SSL_CTX_new(TLS_server_method());
+    CHECK(SSL_CTX_set_cipher_list(context, TlsSettings{}.ciphers.c_str()) == 1);
+    const STACK_OF(SSL_CIPHER)* const all = SSL_CTX_get_ciphers(context);
+    unsigned old = 0;
+    for (int i = 0; i < sk_SSL_CIPHER_num(all); ++i) {
+        const SSL_CIPHER* const one = sk_SSL_CIPHER_value(all, i);
+        if (std::string(SSL_CIPHER_get_version(one)) == "TLSv1.3") continue;
+        ++old;
+        LAW(SSL_CIPHER_is_aead(one) == 1 && SSL_CIPHER_get_kx_nid(one) == NID_kx_ecdhe,
+            << SSL_CIPHER_get_name(one));
+    }
+    SSL_CTX_free(context);
+    LAW(old > 0);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <httpmark/httpmark.hpp>
+#include <iterator>
 #include <set>
 #include <string>
 #include <system_error>
@@ -224,6 +225,36 @@ TEST(Server, what_cannot_be_served_is_said_and_nothing_is_left_behind) {
     LAW(Server::start(twice, {.port = 0}, error) == nullptr && error.kind == Kind::kOptions);
     LAW(error.text.find("/late") != std::string::npos, << error.text);
     LAW(open_descriptors() == before, << open_descriptors() << " and " << before);
+}
+
+unsigned threads_here() {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return static_cast<unsigned>(std::distance(tasks, std::filesystem::directory_iterator()));
+}
+
+TEST(Server, before_its_first_thread_it_gives_up_what_it_is_told_to) {
+    const unsigned before = threads_here();
+    const std::string log = testing::TempDir() + "httpmark-before-" + std::to_string(getpid());
+    unsigned asked = 0;
+    unsigned threads = 0;
+    bool allowed = true;
+    const ServerOptions options{
+        .port = 0, .workers = 2, .access_log = log, .before_threads = [&](std::string& why) {
+            ++asked;
+            threads = threads_here();
+            why = "not today";
+            return allowed;
+        }};
+    {
+        const auto server = started(options);
+        LAW(asked == 1 && threads == before && threads_here() > before);
+        LAW(status_of(ask(server->port(), request_of("GET /name/x"))) == 200);
+    }
+    allowed = false;
+    const StartError error = refused(options);
+    LAW(error.kind == Kind::kMachine && error.text == "not today" && asked == 2);
+    LAW(threads_here() == before);
+    unlink(log.c_str());
 }
 
 TEST(Server, one_that_is_gone_has_left_nothing) {

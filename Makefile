@@ -19,8 +19,9 @@ MODULES := $(shell find harness -type d -not -path '*/native*' -not -name __pyca
 unexport PYTHONDONTWRITEBYTECODE
 COMPILED = $(BIN)/python -m compileall -q -x /tests/ harness
 
-.PHONY: help setup bench check field field-eighth test nightly lint check-native test-compiled test-native test-python \
-  test-shared test-timed sanitizers nightly-tests nightly-images nightly-clang nightly-fuzz mutants stability perf aa clean \
+.PHONY: help setup lock audit audit-answers bench check field field-eighth test nightly lint check-native test-compiled \
+  test-native test-python test-shared test-timed sanitizers nightly-tests nightly-images nightly-liars nightly-clang \
+  nightly-fuzz fuzz-keep fuzz-readers nightly-valgrind coverage mutants stability kills soak perf aa clean \
   needs needs-check needs-test needs-nightly
 
 help:
@@ -30,7 +31,13 @@ help:
 	@echo "make nightly  the exhaustive rest: sanitizers, clang, all golden lists, long fuzz"
 	@echo "make field    builds, verifies and judges all servers of images/; hours, and it goes on where it was stopped"
 	@echo "make setup    install the command as $(BIN)/httpmark"
+	@echo "make lock     lock the versions and hashes of all packages, in requirements/"
+	@echo "make audit    what the index of packages knows of weaknesses in those that are locked"
 	@echo "make stability  whether servers get the same verdicts twenty times; hours"
+	@echo "make kills    whether commands that are killed at any moment lose or leave anything; over an hour"
+	@echo "make soak     an hour of mixed load with faults on each engine of the reference server; it must stay as it was"
+	@echo "make fuzz-readers  a long search for what breaks the harness's readers; FUZZ_SECONDS each"
+	@echo "make coverage which lines and branches of the server's parser and of the judge their tests reach"
 	@echo "make mutants  which changes of the reference server no case notices; hours"
 	@echo "make perf     benchmarks: the reference server, null, hyper and Go; the load generators"
 	@echo "make aa       what this machine can tell apart: one server against itself, 40 times"
@@ -61,7 +68,7 @@ needs:
 	  || { echo "httpmark: it runs on Linux only, and this is $$(uname -s); use a Linux machine, a container or WSL 2" >&2; exit 3; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	  || { echo "httpmark: Python 3.11 or newer is needed as $(PYTHON); call make PYTHON=/path/to/python3" >&2; exit 3; }
-	@$(call INSTALL,py-venv:python3-venv g++:g++ /usr/include/openssl/ssl.h:libssl-dev /usr/include/zlib.h:zlib1g-dev nginx:nginx-light)
+	@$(call INSTALL,py-venv:python3-venv g++:g++ /usr/include/openssl/ssl.h:libssl-dev /usr/include/zlib.h:zlib1g-dev /usr/include/liburing.h:liburing-dev nginx:nginx-light)
 
 needs-check: needs
 	@$(call INSTALL,/usr/include/gtest/gtest.h:libgtest-dev cmake:cmake ninja:ninja-build)
@@ -70,30 +77,59 @@ needs-test: needs-check
 	@$(call INSTALL,wrk:wrk h2load:nghttp2-client openssl:openssl)
 
 needs-nightly: needs-test
-	@$(call INSTALL,clang++:clang /usr/share/doc/libclang-rt-dev:libclang-rt-dev)
+	@$(call INSTALL,clang++:clang /usr/share/doc/libclang-rt-dev:libclang-rt-dev strace:strace)
 
 $(BIN)/python:
 	@$(MAKE) --no-print-directory needs
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q 'scikit-build-core>=0.11' 'cmake>=3.25' ninja
 
-$(VENV)/.installed: $(BIN)/python pyproject.toml $(NATIVE) $(MODULES)
+# Of packages, exactly what requirements/ locks, each with its hash. LOCKED=no takes what pyproject.toml allows,
+# for an index that builds wheels of its own.
+LOCKED ?= yes
+PACKAGES = $(BIN)/pip install -q $(if $(filter no,$(LOCKED)),-r requirements/build.in,--require-hashes -r requirements/$(1).txt)
+INSTALL_OURS = $(BIN)/pip install -q --no-build-isolation $(if $(filter no,$(LOCKED)),,--no-deps) --config-settings=build-dir=build/wheel
+
+$(VENV)/.installed: $(BIN)/python pyproject.toml requirements/setup.txt $(NATIVE) $(MODULES)
 	@$(MAKE) --no-print-directory needs
-	$(BIN)/pip install -q --no-build-isolation --config-settings=build-dir=build/wheel -e .
+	$(call PACKAGES,setup)
+	$(INSTALL_OURS) -e .
 	@$(COMPILED)
 	@touch $@
 
 # With the compiler, the CMake and the warnings of the tests' build: so ccache, where it is there, compiles once
 # what both have.
-$(VENV)/.dev: $(BIN)/python pyproject.toml $(NATIVE) $(MODULES)
+$(VENV)/.dev: $(BIN)/python pyproject.toml requirements/dev.txt $(NATIVE) $(MODULES)
 	@$(MAKE) --no-print-directory needs
-	$(BIN)/pip install -q --no-build-isolation --config-settings=build-dir=build/wheel \
+	$(call PACKAGES,dev)
+	$(INSTALL_OURS) \
 	  $(foreach one,CMAKE_CXX_COMPILER=$(CXX) HTTPMARK_SERVER_WERROR=ON HTTPMARK_NATIVE_WERROR=ON,--config-settings=cmake.define.$(one)) \
 	  -e '.[dev]'
 	@$(COMPILED)
 	@touch $@ $(VENV)/.installed
 
 setup: $(VENV)/.installed
+
+# Locks the versions and hashes of requirements/*.txt; what is locked stays where it still fits. LOCK=--upgrade
+# takes the newest, LOCK='--upgrade-package NAME' the newest of one.
+LOCK ?=
+COMPILE = build/uv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+  --custom-compile-command 'make lock' $(LOCK) pyproject.toml requirements/build.in
+lock:
+	@[ -x build/uv/bin/uv ] || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install -q uv; }
+	$(COMPILE) -o requirements/setup.txt
+	$(COMPILE) --all-extras -c requirements/setup.txt -o requirements/dev.txt
+
+# Asks the index for known weaknesses of each package that is locked. An index that knows of none in an old
+# package that has some, or of no package at all, is no answer: audit-answers says so.
+AUDIT = build/audit/bin/pip-audit --strict --no-deps --disable-pip --progress-spinner off
+audit: audit-answers
+	$(AUDIT) --require-hashes -r requirements/dev.txt
+
+audit-answers:
+	@[ -x build/audit/bin/pip-audit ] || { $(PYTHON) -m venv build/audit && build/audit/bin/pip install -q pip-audit; }
+	@echo 'jinja2==2.4.1' >build/audit/weak.txt
+	@$(AUDIT) -r build/audit/weak.txt 2>&1 | grep -q 'CVE-\|PYSEC-\|GHSA-' || \
+	  { echo "audit: the index of packages tells of no weakness of jinja2 2.4.1, so it cannot tell of any"; exit 1; }
 
 bench: setup
 	$(BIN)/httpmark run $(BENCH)
@@ -119,7 +155,7 @@ test: needs-test $(VENV)/.dev
 	@$(MAKE) --no-print-directory test-timed
 
 nightly: needs-nightly $(VENV)/.dev
-	@$(MAKE) --no-print-directory nightly-tests nightly-images nightly-clang nightly-fuzz sanitizers
+	@$(MAKE) --no-print-directory nightly-tests nightly-images nightly-liars nightly-clang nightly-valgrind nightly-fuzz sanitizers
 
 # Once: where a CMakeLists.txt changes, the build asks CMake again by itself.
 CONFIGURED := build/release/build.ninja
@@ -160,12 +196,17 @@ test-timed: $(VENV)/.dev
 	$(BIN)/pytest -m "timed and not nightly" $(ARGS)
 
 nightly-tests: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n 2 --dist worksteal -m nightly --ignore $(IMAGES) $(ARGS)
+	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n 2 --dist worksteal -m nightly --ignore $(IMAGES) --ignore $(LIARS) $(ARGS)
 
 # Each server of images/ that is not built on each change, as a process and as a container.
 IMAGES := harness/tests/project/test_images.py
 nightly-images: $(VENV)/.dev
 	$(BIN)/pytest -n 2 --dist worksteal -m nightly $(IMAGES) $(ARGS)
+
+# Every command that talks to a target, before every server that lies: an hour, most of it waiting.
+LIARS := harness/tests/project/test_liars.py
+nightly-liars: $(VENV)/.dev
+	$(BIN)/pytest -n 2 --dist worksteal -m nightly $(LIARS) $(ARGS)
 
 # An eighth of them, another one with each commit: what is verified on each change beside the servers
 # that every run uses.
@@ -178,21 +219,78 @@ nightly-clang: needs-nightly
 	cmake --build --preset clang
 	ctest --preset clang -j2
 
-# Each parser of the reference server, FUZZ_SECONDS long, from the corpus that is kept. FUZZ_SEED=0: another
-# search each time.
+# What reads a client's bytes, under valgrind: no read of what was never written or is gone, and no leak.
+PARSERS := chunked content_coding cookies deflate error extensions form frames framing handshake mask media_type \
+  message_buffer multipart parser scan session syntax uri utf8
+nightly-valgrind: needs-test $(CONFIGURED)
+	@$(call INSTALL,valgrind:valgrind)
+	cmake --build --preset release --target $(foreach one,$(PARSERS),httpmark-server-$(one)_test)
+	@for one in $(PARSERS); do \
+	  said=$$(valgrind -q --error-exitcode=9 --leak-check=full \
+	    build/release/reference_server/httpmark-server-$${one}_test --gtest_brief=1 2>&1) \
+	    || { echo "$$said" | tail -60; exit 1; }; \
+	  echo "valgrind: $$one: $$(echo "$$said" | grep '^[0-9]* tests, '), nothing found"; \
+	done
+
+# What their tests, and the replay of their corpora, reach of what reads a client's bytes and of the judge: lines
+# and branches of each file.
+REPLAYED := chunked content_coding form handshake multipart parser session
+coverage: needs-check $(VENV)/.dev
+	@$(BIN)/cmake --preset coverage -DCMAKE_CXX_COMPILER=$(CXX) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja >/dev/null
+	cmake --build --preset coverage --target $(foreach one,$(PARSERS),httpmark-server-$(one)_test) \
+	  $(foreach one,$(REPLAYED),httpmark-server-$(one)_replay)
+	@find build/coverage -name '*.gcda' -delete
+	ctest --preset coverage -j2 -R '^server\.($(subst $() ,|,$(PARSERS)))_test$$|^server\.($(subst $() ,|,$(REPLAYED)))_fuzz_replay$$'
+	$(BIN)/gcovr --filter 'reference_server/src/(http|scan|content|websocket)/' \
+	  --exclude '.*/(answer_head|collected_form|date|event_|json_|response|text_|websocket_).*' \
+	  --exclude-throw-branches --exclude-unreachable-branches --txt-summary --txt - build/coverage
+	COVERAGE_FILE=build/coverage/judge $(BIN)/pytest -n 2 --dist worksteal -m "not timed and not nightly" \
+	  --cov=harness/judging --cov-branch --cov-report=term harness/tests/judging $(ARGS)
+
+# Each parser of the reference server, and each reader of answers in harness/native, FUZZ_SECONDS long, from the
+# corpus that is kept: how many inputs it tried and how many edges of the code they reached. FUZZ_SEED=0: another
+# search each time. What fails is kept in build/fuzz/found/.
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 0
 nightly-fuzz: needs-nightly
 	cmake --preset fuzz >/dev/null
-	cmake --build --preset fuzz --target $(foreach one,$(FUZZERS),httpmark-server-$(one)_fuzz)
-	@for one in $(FUZZERS); do \
-	  mkdir -p build/fuzz/found/$$one; \
-	  build/fuzz/reference_server/httpmark-server-$${one}_fuzz -max_total_time=$(FUZZ_SECONDS) -seed=$(FUZZ_SEED) -print_final_stats=1 \
-	    -artifact_prefix=build/fuzz/found/$$one- build/fuzz/found/$$one reference_server/tests/corpus/$$one 2>build/fuzz/$$one.log \
-	    || { tail -20 build/fuzz/$$one.log; exit 1; }; \
-	  echo "$$one: $$(sed -n 's/^stat::number_of_executed_units: //p' build/fuzz/$$one.log) inputs, no finding"; \
-	done
-FUZZERS := parser chunked connection response content_coding form multipart preconditions ranges target_path handshake session
+	cmake --build --preset fuzz --target $(notdir $(SERVER_FUZZERS) $(NATIVE_FUZZERS))
+	@$(call FUZZ,$(SERVER_FUZZERS),httpmark-server-,reference_server/tests/corpus)
+	@$(call FUZZ,$(NATIVE_FUZZERS),,harness/native/tests/corpus)
+	@$(MAKE) --no-print-directory fuzz-readers
+SERVER_FUZZERS := $(foreach one,parser chunked connection response content_coding form multipart preconditions ranges \
+  target_path handshake session,build/fuzz/reference_server/httpmark-server-$(one)_fuzz)
+NATIVE_FUZZERS := $(foreach one,load_response probe_response_framing,build/fuzz/harness/native/tests/$(one)_fuzz)
+# The programs, what their names begin with, and the folder of their corpora.
+define FUZZ
+for program in $(1); do \
+  one=$${program##*/$(2)}; one=$${one%_fuzz}; log=build/fuzz/$$one.log; \
+  mkdir -p build/fuzz/found/$$one; \
+  $$program -max_total_time=$(FUZZ_SECONDS) -seed=$(FUZZ_SEED) -print_final_stats=1 \
+    -artifact_prefix=build/fuzz/found/$$one- build/fuzz/found/$$one $(3)/$$one 2>$$log \
+    || { tail -20 $$log; exit 1; }; \
+  echo "$$one: $$(sed -n 's/^stat::number_of_executed_units: //p' $$log) inputs," \
+    "$$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' $$log | tail -1) edges reached, no finding"; \
+done
+endef
+
+# Adds to the kept corpora the fewest of the inputs that nightly-fuzz came by which reach edges that they do not.
+fuzz-keep:
+	@$(call KEEP,$(SERVER_FUZZERS),httpmark-server-,reference_server/tests/corpus)
+	@$(call KEEP,$(NATIVE_FUZZERS),,harness/native/tests/corpus)
+define KEEP
+for program in $(1); do \
+  one=$${program##*/$(2)}; one=$${one%_fuzz}; \
+  [ -d build/fuzz/found/$$one ] || { echo "$$one: nothing was found yet: make nightly-fuzz"; continue; }; \
+  $$program -set_cover_merge=1 -use_counters=0 -max_len=1000 $(3)/$$one build/fuzz/found/$$one 2>build/fuzz/$$one.log \
+    || { tail -20 build/fuzz/$$one.log; exit 1; }; \
+  echo "$$one: $$(sed -n 's/^MERGE-OUTER: \([0-9]* new files\) .*/\1/p' build/fuzz/$$one.log)"; \
+done
+endef
+
+# The readers of the harness, FUZZ_SECONDS each, from the files that they read here.
+fuzz-readers: $(VENV)/.dev
+	$(BIN)/python -m httpmark.harness.tests.fuzz_readers --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED) $(ARGS)
 
 sanitizers: needs-test
 	for preset in asan tsan; do \
@@ -219,11 +317,24 @@ STABILITY ?= --rounds 20 --quick --busy
 stability: $(VENV)/.dev
 	$(BIN)/python -m httpmark.harness.tests.stability $(STABILITY)
 
+# KILLS times. Another seed each time, which is told; KILLS_SEED=N takes that one.
+KILLS ?= 200
+KILLS_SEED ?=
+kills: $(VENV)/.dev
+	$(BIN)/python -m httpmark.harness.tests.kills --kills $(KILLS) $(if $(KILLS_SEED),--seed $(KILLS_SEED)) $(ARGS)
+# For each engine so many seconds. ARGS="--engine uring --json FILE" for one of them, and all that was seen.
+SOAK_S ?= 3600
+soak: $(VENV)/.dev
+	$(BIN)/python -m httpmark.harness.tests.soak --seconds $(SOAK_S) $(ARGS)
+
 perf: setup
 	@$(call INSTALL,wrk:wrk h2load:nghttp2-client strace:strace openssl:openssl nginx:nginx-light)
 	$(BIN)/cmake -S . -B build/perf -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
 	$(BIN)/cmake --build build/perf -j 2 --target httpmark-server httpmark-null httpmark-load httpmark-parser-bench httpmark-answer-bench
 	$(BIN)/python reference_server/bench/figures.py build/perf
+	$(BIN)/python reference_server/bench/websocket_figures.py build/perf
+	$(BIN)/httpmark bench reference rust_hyper fasthttp go_net_http --profile keepalive --profile pipelined \
+	  --path '/echo?hello=world' $(ARGS)
 	$(BIN)/httpmark bench reference null rust_hyper go_net_http --profile pipelined $(ARGS)
 	$(BIN)/httpmark bench reference null --profile pipelined --engine wrk $(ARGS)
 	-$(BIN)/httpmark calibrate

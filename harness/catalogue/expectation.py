@@ -17,7 +17,7 @@ from httpmark.harness.catalogue import notation
 WORDS = frozenset(
     {"ACC", "PARSED", "R400", "R400C", "REJ", "REJ301", "EITHER", "WAIT", "CLOSE", "ONE", "NO101"}
 )
-ENDS = frozenset({"close", "fin", "open", "sync", "loose", "fewer", "spoiled"})
+ENDS = frozenset({"close", "fin", "open", "sync", "loose", "fewer", "spoiled", "quiet"})
 _BARE = frozenset({
     "empty", "empty?", "nobody", "keeps", "says close", "with 100", "with one 100", "no 100",
     "any target", "any method", "prompt", "before fin",

@@ -33,7 +33,8 @@ _ENDS = {
     "sync": "and the connection closed or the next request answered on it",
     "loose": "",
     "fewer": "or fewer, if the last one announces a close and the close comes",
-    "spoiled": "and the bytes left over answered with a 400 or a close",
+    "quiet": "and what follows left unanswered",
+    "spoiled": "and the bytes left over answered with a 400, a 501 or a close",
 }
 _BARE = {
     "empty": "understood without content",

@@ -53,6 +53,7 @@ def values(rule: Rule, facts: Facts, case: str) -> dict[str, notation.Value | No
         "canary": canary_request(facts, case),
     }
     known["websocket"] = b"/websocket" if "websocket" in facts.capabilities else known["p"]
+    known["events"] = b"/events" if "events" in facts.capabilities else known["p"]
     known["file"] = b"/static/ok.html" if "static" in facts.capabilities else known["p"]
     known |= {f"limit.{name}": facts.limits.get(name) for name in LIMITS}
     known |= {f"timeout.{name}": _milliseconds(facts.timeouts.get(name)) for name in TIMEOUTS}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from httpmark.harness.http import printable
+from httpmark.harness.model import toml_text
 from httpmark.harness.model.errors import HarnessError
 
 AnyStruct = TypeVar("AnyStruct", bound=msgspec.Struct)
@@ -20,12 +21,12 @@ def parsed_toml(path: Path, where: str) -> dict[str, Any]:
     :raises HarnessError: it cannot be read, or is no TOML.
     """
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return toml_text.tables(path.read_text("utf-8"))
     except OSError as error:
         raise HarnessError(f"{where}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise HarnessError(f"{where}: not UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except toml_text.NotToml as error:
         raise HarnessError(f"{where}: not valid TOML: {error}") from None
 
 
@@ -40,4 +41,5 @@ def decoded_as(text: dict[str, Any], where: str, kind: type[AnyStruct], **known:
     try:
         return msgspec.convert({**text, **known}, kind)
     except msgspec.ValidationError as error:
-        raise HarnessError(f"{where}: {error}; scenarios/README.md lists the keys") from None
+        why = printable.one_line(str(error))
+        raise HarnessError(f"{where}: {why}; scenarios/README.md lists the keys") from None

@@ -30,6 +30,9 @@ PROGRAMS: dict[str, str] = {
     "gives_back": (
         "After all bad requests, memory has grown by 64 MiB at most and no descriptor is still open"
     ),
+    "late_reader": (
+        "A client that reads nothing until the server waits for it, then gets all eight answers"
+    ),
     "limit_sized_requests": (
         "Memory grows by 64 MiB at most over 1000 requests of the largest permitted size"
     ),
@@ -56,6 +59,9 @@ PROGRAMS: dict[str, str] = {
     ),
     "valid_load_among_bad_requests": (
         "Valid requests among the bad ones are answered in time, each with its own answer"
+    ),
+    "websocket_late_reader": (
+        "4,000 messages come back in order to a client that reads nothing until the server waits"
     ),
 }
 """The words of ``runner`` in scenario files, and what each program looks for, for people."""

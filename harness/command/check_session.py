@@ -21,7 +21,14 @@ from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.score_text import score_text
 from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.cases import Family
-from httpmark.harness.model.errors import HarnessError, NothingSelected, ServerDied, Unusable
+from httpmark.harness.model.errors import (
+    HarnessError,
+    NoRoom,
+    NothingSelected,
+    ServerDied,
+    Unusable,
+)
+from httpmark.harness.model.progress import undisturbed
 from httpmark.harness.model.run import SCHEMA_VERSION, Conclusion, Run, ServerResult
 from httpmark.harness.model.verdicts import Compliance, SuiteResult
 from httpmark.harness.servers import machine, manifests, sockets
@@ -40,6 +47,7 @@ class _Progress(msgspec.Struct):
     target: str  # its name
     advice: str  # what to add, if the plain request is not accepted
     suites: dict[str, SuiteResult] = {}
+    thinned: dict[str, int] = {}  # suite_results.Fired.thinned
     died: str | None = None
     interrupted: bool = True  # until the end is reached
 
@@ -88,6 +96,10 @@ class Checker:
 
         :raises Unusable: nothing answers there; ``last`` holds what is known.
         """
+        with run_folder.held(self.folder):
+            return self._check_served()
+
+    def _check_served(self) -> Run:
         served = self.server
         if served is None:
             return self._check(None)
@@ -125,9 +137,10 @@ class Checker:
 
     def _written(self, so_far: _Progress) -> Run:
         """The result as far as it came, written into the run folder."""
-        self.last = self._result(so_far)
-        run_folder.write(self.last, self.folder)
-        return self.last
+        with undisturbed():
+            self.last = self._result(so_far)
+            run_folder.write(self.last, self.folder)
+            return self.last
 
     def _fire(
         self,
@@ -156,6 +169,8 @@ class Checker:
                     quick=self.options.quick,
                     second=second,
                     deliveries=delivery_modes.MODES if self.options.full else (),
+                    # Who names cases wants them all.
+                    whole=self.options.full or bool(self.options.cases),
                     cutting=cuts.begin,
                     again=again.begin,
                     recovery=self.recovery,
@@ -163,10 +178,13 @@ class Checker:
             except ServerDied as error:
                 so_far.died = masking.text(str(error))
                 raise
+            except NoRoom:
+                raise
             except Unusable as error:
                 so_far.died = masking.text(str(error))
                 raise Unusable(f"{self.options.target} {error}") from None
             finally:
+                so_far.thinned |= fired.thinned
                 for suite in group:
                     so_far.suites[suite] = self._scored(suite, so_far, evidence, fired)
         for suite in group:
@@ -217,13 +235,13 @@ class Checker:
             profiles=(),
             environment=machine.capture(),
             servers=(server,),
-            notes=self._left_out(),
+            notes=self._left_out(so_far),
         )
 
-    def _left_out(self) -> tuple[str, ...]:
-        """What a quick look does not ask, in one line."""
+    def _left_out(self, so_far: _Progress) -> tuple[str, ...]:
+        """What is not asked, in one line."""
         if not self.options.quick:
-            return ()
+            return (quick_look.thinned(so_far.thinned),) if so_far.thinned else ()
         requests, programs = quick_look.left_out(self.catalogue, self.suites, self._is_selected)
         counted = [
             f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import NoReturn
 
 import click
 
@@ -18,8 +17,10 @@ from httpmark.harness.catalogue.mistakes import Mistakes
 from httpmark.harness.command import error_trace, known_commands, printing
 from httpmark.harness.http import masking
 from httpmark.harness.http.printable import one_line
-from httpmark.harness.model import progress
+from httpmark.harness.model import progress, run_folder
 from httpmark.harness.model.errors import HarnessError
+
+_AGAIN_S = 0.01  # until an interruption comes again that was lost
 
 
 class _Subcommands(click.Group):
@@ -37,6 +38,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
         from httpmark.harness.servers import machine
 
         printing.echo(f"httpmark, version {machine.version()}")
+        printing.echo(f"engines of httpmark-server: {machine.server_engines() or 'not known'}")
         context.exit()
 
 
@@ -58,18 +60,49 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
 )
 def httpmark() -> None:
     """Test HTTP/1.1 servers: do they follow the RFCs, and how fast are they?"""
+    from httpmark.harness.servers import scratch_folders
+
+    scratch_folders.sweep()
 
 
-def _interrupted(number: int, _: FrameType | None) -> NoReturn:
-    # What follows is cleaning up, which a second signal must not interrupt.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise progress.Interrupted(progress.SIGNALLED + number)
+def _ignore_signals() -> None:
+    """What follows is cleaning up, which nothing must interrupt."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _interrupted(number: int, _: FrameType | None) -> None:
+    _ignore_signals()
+    progress.interrupt(progress.SIGNALLED + number)
+
+
+def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """An interruption that came where Python lets no error out, as in a destructor, comes again."""
+    stop = lost.exc_value
+    if not isinstance(stop, progress.Interrupted):
+        sys.__unraisablehook__(lost)
+        return
+    code = stop.code
+    signal.signal(signal.SIGALRM, lambda number, frame: progress.interrupt(code))
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+
+
+def _interruption_behind(error: BaseException | None) -> progress.Interrupted | None:
+    """The interruption that an error was made of: Python turns one that comes while a class is
+    made into a RuntimeError (``__set_name__``)."""
+    while error is not None and not isinstance(error, progress.Interrupted):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _complain(text: str) -> None:
     """One line on standard error, without what a terminal would obey: servers have a say in it."""
     printing.echo(f"httpmark: {' '.join(one_line(masking.text(text)).split())}", err=True)
+
+
+def _kept() -> str:
+    path = run_folder.last_written()
+    return "no run folder was written" if path is None else f"the results until then are in {path}"
 
 
 def _usage(error: click.ClickException) -> str:
@@ -90,32 +123,48 @@ def main() -> None:
     if (why := _unsupported(sys.platform)) is not None:
         _complain(why)
         raise SystemExit(3)
-    signal.signal(signal.SIGINT, _interrupted)
-    signal.signal(signal.SIGTERM, _interrupted)
+    sys.unraisablehook = _interrupt_again
+    try:
+        signal.signal(signal.SIGINT, _interrupted)
+        signal.signal(signal.SIGTERM, _interrupted)
+        code = _carried_out()
+        _ignore_signals()
+    except progress.Interrupted as stop:
+        run_folder.discard_unused()
+        _complain(f"interrupted; {stop.told or _kept()}")
+        code = stop.code
+    raise SystemExit(code)
+
+
+def _carried_out() -> int | str | None:
+    """Run the command line; the exit code. What is wrong is told.
+
+    :raises Interrupted: by a signal.
+    """
     try:
         httpmark(prog_name="httpmark", standalone_mode=False)
-        code = 0
-    except progress.Interrupted as stop:
-        _complain("interrupted; the results until then are kept")
-        code = stop.code
+    except SystemExit as ended:
+        return ended.code
     except HarnessError as error:
+        run_folder.discard_unused()
         for line in error.lines if isinstance(error, Mistakes) else (str(error),):
             _complain(line)
-        code = error.exit_code
+        return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         printing.echo(error.format_message())
-        code = 2
+        return 2
     except click.ClickException as error:
         _complain(_usage(error))
-        code = 2
+        return 2
     except click.Abort:
-        code = 130
+        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    except Exception:
+    except Exception as error:
+        if (stop := _interruption_behind(error)) is not None:
+            raise stop from None
         # The one boundary: the harness itself is wrong. The trace goes into a file.
         where = error_trace.internal_error(None)
         _complain(f"internal error in httpmark; {where}. Please report it.")
-        code = 3
-    raise SystemExit(code)
+        return 3
+    return 0

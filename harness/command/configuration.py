@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ import msgspec
 
 from httpmark.harness.command.run_argument import RunFolder
 from httpmark.harness.command.server_word import ServerWord
-from httpmark.harness.model import run_folder
+from httpmark.harness.model import run_folder, toml_text
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.servers import Server
 from httpmark.harness.servers import brought
@@ -73,17 +72,17 @@ def read(path: Path) -> Source | None:
     :raises HarnessError: it cannot be read, or is not TOML.
     """
     try:
-        value = tomllib.loads(path.read_text("utf-8"))
+        value = toml_text.tables(path.read_text("utf-8"))
     except OSError as error:
         raise HarnessError(f"{path}: {error.strerror}: name a file that exists") from None
     except UnicodeDecodeError:
         raise HarnessError(f"{path}: it is not UTF-8 text: save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except toml_text.NotToml as error:
         raise HarnessError(f"{path}: it is not TOML: {error}") from None
     if path.name != PYPROJECT:
         return Source(path, "", value)
     tool = value.get("tool", {})
-    if "httpmark" not in tool:
+    if not isinstance(tool, dict) or "httpmark" not in tool:
         return None
     tables = tool["httpmark"]
     if not isinstance(tables, dict):
@@ -101,7 +100,7 @@ def defaults(source: Source, command: str, commands: Mapping[str, click.Command]
     read_now: dict[str, Any] = {}
     stated(source)
     for name, table in source.tables.items():
-        where = f"{source.path}: [{source.where}{name}]"
+        where = f"{source.path}: [{source.where}{toml_text.shown_key(name)}]"
         if name in ("$schema", "schema", SERVERS):
             continue
         if name not in commands:
@@ -132,11 +131,10 @@ def stated(source: Source) -> tuple[brought.Stated, ...]:
     found = []
     for name, value in table.items():
         keys = {brought.FROM: value} if isinstance(value, str) else value
+        one = f"{where}.{toml_text.shown_key(name)}]"
         if not isinstance(keys, dict):
-            raise HarnessError(
-                f"{where}.{name}] must be a string, as 'docker:TAG', or a table of keys"
-            )
-        found.append(brought.Stated(name, keys, f"{where}.{name}]", source.path.parent))
+            raise HarnessError(f"{one} must be a string, as 'docker:TAG', or a table of keys")
+        found.append(brought.Stated(name, keys, one, source.path.parent))
     return tuple(found)
 
 

@@ -56,6 +56,7 @@ def doctor() -> list[Check]:
         checks.append(
             Check(f"httpmark-{name}", path is not None, path or "missing", "run `make setup`")
         )
+    checks.append(_engines())
     usable = len(os.sched_getaffinity(0))
     checks.append(
         Check(
@@ -105,6 +106,17 @@ def lines(found: Sequence[Check], *, width: int = 80) -> list[str]:
         if check.mend:
             out += text_layout.wrapped(check.mend, width, indent="     ", whole=True)
     return out
+
+
+def _engines() -> Check:
+    """Which engines httpmark-server was built with: without liburing, it has one."""
+    told = machine.server_engines()
+    return Check(
+        "engines of httpmark-server",
+        told is not None and ", uring" in told,
+        told or "not known",
+        "install liburing-dev and build it again: make setup",
+    )
 
 
 def _conntrack() -> Check:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,7 +11,7 @@ import msgspec
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.progress import Events
 from httpmark.harness.model.servers import Server
-from httpmark.harness.servers import certificates, starting, verification
+from httpmark.harness.servers import certificates, scratch_folders, starting, verification
 from httpmark.harness.servers.verification import Row, Seen, Verified
 
 ADDRESS = "127.0.0.1"
@@ -26,8 +24,8 @@ def verify_all(servers: Sequence[Server], runtime: str, *, events: Events) -> li
     """Verify each of these servers in turn; one that cannot be built does not stop the rest."""
     events.task(TASK, len(servers))
     found = []
-    with tempfile.TemporaryDirectory(prefix="httpmark-certificate-") as folder:
-        pair = certificates.make(Path(folder), address=ADDRESS)
+    with scratch_folders.folder("certificate") as folder:
+        pair = certificates.make(folder, address=ADDRESS)
         for server in servers:
             found.append(_verify(server, runtime, pair, events))
             events.advance(TASK, 1)

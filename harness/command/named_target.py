@@ -110,6 +110,8 @@ def asked_at(
     answer = targets.hello(target)
     if answer is None:
         raise Unusable(f"{options.target}: nothing answers there: is the server running?")
+    if why := discovery.without_end(target, answer):
+        raise Unusable(f"{options.target}: {why}: name a path with a short answer, with --path")
     # The first answer of all may take its time. A server that is silent twice can do nothing.
     is_mute = not answer and not targets.hello(target)
     status = response_reader.final_status(answer)

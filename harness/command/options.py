@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -169,6 +170,39 @@ runtime = click.option(
     type=click.Choice(["auto", "docker", "process"]),
     default="auto",
     help="How to start servers. 'auto' uses Docker if a daemon answers, else local processes.",
+)
+
+
+def cluster(*, default: str | None = None) -> Callable[[Command], Command]:
+    """Where the workers are that take part."""
+    return click.option(
+        "--cluster",
+        default=default,
+        metavar="ADDRESS",
+        help="Use the workers of this cluster: tcp://HOST:PORT of a Dask scheduler, "
+        "ssh:HOST1,HOST2, or local:N for worker processes on this machine.",
+    )
+
+
+class _Generators(click.ParamType[int]):
+    name = "generators"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if value == "auto":
+            return 0
+        if isinstance(value, int):
+            return value
+        if not re.fullmatch(r"[1-9][0-9]{0,3}", str(value)):
+            self.fail(f"{value!r} is neither auto nor a number from 1 to 9999", param, ctx)
+        return int(value)
+
+
+generators = click.option(
+    "--generators",
+    type=_Generators(),
+    metavar="N|auto",
+    help="With --cluster: how many workers make the load; auto adds some until the server is the "
+    "bottleneck.  [default: all]",
 )
 engine = click.option(
     "--engine", type=ChoiceOf(_engines), default="native", help="The load generator to use."

@@ -19,6 +19,7 @@ from httpmark.harness.load import comparison, paired_verdicts
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.cases import Facts, Level
 from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.model.progress import undisturbed
 from httpmark.harness.model.run import SCHEMA_VERSION, Run
 from httpmark.harness.report import (
     comparison_text,
@@ -206,8 +207,9 @@ def write(path: Path, text: str) -> None:
         # A link keeps leading to the file that is replaced.
         path = path.resolve()
         part = path.with_name(f".{path.name}.part")
-        part.write_text(text, "utf-8", newline="")
-        part.replace(path)
+        with undisturbed():
+            part.write_text(text, "utf-8", newline="")
+            part.replace(path)
     except OSError as error:
         raise HarnessError(f"{path}: {error.strerror}: name another file") from None
 

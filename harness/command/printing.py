@@ -16,6 +16,12 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(terminal_text(str(text)), err=err, nl=nl)
 
 
+def note(text: str | None) -> None:
+    """Say on standard error what does not change the result; nothing where there is no text."""
+    if text is not None:
+        echo(f"note: {text}", err=True)
+
+
 def echo_styled(parts: Sequence[tuple[str, dict[str, str | bool]]]) -> None:
     """Print a line of which each part has a style of click's: only these are obeyed."""
     styled = (_styled(terminal_text(text), look) for text, look in parts)

@@ -19,7 +19,6 @@ import contextlib
 import datetime
 import fcntl
 import shutil
-import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,7 +67,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "httpmark: a case of the httpmark catalogue")
     if _asked(config) and not hasattr(config, "workerinput"):
-        folder = Path(tempfile.mkdtemp(prefix="httpmark-pytest-"))
+        from httpmark.harness.servers import scratch_folders
+
+        folder = scratch_folders.make("pytest")
         config.stash[_folder_key] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 

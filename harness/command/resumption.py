@@ -126,10 +126,15 @@ class Resumption:
             entry.forwarding_reason = known.forwarding_reason
         entry.crashes = [one for one in known.crashes if one.suite not in begun]
         entry.load = tuple(one for one in known.load if one.profile in self.completed.profiles)
-        entry.memory = [known.memory] if known.memory is not None else []
-        entry.died = known.died
-        entry.version, entry.image_digest = known.version, known.image_digest
-        if known.command is not None:
-            entry.program = known.command, known.binary_sha256
-            entry.program_of_suites = not entry.load
-        entry.container_limits = known.container_limits
+        recognise(entry, known)
+
+
+def recognise(entry: Entry, known: ServerResult) -> None:
+    """Keep what a result says of how a server was started, and what it held."""
+    entry.memory = [known.memory] if known.memory is not None else []
+    entry.died = known.died
+    entry.version, entry.image_digest = known.version, known.image_digest
+    if known.command is not None:
+        entry.program = known.command, known.binary_sha256
+        entry.program_of_suites = not entry.load
+    entry.container_limits = known.container_limits

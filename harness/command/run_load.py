@@ -19,6 +19,7 @@ from httpmark.harness.load import (
     races,
     refusals,
     scaling,
+    windows,
 )
 from httpmark.harness.load.engines import launch
 from httpmark.harness.model.errors import HarnessError, Unusable
@@ -42,7 +43,9 @@ def plans_of(known: catalogue.Catalogue, options: Options, engine: launch.Engine
     room, cpus = open_connections.connection_room(), len(os.sched_getaffinity(0))
     plans, scaled, impossible = [], {}, []
     for name in options.profiles:
-        plan, cut = scaling.scaled(known.plan(name), room, cpus=cpus)
+        plan, cut = known.plan(name), None
+        if options.cluster is None:  # else its workers say what they can carry
+            plan, cut = scaling.scaled(plan, room, cpus=cpus)
         if cut:
             scaled[name] = cut
         if options.quick:
@@ -74,6 +77,14 @@ class Loads:
         self._scaled = plans.scaled
         self._servers = servers
         self._log = log
+        self._take: windows.Taker = windows.taken_here
+
+    def _null(self) -> Entry | None:
+        """The null server, prepared; None if there is none.
+
+        :raises Unusable: it cannot be used.
+        """
+        return self._servers.null_entry()
 
     def carry_out(self, plan: LoadPlan, entries: Sequence[Entry], *, seed: int) -> None:
         """One profile on all servers that have what it needs; the others are noted."""
@@ -151,6 +162,7 @@ class Loads:
             rounds=self._options.rounds or plan.rounds,
             duration_s=plan.duration_s,
             seed=seed,
+            take=self._take,
         )
         race.scaled = self._scaled.get(plan.name)
         self.races.append(race)
@@ -178,7 +190,7 @@ class Loads:
         if any(entry.server.control for entry in able):
             return list(able)
         try:
-            null = self._servers.null_entry()
+            null = self._null()
         except Unusable as error:
             self._log.keep(f"no null server beside {plan.name}: {error}")
             return list(able)

@@ -34,4 +34,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     port: int | None = None
     suite_minutes: float = math.inf  # the most that one suite may take at one server
     asked: Asked | None = None  # what of it who carries the run on must know
+    cluster: str | None = None  # where the workers are that do it; None: here
+    generators: int | None = None  # of a load on a cluster; None: all; 0: as many as it takes
     resume: Path | None = None  # the folder of the run that is carried on

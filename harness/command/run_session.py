@@ -10,21 +10,23 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import tempfile
 from pathlib import Path
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.catalogue.vocabulary import FORWARDING
 from httpmark.harness.command import (
     resumption,
+    run_load_spread,
     run_result,
     run_servers,
+    run_spread,
     stored_runs,
     suite_groups,
 )
 from httpmark.harness.command.remaining import Remaining
 from httpmark.harness.command.run_forwarding import Forwarding
 from httpmark.harness.command.run_load import Loads, plans_of
+from httpmark.harness.command.run_load_spread import SpreadLoads
 from httpmark.harness.command.run_log import RunLog
 from httpmark.harness.command.run_options import Options
 from httpmark.harness.command.run_servers import Servers
@@ -34,9 +36,9 @@ from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.load.engines import by_name
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.errors import HarnessError, NothingSelected
-from httpmark.harness.model.progress import Events, Interrupted
+from httpmark.harness.model.progress import Events, Interrupted, undisturbed
 from httpmark.harness.model.run import SCHEMA_VERSION, Run
-from httpmark.harness.servers import containers, machine, starting
+from httpmark.harness.servers import containers, machine, scratch_folders, starting
 
 
 class Runner:
@@ -61,6 +63,10 @@ class Runner:
         self.interrupted = False
         # A server that does not exist is told before the folder is made.
         chosen = run_servers.chosen(options)
+        if options.suites:
+            run_spread.check(options, chosen)
+        else:
+            run_load_spread.check(options, chosen, self.plans.plans)
         self.folder = options.resume or run_folder.folder(options.out)
         self.log = RunLog(events, self.folder)
         self.log.notes.extend(before.notes if before else ())
@@ -70,7 +76,11 @@ class Runner:
             self.catalogue, self.log, self.folder, minutes=options.suite_minutes,
             terms=before.forwarding if before else None,
         )  # fmt: skip
-        self.loads = Loads(options, engine, self.plans, self.servers, self.log)
+        self.spread = run_spread.SpreadSuites(
+            self.catalogue, options, self.servers, self.log, self.earlier, self.folder
+        )
+        kind = Loads if options.cluster is None else SpreadLoads
+        self.loads = kind(options, engine, self.plans, self.servers, self.log)
         self.environment = machine.capture()
         if options.profiles:
             self.environment["engine"] = by_name.identity(engine)
@@ -86,21 +96,31 @@ class Runner:
 
     def _run(self) -> Run:
         try:
-            with tempfile.TemporaryDirectory(prefix="httpmark-tls-") as private:
+            with scratch_folders.folder("tls") as private:
                 os.chmod(private, 0o755)
-                self._carry_out(Path(private))
+                self._carry_out(private)
         except Interrupted:
             self.interrupted = True
             raise
         finally:
-            starting.stop_all()
-            self.finished = run_folder.now()
-            # The first error is the one to tell: a full disk must not hide behind a second one.
-            with contextlib.suppress(HarnessError):
-                run_folder.write(self.result(), self.folder)
-                # From what is stored, so that drawing again gives the same page.
-                stored_runs.draw(self.folder, run_folder.read(self.folder))
+            with undisturbed():
+                self._end()
         return run_folder.read(self.folder)
+
+    def _end(self) -> None:
+        """Stop all servers, write the result and draw the page."""
+        starting.stop_all()
+        for name in dict.fromkeys(containers.NOT_REMOVED):
+            self.log.note(
+                f"the container {name} could not be removed, as no Docker daemon answers: "
+                "the next run removes it"
+            )
+        self.finished = run_folder.now()
+        # The first error is the one to tell: a full disk must not hide behind a second one.
+        with contextlib.suppress(HarnessError):
+            run_folder.write(self.result(), self.folder)
+            # From what is stored, so that drawing again gives the same page.
+            stored_runs.draw(self.folder, run_folder.read(self.folder))
 
     def _carry_out(self, private: Path) -> None:
         removed = containers.sweep()
@@ -112,6 +132,17 @@ class Runner:
         if self.earlier.run is not None:
             self.log.note(f"interrupted, and carried on at {run_folder.now()}")
             self.earlier.take_up(self.catalogue, self.servers)
+        if self.options.cluster is not None and not self.options.suites:
+            assert isinstance(self.loads, SpreadLoads)
+            self._load_from_cluster(self.loads)
+            return
+        if self.options.cluster is not None:
+            self.spread.carry_out(
+                self.options.cluster, self.id, self.seed,
+                keep=lambda: run_folder.write(self.result(), self.folder),
+            )  # fmt: skip
+            self.servers.usable()
+            return
         if any(plan.tls for plan in self.plans.plans):
             self.servers.make_certificate(private)
         self.servers.look()
@@ -125,6 +156,16 @@ class Runner:
             self.earlier.did_profile(plan.name)
             run_folder.write(self.result(), self.folder)
         self.loads.check_figures(self.servers.entries)
+
+    def _load_from_cluster(self, loads: SpreadLoads) -> None:
+        def done(profile: str) -> None:
+            self.earlier.did_profile(profile)
+            run_folder.write(self.result(), self.folder)
+
+        completed = self.earlier.completed.profiles
+        left = [plan for plan in self.plans.plans if plan.name not in completed]
+        loads.carry_out_all(self.id, left, seed=self.seed, done=done)
+        loads.check_figures(self.servers.entries)
 
     def _fire_suites(self) -> None:
         """Prepare one server after the other, and fire all suites at it: what is built first."""

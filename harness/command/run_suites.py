@@ -105,11 +105,14 @@ class Suites:
                         quick=quick,
                         second=second,
                         deliveries=delivery_modes.MODES if self._options.full else (),
+                        whole=self._options.full,
                         cutting=lambda total: clock.watched(cuts.begin(total)),
                         again=lambda total: clock.watched(again.begin(total)),
                         recovery=recovery,
                     )  # fmt: skip
                     again.done()
+                    if fired.thinned:
+                        self._log.note(f"{name}: {quick_look.thinned(fired.thinned)}")
                 finally:
                     after = cpu_time.cpu_ns(one.now.pids())
                     is_one = one.starts == 1  # CPU time of an earlier process is lost

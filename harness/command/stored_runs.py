@@ -8,14 +8,16 @@ from pathlib import Path
 import msgspec
 
 from httpmark.harness.catalogue import catalogue, loading
+from httpmark.harness.command import killed_runs
 from httpmark.harness.gate import conclusion, findings
 from httpmark.harness.judging import suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.load import ranking
-from httpmark.harness.model.errors import Unusable
+from httpmark.harness.model.errors import not_written
 from httpmark.harness.model.load import LoadResult
+from httpmark.harness.model.progress import undisturbed
 from httpmark.harness.model.run import Conclusion, Run, ServerResult
-from httpmark.harness.model.run_folder import EVIDENCE, REPORT, read
+from httpmark.harness.model.run_folder import EVIDENCE, REPORT, RESULT, read
 from httpmark.harness.model.verdicts import Compliance, SuiteResult
 from httpmark.harness.report import html_page
 
@@ -31,20 +33,31 @@ def draw(path: Path, run: Run, *, out: Path | None = None) -> Path:
         evidence = stack.enter_context(Evidence(stored, masked=True)) if stored.is_file() else None
         page = html_page.render(run, evidence)
     try:
-        target.write_text(page, "utf-8")
+        with undisturbed():
+            target.write_text(page, "utf-8")
     except OSError as error:
-        raise Unusable(f"{target}: {error.strerror}") from None
+        raise not_written(target, error) from None
     return target
 
 
-def rejudge(path: Path) -> Run:
+def rejudge(path: Path, *, from_evidence: bool = False) -> Run:
     """Judge a stored run again, with the catalogue as it is now.
 
+    Of a run that was killed, all that its evidence holds is judged, with or without a result.
+
+    :param from_evidence: look at no result, even where there is one.
     :raises HarnessError: the folder holds no run or no evidence.
+    :raises Unusable: one of them is damaged.
     """
-    run = read(path)
     known = loading.load()
+    has_result = (path / RESULT).exists() or not (path / EVIDENCE).is_file()
+    run = read(path) if has_result and not from_evidence else None
     with Evidence(path / EVIDENCE) as evidence:
+        evidence.must_be_whole()
+        if run is None or run.finished is None:
+            run = killed_runs.completed(
+                run or killed_runs.without_result(path, known), evidence, known
+            )
         judged = []
         for entry in run.servers:
             suites = {

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from httpmark.harness.catalogue.catalogue import Catalogue
+from httpmark.harness.firing.aftermath import Aftermath
 from httpmark.harness.firing.crash_recovery import Recovery
 from httpmark.harness.firing.play_queue import Flown, PlayQueue, is_whole
 from httpmark.harness.firing.probe import IN_FLIGHT
@@ -19,7 +20,7 @@ from httpmark.harness.http import masking
 from httpmark.harness.judging import quick_look, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.family_results import StoredServer
-from httpmark.harness.model.cases import Case, Facts, Op
+from httpmark.harness.model.cases import Await, Case, Facts, Op
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.exchanges import SILENT, Attempt, Exchange, ExchangeFlag, Outcome
 from httpmark.harness.servers import network_counters
@@ -31,6 +32,9 @@ _CONFIRM_IN_FLIGHT = 4
 _CONFIRMED_MAX = 256  # thousands of silent cases confirm each other
 _LOOK_S = 0.05  # between two looks at whether the server still lives
 _SILENT_S = 2.0  # a server that is silent for so long is asked whether it still answers
+# How long an answer to the first of two writes is waited for: load made the shorter wait run out.
+_UNHURRIED_MS = 250
+_LOOKS = (Await.LOOK_FINAL, Await.LOOK_ANY)
 _DRAIN_S = 15.0  # for what is on its way when the server seems to have ended
 _RECENT = 64  # of those that came back, as much is remembered
 
@@ -67,6 +71,7 @@ class CaseStream:
         self.fired = fired
         self.quick = quick
         self.recovery = recovery or Recovery(catalogue)
+        self.aftermath = Aftermath(target)
         self._progress = progress
         self._begin_again = again
         self._again: Progress = no_progress
@@ -119,8 +124,17 @@ class CaseStream:
             for slug in self.catalogue.slugs(family, step=self._step(family))
         )
 
+    def thin(self, families: Iterable[str]) -> None:
+        """Ask only that part of these families that a quick look asks."""
+        for name in families:
+            one = self.catalogue.families[name]
+            left_out = one.count - quick_look.cases_of(one, quick=True)
+            self.fired.thinned[name] = left_out
+            self._progress(left_out)  # nobody waits for them
+
     def _step(self, family: str) -> int:
-        return quick_look.step_of(self.catalogue.families[family], quick=self.quick)
+        is_thinned = self.quick or family in self.fired.thinned
+        return quick_look.step_of(self.catalogue.families[family], quick=is_thinned)
 
     def fire_confirmed(self, families: list[str]) -> None:
         """Fire whole families; silence is tried again before it counts."""
@@ -284,6 +298,17 @@ def patient(case: Case) -> Case:
         for step in case.steps
     )
     return replace(case, steps=steps, deadline_ms=2 * case.deadline_ms)
+
+
+def unhurried(case: Case) -> Case:
+    """The same case with more time for an answer before the next write."""
+    replace = msgspec.structs.replace
+    steps = tuple(
+        replace(step, wait_ms=max(step.wait_ms, _UNHURRIED_MS)) if step.kind in _LOOKS else step
+        for step in case.steps
+    )
+    more = sum(step.wait_ms for step in steps) - sum(step.wait_ms for step in case.steps)
+    return replace(case, steps=steps, deadline_ms=case.deadline_ms + more)
 
 
 def _dropped(exchange: Exchange) -> Exchange:

@@ -42,6 +42,7 @@ def fire(
     quick: bool = False,
     second: second_process.SecondProcess | None = None,
     deliveries: Iterable[str] = (),
+    whole: bool = False,
     cutting: Callable[[int], Progress] = lambda total: no_progress,
     again: Callable[[int], Progress] = lambda total: no_progress,
     recovery: Recovery | None = None,
@@ -53,6 +54,7 @@ def fire(
 
     :param along: suites that are fired together with it; ``seed`` is always fired by itself.
     :param second: a second process that helps with judging; None starts one for this call.
+    :param whole: ask every case of very large families, too, whatever a sample says.
     :param deliveries: modes of ``delivery_modes.MODES`` for the delivery corpus.
     :param cutting: gets the number of cuts and returns what counts each of them.
     :param again: the same for cases that are asked again, round by round.
@@ -88,7 +90,7 @@ def fire(
                 catalogue, known, evidence, fired,
                 progress=progress, again=again, quick=quick, recovery=recovery,
             )  # fmt: skip
-            if not _fire_families(stream, chosen, second=helper):
+            if not _fire_families(stream, chosen, second=helper, whole=whole):
                 return
             uncounted = CaseStream(catalogue, known, evidence, fired, recovery=recovery)
             for name in suites:
@@ -127,14 +129,16 @@ def _fire_families(
     chosen: list[Family],
     *,
     second: second_process.SecondProcess,
+    whole: bool,
 ) -> bool:
     """Fire cases, ask again what is doubtful, and play programs.
 
     :returns: whether the target takes the plain request; otherwise there is nothing else to ask.
     """
-    whole = first_pass.fire(stream, chosen)
-    if whole is not None:
-        doubtful_cases.ask_again(stream, whole, second=second)
+    stream.aftermath.look_before()
+    asked = first_pass.fire(stream, chosen, whole=whole)
+    if asked is not None:
+        doubtful_cases.ask_again(stream, asked, second=second)
     if first_pass.refuses_the_plain_request(stream):
         return False
     program_runs.play(stream, chosen)

@@ -65,7 +65,7 @@ class Recovery:
     def ending(self, target: Target) -> Ending | None:
         """What became of the target; None if it answers, or never did."""
         if self._has_answered or hello(target) is None:
-            return liveness.ended(target)
+            return liveness.ended(target, patience_s=liveness.recovers_s(target))
         return liveness.death(target)
 
     def survived(

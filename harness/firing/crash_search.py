@@ -139,7 +139,13 @@ def search(trials: Trials, suspects: Sequence[Case]) -> Iterator[Died]:
                 yield several
             return
         yield alone
-        rest = rest[at + 1 :]
+        # The same one in flight a second time would be found a second time.
+        rest = [case for case in rest[at + 1 :] if _which(case) != _which(rest[at])]
+
+
+def _which(case: Case) -> tuple[str, str, bytes]:
+    """What makes two plays the same request, whatever the waits for its answer."""
+    return case.id, case.delivery, case.sent
 
 
 def _sequence(trials: Trials, cases: list[Case], died: Died) -> Died | None:

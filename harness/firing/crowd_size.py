@@ -5,8 +5,7 @@ from __future__ import annotations
 from httpmark.harness.catalogue.case_builder import patience_ms
 from httpmark.harness.firing.case_stream import AGAIN_IN_FLIGHT, CASES_IN_FLIGHT
 from httpmark.harness.firing.first_questions import PLAIN_S
-from httpmark.harness.firing.targets import FEW_IN_FLIGHT, Target, hello
-from httpmark.harness.model.cases import Case, Op, Step
+from httpmark.harness.firing.targets import FEW_IN_FLIGHT, Target, asked_at_once, hello
 from httpmark.harness.model.exchanges import Outcome
 
 _SIZES = (CASES_IN_FLIGHT, AGAIN_IN_FLIGHT)
@@ -36,8 +35,4 @@ def found(target: Target) -> int:
 
 def _at_once(target: Target, size: int, wait_ms: int) -> list[Outcome]:
     """The outcomes of so many plain requests at once."""
-    request = f"GET {target.path} HTTP/1.1\r\n{target.facts().host_lines}\r\n".encode("latin-1")
-    steps = (Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=wait_ms))
-    cases = (Case(f"crowd-{n}", "crowd", steps, deadline_ms=wait_ms) for n in range(size))
-    with target.probe(in_flight=size) as probe:
-        return [exchange.outcome for batch in probe.fire(cases) for exchange in batch]
+    return [exchange.outcome for exchange in asked_at_once(target, size, wait_ms)]

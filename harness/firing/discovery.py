@@ -13,6 +13,7 @@ import msgspec
 from httpmark.harness.firing import targets
 from httpmark.harness.http import response_reader
 from httpmark.harness.judging import observation
+from httpmark.harness.servers import sockets
 
 _DEADLINE_S = 2.0
 
@@ -27,6 +28,40 @@ def capabilities(target: targets.Target) -> tuple[str, ...]:
     if len(parts) == len(_PARTS):
         parts = ["behave"]
     return ("hello", *shown, *parts)
+
+
+PATIENCE_S = 5.0  # for one plain answer to be whole
+
+
+def without_end(target: targets.Target, answer: bytes) -> str | None:
+    """Why a plain answer has no end that anybody would wait for; None where it has one.
+
+    Each of a thousand questions would take as long, and show no more.
+
+    :param answer: what a first question got in the time that it had.
+    """
+    if not _is_cut(answer):
+        return None
+    began = time.monotonic()
+    longer = targets.hello(target, deadline_s=PATIENCE_S) or b""
+    if not _is_cut(longer):
+        return None
+    if len(longer) >= sockets.ANSWER_BYTES_MAX:
+        return f"its answer to GET {target.path} is longer than 1 MiB"
+    if time.monotonic() - began >= PATIENCE_S:
+        return f"it began to answer GET {target.path} and did not end within {PATIENCE_S:g} s"
+    return None  # it was ended by a close
+
+
+def _is_cut(answer: bytes) -> bool:
+    """Whether an answer began well and is not whole."""
+    try:
+        response_reader.read_final(answer, ended=False)
+    except response_reader.Incomplete:
+        return bool(answer)
+    except response_reader.Malformed:
+        pass
+    return False
 
 
 def _ask(
@@ -108,11 +143,25 @@ def _websocket(target: targets.Target) -> bool:
     return bool(octets) and octets is not None and octets.startswith(b"HTTP/1.1 101 ")
 
 
+def _events(target: targets.Target) -> bool:
+    octets = target.ask(
+        f"GET /events HTTP/1.1\r\n{target.facts().host_lines}\r\n".encode("latin-1"),
+        deadline_s=0.5,
+    )
+    try:
+        answer = response_reader.read_final(octets or b"", ended=False)
+    except (response_reader.Incomplete, response_reader.Malformed):
+        return False  # such as a stream without end, which is right for most applications
+    kinds = b", ".join(answer.values(b"content-type"))
+    return answer.status == 200 and answer.complete and kinds.startswith(b"text/event-stream")
+
+
 _QUESTIONS: dict[str, Callable[[targets.Target], bool]] = {
     "body": _body,
     "mirror": _mirror,
     "echo": _echo,
     "websocket": _websocket,
+    "events": _events,
 }
 # Each place of ``behave`` by itself: many servers have some of them.
 _PARTS: dict[str, Callable[[targets.Target], bool]] = {

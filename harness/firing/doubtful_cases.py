@@ -2,7 +2,8 @@
 
 The rules are those of docs/method.md: what load may have caused is asked again with few in flight,
 whatever its verdict; what fails is asked three times, the last time nearly alone. A quick look
-asks once more, and only what decides or ran out of time.
+asks once more, and only what decides or ran out of time. Silence for which load may still be the
+cause in the end proves nothing, and evidence says so.
 """
 
 from __future__ import annotations
@@ -12,19 +13,20 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from httpmark.harness.firing import room_for_others
+from httpmark.harness.firing import asking_alone
 from httpmark.harness.firing.case_stream import (
     AGAIN_IN_FLIGHT,
     CaseStream,
     Which,
     exhaust,
     patient,
+    unhurried,
 )
 from httpmark.harness.firing.probe_frames import Play
 from httpmark.harness.judging import second_process
 from httpmark.harness.judging.family_results import LINGERING_MAX
 from httpmark.harness.judging.response_rules import close_rules
-from httpmark.harness.model.cases import Await, Case
+from httpmark.harness.model.cases import Case
 from httpmark.harness.model.exchanges import Attempt, Doubt, Exchange
 
 # Load may be why time ran out among many in flight. All of that is asked again with few in flight,
@@ -35,14 +37,13 @@ _LATE_LOT = 256
 _SAMPLE = 32
 _QUICK_SAMPLE = 4
 _FEWER = (128, 48)  # connections; whoever shows no sign of load with so many is believed
-# How long an answer to the first of two writes is waited for: load made the shorter wait run out.
-_LOOK_MS = 250
 # A few at a time are no load, and share the 80 ms in which an answer too many is waited for.
 _ALONE_IN_FLIGHT = 8
-_ALONE_FEW = 6  # each may take its whole deadline
-_TOGETHER = AGAIN_IN_FLIGHT - 1  # and a plain request beside them
+# Who closes again with few in flight is asked with hardly anyone, and not before the server is done
+# with the crowd: it may go on closing for a while.
+_HARDLY_ANY = 4
+_CLOSES = (Doubt.RESET, Doubt.CLOSED_UNANNOUNCED)
 _CLOSE_SLACK_MS = 500
-_LOOKS = (Await.LOOK_FINAL, Await.LOOK_ANY)
 
 
 class Doubts(msgspec.Struct, frozen=True):
@@ -61,13 +62,16 @@ def ask_again(
 ) -> None:
     """Ask again what is doubtful in families that were asked."""
     doubted = _doubted_by_load(stream, set(families))
-    if stream.quick:
-        _ask_once_more(stream, _doubts(stream, families, second), doubted)
-        return
     late = Doubt.TIME_RAN_OUT
-    _ask_late(stream, [which for which, why in doubted.items() if why is late])
-    _ask_with_few(stream, {which: why for which, why in doubted.items() if why is not late})
-    _ask_three_times(stream, _doubts(stream, families, second))
+    if stream.quick:
+        doubts = _doubts(stream, families, second)
+        heard = _ask_once_more(stream, doubts, doubted)
+    else:
+        _ask_late(stream, [which for which, why in doubted.items() if why is late])
+        _ask_with_few(stream, {which: why for which, why in doubted.items() if why is not late})
+        doubts = _doubts(stream, families, second)
+        heard = _ask_three_times(stream, doubts)
+    _say_what_proves_nothing(stream, set(families), heard)
 
 
 def _doubted_by_load(stream: CaseStream, families: set[str]) -> dict[Which, Doubt]:
@@ -84,7 +88,7 @@ def _ask_late(stream: CaseStream, late: list[Which]) -> None:
     stream.ask_again(len(late))
     for begin in range(0, len(late), _LATE_LOT):
         lot = late[begin : begin + _LATE_LOT]
-        again = map(_unhurried, stream.only(lot))
+        again = map(unhurried, stream.only(lot))
         asked = stream.play(again, in_flight=AGAIN_IN_FLIGHT, attempt=Attempt.LATE)
         if 2 * sum(1 for _ in asked) > len(lot):
             break
@@ -102,7 +106,7 @@ def _ask_with_few(stream: CaseStream, doubted: dict[Which, Doubt]) -> None:
             otherwise.add(exchange.family)
         return True
 
-    _ask(stream, sample, compared)
+    _ask_until_few(stream, sample, compared, attempt=Attempt.LATE)
     rest = {which for which in doubted.keys() - sample if which[0] in otherwise}
     _ask_fewer_and_fewer(stream, rest, lambda exchange: True, attempt=Attempt.LATE)
 
@@ -120,7 +124,37 @@ def _ask_fewer_and_fewer(
 
     for connections in _FEWER:
         _ask(stream, set(rest), settles, attempt=attempt, connections=connections)
-    _ask(stream, rest, keep, attempt=attempt)
+    _ask_until_few(stream, rest, keep, attempt=attempt)
+
+
+def _ask_until_few(
+    stream: CaseStream, wanted: set[Which], keep: Callable[[Exchange], bool], *, attempt: Attempt
+) -> None:
+    """Ask with few in flight, and who closes again with hardly anyone beside."""
+    closing: set[Which] = set()
+    _ask(stream, wanted, _sparing(closing, keep), attempt=attempt)
+    _ask_the_closing(stream, closing, keep, attempt=attempt)
+
+
+def _sparing(closing: set[Which], keep: Callable[[Exchange], bool]) -> Callable[[Exchange], bool]:
+    """Keeps what ends in no close that a crowd may cause; the others are noted."""
+
+    def spared(exchange: Exchange) -> bool:
+        if exchange.doubt in _CLOSES:
+            closing.add((exchange.family, exchange.case))
+            return False
+        return keep(exchange)
+
+    return spared
+
+
+def _ask_the_closing(
+    stream: CaseStream, closing: set[Which], keep: Callable[[Exchange], bool], *, attempt: Attempt
+) -> None:
+    """Ask with hardly anyone beside, once the server is done with the crowd."""
+    if closing:
+        stream.aftermath.wait()
+        _ask(stream, closing, keep, attempt=attempt, connections=_HARDLY_ANY)
 
 
 def _ask(
@@ -137,7 +171,7 @@ def _ask(
     """
     if wanted:
         stream.ask_again(len(wanted))
-        again = sorted(map(_unhurried, stream.only(wanted)), key=lambda case: -case.deadline_ms)
+        again = sorted(map(unhurried, stream.only(wanted)), key=lambda case: -case.deadline_ms)
         asked = stream.play(
             again, in_flight=connections or AGAIN_IN_FLIGHT, connections_max=connections,
             attempt=attempt, keep=keep,
@@ -145,20 +179,50 @@ def _ask(
         exhaust(asked)
 
 
-def _ask_three_times(stream: CaseStream, doubts: Doubts) -> None:
+class _Heard(msgspec.Struct, frozen=True):
+    """What asking again showed of those that ran out of time."""
+
+    asked: set[Which]  # with few in flight
+    again: set[Which]  # and ran out of time again
+    alone: asking_alone.Alone
+
+
+def _ask_three_times(stream: CaseStream, doubts: Doubts) -> _Heard:
     """Ask what fails three times, the last time nearly alone and with more patience."""
     both = doubts.answered | doubts.silent
     twice = (
-        (_unhurried(case), attempt)
+        (unhurried(case), attempt)
         for attempt in (Attempt.DOUBTED, Attempt.DOUBTED_AGAIN)
         for case in stream.only(both)
     )
     stream.ask_again(3 * len(both) + min(len(doubts.lingering), LINGERING_MAX))
     silent: dict[Which, None] = {}
     exhaust(stream.play_all(twice, in_flight=AGAIN_IN_FLIGHT, keep=_noting(silent)))
-    alone = _ask_alone(stream, list(silent))
-    left = Doubts(doubts.answered - alone, doubts.silent - alone, doubts.lingering)
+    alone = asking_alone.ask(stream, list(silent))
+    left = Doubts(doubts.answered - alone.asked, doubts.silent - alone.asked, doubts.lingering)
     exhaust(stream.play_all(_last_plays(stream, left), in_flight=_ALONE_IN_FLIGHT))
+    return _Heard(doubts.silent, set(silent), alone)
+
+
+def _say_what_proves_nothing(stream: CaseStream, families: set[str], heard: _Heard) -> None:
+    """Tell evidence of which silence load may still be the cause.
+
+    Who ran out of time and was not asked alone is believed where nearly all of the others ran out
+    again; who was not even asked with few in flight, where those ran out again, too.
+    """
+    is_plain = heard.alone.is_plain
+    is_plain_with_few = is_plain and len(heard.again) >= asking_alone.SHARE * len(heard.asked)
+    still = {
+        which
+        for which, why in _doubted_by_load(stream, families).items()
+        if why is Doubt.TIME_RAN_OUT and which not in heard.alone.asked
+    }
+    unproven = set() if is_plain_with_few else still - heard.asked
+    if not is_plain:
+        unproven.update(stream.binding(sorted(still & heard.asked)))
+    for family in {family for family, _ in unproven}:  # these were counted already
+        stream.fired.folded.pop(family, None)
+    stream.evidence.doubt_silence(stream.target.name, unproven)
 
 
 def _noting(silent: dict[Which, None]) -> Callable[[Exchange], bool]:
@@ -172,90 +236,6 @@ def _noting(silent: dict[Which, None]) -> Callable[[Exchange], bool]:
     return noted
 
 
-def _ask_alone(stream: CaseStream, silent: list[Which]) -> set[Which]:
-    """Ask what binds and ran out of time so that no other case can be why.
-
-    A few from all over the list are asked, and the others if one of the few is in time now. Those
-    who wait do so together, as long as the server has room for others meanwhile. Else cases that
-    never end may hold all its workers, and each is asked with nothing else in flight.
-
-    :param silent: what ran out of time, whatever its level.
-    :returns: those that were asked.
-    """
-    silent = stream.binding(silent)
-    if not silent:
-        return set()
-    few = _few(silent, _TOGETHER)
-    late = _late_together(stream, few)
-    if late is None:
-        return _ask_one_by_one(stream, silent)
-    if late == len(few):
-        return set(few)
-    rest = [which for which in silent if which not in few]
-    for begin in range(0, len(rest), _TOGETHER):
-        lot = rest[begin : begin + _TOGETHER]
-        if _late_together(stream, lot) is None:
-            return {*few, *rest[:begin], *_ask_one_by_one(stream, rest[begin:])}
-    return set(silent)
-
-
-def _few(cases: list[Which], most: int) -> list[Which]:
-    """A few from all over a list; all of a short one."""
-    return cases if len(cases) <= most else cases[:: len(cases) // _ALONE_FEW]
-
-
-def _late_together(stream: CaseStream, cases: list[Which]) -> int | None:
-    """Ask cases together; returns how many run out of time again.
-
-    None where one may have waited because of another: then nothing is kept.
-    """
-    target = stream.target
-    room_for = min(target.jobs or AGAIN_IN_FLIGHT, target.at_once or AGAIN_IN_FLIGHT)
-    if len(cases) >= room_for:  # one place is for the plain requests
-        return None
-    kept: list[Exchange] = []
-
-    def held(exchange: Exchange) -> bool:
-        kept.append(exchange)
-        return False
-
-    with room_for_others.RoomForOthers(target) as room:
-        late = _late_alone(stream, cases, in_flight=len(cases), keep=held)
-    if any(exchange.ran_out for exchange in kept) and not room.is_shown:
-        return None
-    stream.evidence.add(target.name, kept)
-    return late
-
-
-def _ask_one_by_one(stream: CaseStream, silent: list[Which]) -> set[Which]:
-    """The same with nothing else in flight."""
-    few = _few(silent, 2 * _ALONE_FEW - 1)
-    if _late_alone(stream, few) == len(few):
-        return set(few)
-    _late_alone(stream, [which for which in silent if which not in few])
-    return set(silent)
-
-
-def _late_alone(
-    stream: CaseStream,
-    cases: list[Which],
-    *,
-    in_flight: int = 1,
-    keep: Callable[[Exchange], bool] = lambda exchange: True,
-) -> int:
-    """Ask cases, one by one or few at a time; returns how many run out of time again."""
-    if not cases:
-        return 0
-    stream.ask_again(len(cases))
-    again = map(_unhurried, stream.only(cases))
-    if not stream.quick:
-        again = map(patient, again)
-    asked = stream.play(
-        again, in_flight=in_flight, connections_max=in_flight, attempt=Attempt.ALONE, keep=keep
-    )
-    return sum(exchange.ran_out for exchange in asked)
-
-
 def _last_plays(stream: CaseStream, doubts: Doubts) -> Iterator[Play]:
     """What is asked for the last time; those who wait long come first, and wait together."""
     # Whether a close that is announced comes at all is known after ten seconds (RESP-33).
@@ -263,10 +243,10 @@ def _last_plays(stream: CaseStream, doubts: Doubts) -> Iterator[Play]:
         yield _to_the_end(case), Attempt.TO_THE_END
     for wanted in (doubts.silent, doubts.answered):
         for case in stream.only(wanted):
-            yield patient(_unhurried(case)), Attempt.ALONE
+            yield patient(unhurried(case)), Attempt.ALONE
 
 
-def _ask_once_more(stream: CaseStream, doubts: Doubts, doubted: dict[Which, Doubt]) -> None:
+def _ask_once_more(stream: CaseStream, doubts: Doubts, doubted: dict[Which, Doubt]) -> _Heard:
     """Ask once more what fails and decides, what ran out of time, and what load may have ended.
 
     Of a generated family the first few are asked. Where one of them ends in another way now, load
@@ -289,13 +269,24 @@ def _ask_once_more(stream: CaseStream, doubts: Doubts, doubted: dict[Which, Doub
             otherwise.add(exchange.family)
         return noting(exchange)
 
-    _ask(stream, wanted, compared, attempt=Attempt.DOUBTED, connections=None)
-    _ask(stream, ended, compared, attempt=Attempt.DOUBTED)
+    closing: set[Which] = set()
+    spared = _sparing(closing, compared)
+    asked, silent_asked = doubts.answered, set[Which]()
+    for lot in asking_alone.lots(sorted(doubts.silent), _LATE_LOT):
+        silent_asked.update(lot)
+        _ask(stream, asked | set(lot), spared, attempt=Attempt.DOUBTED, connections=None)
+        asked = set()
+        if len(doubts.silent) > _LATE_LOT and 2 * sum(which in silent for which in lot) > len(lot):
+            break
+    _ask(stream, asked, spared, attempt=Attempt.DOUBTED, connections=None)
+    _ask(stream, ended, spared, attempt=Attempt.DOUBTED)
+    _ask_the_closing(stream, closing, compared, attempt=Attempt.DOUBTED)
     rest = {which for which in doubted.keys() - wanted - ended if which[0] in otherwise}
     for family in {family for family, _ in rest}:
         stream.fired.folded.pop(family, None)
     _ask_fewer_and_fewer(stream, rest, noting, attempt=Attempt.DOUBTED)
-    _ask_alone(stream, list(silent))
+    alone = asking_alone.ask(stream, list(silent))
+    return _Heard(silent_asked, set(silent), alone)
 
 
 def _sampled(stream: CaseStream, doubted: dict[Which, Doubt]) -> set[Which]:
@@ -323,17 +314,6 @@ def _doubts(
         for case, late in doubted:
             (found.silent if late else found.answered).add((family, case))
     return found
-
-
-def _unhurried(case: Case) -> Case:
-    """The same case with more time for an answer before the next write."""
-    replace = msgspec.structs.replace
-    steps = tuple(
-        replace(step, wait_ms=max(step.wait_ms, _LOOK_MS)) if step.kind in _LOOKS else step
-        for step in case.steps
-    )
-    more = sum(step.wait_ms for step in steps) - sum(step.wait_ms for step in case.steps)
-    return replace(case, steps=steps, deadline_ms=case.deadline_ms + more)
 
 
 def _to_the_end(case: Case) -> Case:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from httpmark.harness.catalogue.lookup import has_octets
+from httpmark.harness.firing import failing_samples
 from httpmark.harness.firing.case_stream import CASES_IN_FLIGHT, CaseStream, exhaust, patient
 from httpmark.harness.firing.probe_frames import Play
 from httpmark.harness.judging import family_results, suite_results
@@ -18,20 +19,25 @@ from httpmark.harness.model.verdicts import Verdict, Word
 _LARGE_BYTES = 1 << 16
 
 
-def fire(stream: CaseStream, chosen: list[Family]) -> list[str] | None:
+def fire(stream: CaseStream, chosen: list[Family], *, whole: bool = False) -> list[str] | None:
     """Fire the designed cases and the generated families.
 
+    :param whole: ask every case, whatever a sample says.
     :returns: the families that were asked. None if the target does not accept the plain request:
         then nothing else is fired.
     """
     families = _applicable(stream, chosen)
-    stream.plan(families)
     gate = [
         name for name in families if suite_results.PLAIN in stream.catalogue.families[name].refs
     ]
-    if not _takes_the_plain_request(stream, gate):
-        return None
     rest = [name for name in families if name not in gate]
+    stream.plan(gate)
+    is_taken = _takes_the_plain_request(stream, gate)
+    if is_taken and not whole and not stream.quick:
+        failing_samples.thin(stream, rest)
+    stream.plan(rest)
+    if not is_taken:
+        return None
     exhaust(stream.play_all(_plays(stream, rest), in_flight=CASES_IN_FLIGHT))
     stream.evidence.flush()
     return rest

@@ -103,7 +103,7 @@ _PLAIN_ASKED = 3
 
 
 def _slowest_ms(target: Target) -> int | None:
-    """The longest of a few plain requests, one after the other; None if one is not answered.
+    """The longest of a few plain requests, one after the other; None if one gets no answer of HTTP.
 
     Silence until the deadline is judged, so no deadline may be shorter than a slow server's answer
     (docs/method.md: deadlines are stretched for slow targets, never shortened).
@@ -111,7 +111,7 @@ def _slowest_ms(target: Target) -> int | None:
     slowest = 0.0
     for _ in range(_PLAIN_ASKED):
         began = time.monotonic()
-        if not hello(target, deadline_s=PLAIN_S):
+        if not response_reader.final_status(hello(target, deadline_s=PLAIN_S)):
             return None
         slowest = max(slowest, time.monotonic() - began)
     return round(slowest * 1000)

@@ -15,6 +15,7 @@ from httpmark.harness.firing.fuzz import Find, Kind, by_name
 from httpmark.harness.http import printable, request_reader, shell_lines, tolerances
 from httpmark.harness.model.cases import Level, Op, Step
 from httpmark.harness.model.errors import HarnessError
+from httpmark.harness.model.progress import undisturbed
 
 # The clause that a server breaks with a valid message.
 _CLAUSE = {
@@ -168,14 +169,20 @@ def ready(folder: Path) -> None:
 
 
 def save(find: Find, folder: Path, *, host: str, command: str, again: Sequence[str] = ()) -> Path:
-    """Write a find as a scenario; returns the file.
+    """Write a find as a scenario, whole or not at all: half a one would be a mistake in the
+    catalogue. Returns the file.
 
     :raises HarnessError: it cannot be written.
     """
     path = folder / f"{find.slug}.toml"
+    fresh = path.with_suffix(".part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(scenario(find, host=host, command=command, again=again), "utf-8")
+        with undisturbed():
+            fresh.write_text(scenario(find, host=host, command=command, again=again), "utf-8")
+            fresh.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
         raise HarnessError(f"{path}: {error.strerror}; name another folder with --out") from None
     return path

@@ -13,7 +13,11 @@ from httpmark.harness.firing.targets import Target, hello
 from httpmark.harness.model.crashes import CrashKind
 
 LAST_WORDS_S = 2.0  # for a process that has closed its listener to end and to say why
-_HUNG_S = 10.0  # a server that answered before and is silent for so long hangs
+# A server that answered before and is silent for so long hangs. Apache's event module was silent
+# for 27 s after a crowd, and then answered at once.
+_RECOVERS_S = 40.0
+_HUNG_S = 10.0  # the same, where a request is known to do it
+_CONNECTIONS = 3  # in that time: a server may have lost one and take others
 _SLOWER = 20  # a slow server has that many times its own time: it may work off what it was sent
 _PAUSE_S = 0.02
 
@@ -47,8 +51,13 @@ def death_soon(target: Target, *, within_s: float) -> Ending | None:
 
 
 def hung_s(target: Target) -> float:
-    """How long a server may be silent."""
+    """How long a server may be silent to a request that may be why."""
     return max(_HUNG_S, _SLOWER * target.slowest_ms / 1000)
+
+
+def recovers_s(target: Target) -> float:
+    """How long a server may be silent before anything is known to be why."""
+    return max(_RECOVERS_S, hung_s(target))
 
 
 def ended(target: Target, *, patience_s: float | None = None) -> Ending | None:
@@ -60,9 +69,11 @@ def ended(target: Target, *, patience_s: float | None = None) -> Ending | None:
     """
     if (found := death(target)) is not None:
         return found
+    each_s = hung_s(target) / _CONNECTIONS
     end = time.monotonic() + (hung_s(target) if patience_s is None else patience_s)
     while True:
-        answer = hello(target, deadline_s=max(end - time.monotonic(), _PAUSE_S))
+        left_s = max(end - time.monotonic(), _PAUSE_S)
+        answer = hello(target, deadline_s=min(left_s, each_s))
         if answer:
             return None
         if answer is None:

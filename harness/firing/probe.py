@@ -29,6 +29,14 @@ _READ_BYTES = 1 << 18
 _NOT_UNDERSTOOD = 2  # exit code: the frames are not those of its own layout, so it is an older one
 
 
+def _started(command: list[str]) -> subprocess.Popen[bytes]:
+    """The probe in a process group of its own: Ctrl-C in a terminal is for us, who stop it."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0,
+    )  # fmt: skip
+
+
 class Probe:
     """One run of the native probe against one target.
 
@@ -95,9 +103,7 @@ class Probe:
         :raises Unusable: as ``fire``.
         """
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        process = self._process = subprocess.Popen(
-            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        process = self._process = _started(self.command)
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -111,7 +117,7 @@ class Probe:
         )
         feeder.start()
         try:
-            yield from _exchanges(process.stdout, waiting)
+            is_cut = yield from _exchanges(process.stdout, waiting)
             said = process.stderr.read().decode("utf-8", "replace").strip()
             code = process.wait()
             if code != 0:
@@ -120,6 +126,7 @@ class Probe:
             feeder.join()
             if trouble[0] is not None:
                 raise trouble[0]  # making the cases failed
+            assert not is_cut, "the probe's last frame is cut"
             assert not waiting, f"the probe lost {len(waiting)} cases"
         finally:
             self.stop()
@@ -167,15 +174,14 @@ def _written(pipe: IO[bytes], frames: bytearray) -> bool:
     return False
 
 
-def _exchanges(pipe: IO[bytes], waiting: dict[int, Play]) -> Iterator[list[Exchange]]:
-    """Exchanges as they come."""
+def _exchanges(pipe: IO[bytes], waiting: dict[int, Play]) -> Generator[list[Exchange], None, bool]:
+    """Exchanges as they come; whether the last one is cut."""
     held = b""
     descriptor = pipe.fileno()
     while True:
         piece = os.read(descriptor, _READ_BYTES)
         if not piece:
-            assert not held, "the probe's last frame is cut"
-            return
+            return bool(held)
         held = held + piece if held else piece
         batch, used = decoded(held, waiting)
         held = held[used:]
@@ -190,9 +196,7 @@ class RunningProbe:
     """
 
     def __init__(self, probe: Probe) -> None:
-        self._process = subprocess.Popen(
-            probe.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        self._process = _started(probe.command)
 
     def __enter__(self) -> RunningProbe:
         return self

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import struct
-import time
 
 from httpmark.harness.model.cases import Case, Op
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
@@ -37,8 +36,8 @@ class Record:
     """A record of fixed size: the names of its fields, in order, and their widths."""
 
     def __init__(self, **fields: str) -> None:
-        """:param fields: "u8", "u16" or "u32" for each name."""
-        codes = {"u8": "B", "u16": "H", "u32": "I"}
+        """:param fields: "u8", "u16", "u32" or "u64" for each name."""
+        codes = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
         layout = struct.Struct("<" + "".join(codes[width] for width in fields.values()))
         self.fields = tuple(fields.items())
         self.size = layout.size
@@ -73,6 +72,7 @@ EXCHANGE = Record(
     received="u32",
     events="u16",
     finals="u16",
+    ended_unix_us="u64",
 )
 NEVER_US = 0xFFFFFFFF  # of first_us: nothing came
 
@@ -122,13 +122,13 @@ def decoded(held: bytes, waiting: dict[int, Play]) -> tuple[list[Exchange], int]
     :param waiting: the plays by number; those that came back are taken out.
     """
     unpack, size, first = EXCHANGE.unpack_from, EXCHANGE.size, LENGTH.size
-    now_s = time.time()
     batch: list[Exchange] = []
     at, end = 0, len(held)
     while end - at >= size:
-        (length, number, outcome, ending, flags, _, _, first_us, end_us, sent, count, events, _) = (
-            unpack(held, at)
-        )
+        (
+            length, number, outcome, ending, flags, _, _, first_us, end_us, sent, count, events, _,
+            ended_unix_us,
+        ) = unpack(held, at)  # fmt: skip
         if end - at - first < length:
             break
         start = at + size
@@ -152,7 +152,7 @@ def decoded(held: bytes, waiting: dict[int, Play]) -> tuple[list[Exchange], int]
                 case.delivery,
                 False,
                 held[start + count : at + first + length],
-                now_s,
+                ended_unix_us / 1e6,
             )
         )
         at += first + length

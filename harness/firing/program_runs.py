@@ -57,6 +57,7 @@ def _stage(stream: CaseStream, case: Case) -> Stage:
         pids=target.pids,
         flood=target.flood,
         trickle=target.trickle,
+        read_late=target.read_late,
         negatives=lambda: _negatives(stream),
     )
 

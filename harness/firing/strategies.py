@@ -10,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import os
 import random
 import re
 from collections.abc import Callable, Iterator
 
 import hypothesis
 import msgspec
+from hypothesis import configuration
 from hypothesis import strategies as st
 
 from httpmark.harness.http import grammar
@@ -191,7 +193,8 @@ def smallest(
     examples: int = _ROUND_EXAMPLES,
 ) -> None:
     """Ask ``condition`` about example after example. Once it holds, ask about smaller ones."""
-    with contextlib.suppress(hypothesis.errors.NoSuchExample, hypothesis.errors.Flaky):
+    found_nothing = hypothesis.errors.NoSuchExample, hypothesis.errors.Flaky
+    with contextlib.suppress(*found_nothing), _keeping_nothing():
         hypothesis.find(
             strategy,
             condition,
@@ -203,6 +206,17 @@ def smallest(
             ),
             random=random.Random(chance.getrandbits(64)),
         )
+
+
+@contextlib.contextmanager
+def _keeping_nothing() -> Iterator[None]:
+    """Without a folder ``.hypothesis`` where the user stands: it would hold what our own modules
+    look like."""
+    configuration.set_hypothesis_home_dir(os.devnull)
+    try:
+        yield
+    finally:
+        configuration.set_hypothesis_home_dir(None)
 
 
 def examples(strategy: Requests, *, seed: int) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
@@ -11,6 +12,7 @@ from httpmark.harness.firing.probe import IN_FLIGHT, Probe
 from httpmark.harness.http import response_reader
 from httpmark.harness.http.address import listening_at
 from httpmark.harness.model.cases import Case, Facts, Op, OwnAnswers, Step
+from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.servers import open_connections, proc_files, sockets
 from httpmark.harness.servers.restartable import Restartable
 
@@ -44,6 +46,34 @@ class LastAsked:
 _QUESTION_MS = 1000
 
 
+class Patience:
+    """How long questions are waited for that find out what a target can do.
+
+    Each that runs out of time shows that the target does not have what it was asked for. One that
+    lets many of them run out would hold a command for minutes and show no more.
+    """
+
+    def __init__(self) -> None:
+        self._lost = 0.0
+
+    def allows_s(self, wanted_s: float, slowest_ms: int) -> float:
+        """How long the next question is waited for; 0: it is not asked any more."""
+        if self._lost < _LOST_IN_FULL:
+            return wanted_s
+        short_s = max(_SHORT_S, _SHORT_SLOWER * slowest_ms / 1000)
+        return min(wanted_s, short_s) if self._lost < _LOST_MAX else 0.0
+
+    def lose(self, waited_s: float) -> None:
+        """Note a question that ran out of time; a short one weighs less."""
+        self._lost += min(1.0, waited_s / _SHORT_S)
+
+
+_LOST_IN_FULL = 4  # the first questions that run out have all the time that they want
+_LOST_MAX = 16
+_SHORT_S = 0.8  # /slow takes 0.5 s
+_SHORT_SLOWER = 4
+
+
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     """A server that cases are sent to, and how to tell that it still lives."""
 
@@ -72,6 +102,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     at_once: int | None = None  # how many plain requests it answers at once; None: not asked
     server: Restartable | None = None  # its process, where it was started here
     last_asked: LastAsked = msgspec.field(default_factory=LastAsked)
+    patience: Patience = msgspec.field(default_factory=Patience)
 
     def facts(self) -> Facts:
         """What scenario texts and verdicts need to know about it."""
@@ -96,14 +127,27 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def ask(self, octets: bytes, *, deadline_s: float) -> bytes | None:
-        """What comes back for one request (``sockets.ask``); nothing for one that it dies of."""
+        """What comes back for one request (``sockets.ask``); nothing for one that it dies of.
+
+        Only the plain request is asked as often and waited for as long as the caller wants
+        (:class:`Patience`).
+        """
         if octets in self.last_asked.deadly:
             return b""
+        is_plain = octets == _plain(self)
+        if not is_plain:
+            deadline_s = self.patience.allows_s(deadline_s, self.slowest_ms)
+        if deadline_s <= 0:
+            return b""
         self.last_asked.note(octets)
-        return sockets.ask(
+        began = time.monotonic()
+        answer = sockets.ask(
             self.address, self.port, octets, deadline_s=deadline_s,
             unix=self.unix, tls=self.tls, ca_file=self.ca_file, tls_name=self.tls_name,
         )  # fmt: skip
+        if not is_plain and time.monotonic() - began >= deadline_s:
+            self.patience.lose(deadline_s)
+        return answer
 
     def probe(self, *, in_flight: int = IN_FLIGHT, connections_max: int | None = None) -> Probe:
         """A probe that plays cases against it."""
@@ -130,6 +174,20 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             unix=self.unix,
         )  # fmt: skip
 
+    def read_late(
+        self,
+        octets: bytes,
+        is_whole: Callable[[bytearray], bool],
+        quiet_s: float,
+        patience_s: float,
+        opening: bytes,
+    ) -> sockets.ReadLate:
+        """What a client gets that reads late (``sockets.read_late``)."""
+        return sockets.read_late(
+            self.address, self.port, octets, is_whole=is_whole, quiet_s=quiet_s,
+            patience_s=patience_s, opening=opening, unix=self.unix,
+        )  # fmt: skip
+
     def pids(self) -> list[int]:
         """Its processes, if it runs on this machine and we may see them."""
         if self.unix:
@@ -146,11 +204,29 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 def hello(target: Target, *, deadline_s: float = 2.0) -> bytes | None:
     """The answer to one plain request; None if no connection could be made."""
+    return target.ask(_plain(target), deadline_s=deadline_s)
+
+
+def _plain(target: Target) -> bytes:
     lines = target.facts().host_lines
-    request = f"GET {target.path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n"
-    return target.ask(request.encode("latin-1"), deadline_s=deadline_s)
+    return f"GET {target.path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode("latin-1")
 
 
 def accepts(target: Target, *, deadline_s: float = 2.0) -> bool:
     """Whether one plain request gets a 2xx; a server that is silent or refuses counts as dead."""
     return response_reader.final_status(hello(target, deadline_s=deadline_s)) // 100 == 2
+
+
+def asked_at_once(target: Target, size: int, wait_ms: int, *, settle_ms: int = 0) -> list[Exchange]:
+    """What comes of so many plain requests at once, each on a connection that may be kept.
+
+    :param settle_ms: how long it is seen whether one is, after its answer.
+    """
+    request = f"GET {target.path} HTTP/1.1\r\n{target.facts().host_lines}\r\n".encode("latin-1")
+    steps = (Step(Op.SEND, request), Step(Op.AWAIT, wait_ms=wait_ms))
+    cases = (
+        Case(f"crowd-{n}", "crowd", steps, deadline_ms=wait_ms + settle_ms, settle_ms=settle_ms)
+        for n in range(size)
+    )
+    with target.probe(in_flight=size) as probe:
+        return [exchange for batch in probe.fire(cases) for exchange in batch]

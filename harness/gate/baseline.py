@@ -28,7 +28,6 @@ import difflib
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,7 @@ import msgspec
 from httpmark.harness.gate.findings import Excuse, Finding, Status
 from httpmark.harness.http.printable import one_line
 from httpmark.harness.judging import failure_modes
+from httpmark.harness.model import toml_text
 from httpmark.harness.model.errors import HarnessError
 
 _HEADER = re.compile(r"^\s*\[\[\s*expected\s*\]\]\s*(?:#.*)?$")
@@ -209,8 +209,10 @@ def _parsed(path: Path, text: str, known: Mapping[str, str] | None) -> Baseline:
 
 def _value(path: Path, text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        value = json.loads(text) if path.suffix == ".json" else toml_text.tables(text)
+    except RecursionError:  # of JSON; TOML says it itself
+        raise HarnessError(f"{path}: not valid JSON: nested too deeply") from None
+    except ValueError as error:  # a number of thousands of digits is one, too
         kind = "JSON" if path.suffix == ".json" else "TOML"
         raise HarnessError(f"{path}: not valid {kind}: {error}") from None
     if not isinstance(value, dict):

@@ -163,11 +163,11 @@ def _fields(octets: bytes, at: int) -> tuple[tuple[tuple[bytes, bytes], ...], in
 
 def _stray(octets: bytes, start: int, end: int) -> int | None:
     """The first CR or LF inside a line; a CR as the very last byte may still become CRLF."""
-    for octet in (b"\r", b"\n"):
-        at = octets.find(octet, start, end)
-        if at >= 0 and not (octet == b"\r" and at == len(octets) - 1):
-            return at
-    return None
+    cr = octets.find(b"\r", start, end)
+    lf = octets.find(b"\n", start, end if cr < 0 else cr)
+    if lf >= 0:
+        return lf
+    return cr if 0 <= cr != len(octets) - 1 else None
 
 
 def _with_content(octets: bytes, response: Response, *, method: bytes, ended: bool) -> Response:
@@ -272,8 +272,8 @@ def read_on(octets: bytes, start: int, *, method: bytes, ended: bool) -> Reading
         return None
     end = _SECTION_END.search(octets, start)
     faults: list[Fault] = []
-    minor = int(match[2] or b"0") if match[1] == b"1" else 1
-    status = int(match[3])
+    minor = _number(match[2] or b"0") if match[1] == b"1" else 1
+    status = _number(match[3])
     if first >= 0:
         faults += _status_line_faults(line, start, match)
     at = end.end() if end is not None else len(octets)

@@ -14,6 +14,7 @@ import contextlib
 import functools
 import itertools
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,12 +23,15 @@ from typing import Unpack
 import msgspec
 
 from httpmark.harness.http import masking
+from httpmark.harness.judging import evidence_damage
 from httpmark.harness.judging.exchange_reader import Wanted
+from httpmark.harness.model import digests
 from httpmark.harness.model.cases import Facts
-from httpmark.harness.model.errors import HarnessError, Unusable
+from httpmark.harness.model.errors import HarnessError, not_written
 from httpmark.harness.model.exchanges import (
     RAN_OUT,
     SILENT,
+    SLOW_ANSWER_US,
     Doubt,
     End,
     Exchange,
@@ -35,13 +39,17 @@ from httpmark.harness.model.exchanges import (
     Outcome,
     doubt,
 )
+from httpmark.harness.model.progress import undisturbed
 from httpmark.harness.model.verdicts import Verdict
 
 _OUTCOMES = tuple(Outcome)
 _ENDS = tuple(End)
 _OUTCOME_NUMBER = {outcome: number for number, outcome in enumerate(_OUTCOMES)}
 _END_NUMBER = {end: number for number, end in enumerate(_ENDS)}
+_SILENT = ",".join(str(_OUTCOME_NUMBER[outcome]) for outcome in SILENT)
 _ROWS_HELD = 4096
+_BYTES_HELD = 16 << 20  # of what peers sent: one that floods must not fill the memory
+_HELD_S = 1.0  # what is held longer would be lost where the process is killed
 _ROWS_AT_ONCE = 50
 # The bytes whose row is remembered, so that equal bytes are stored once. Equal answers mostly come
 # soon after each other, and a million different answers must not stay in memory.
@@ -78,7 +86,7 @@ class Evidence:
     :param masked: hide the values of the user's own field lines in what is read, too: older
         versions stored them.
     :raises HarnessError: the file is missing, or is not an evidence file.
-    :raises Unusable: the disk is full.
+    :raises Unusable: the disk is full, or a file that is read masked is damaged.
     """
 
     def __init__(self, path: Path, *, create: bool = False, masked: bool = False) -> None:
@@ -87,37 +95,68 @@ class Evidence:
         if not create and not path.is_file():
             raise HarnessError(f"{path}: no such file; is this a run folder?")
         try:
-            self._base = sqlite3.connect(path, isolation_level=None)
-            self._base.execute("PRAGMA journal_mode=WAL")
-            # A lost last transaction after a power cut costs a rerun; syncing costs every run.
-            self._base.execute("PRAGMA synchronous=OFF")
-            self._base.executescript(_SCHEMA)
-        except sqlite3.Error as error:
-            raise self._trouble(error) from None
+            if path.is_file() and digests.differs(path):
+                raise evidence_damage.damaged(path, "it is not what was written")
+            # A file without a digest may be an older one, that lacks a table.
+            self._is_written = not (masked and digests.is_known(path))
+            with self._reading():
+                self._base = self._written() if self._is_written else self._read()
+        except OSError as error:
+            raise not_written(path, error) from None
         self._octets: dict[bytes, int] = {}
         self._known_bytes = 0
+        self._new_bytes = 0
         self._servers: dict[str, int] = {}
         self._rows: list[tuple[object, ...]] = []
         self._new_octets: list[tuple[int, bytes]] = []
         self._new_items: list[tuple[int, str, str]] = []
-        self._next_octets = (
-            self._base.execute("SELECT coalesce(max(id), 0) FROM octets").fetchone()[0] + 1
-        )
+        self._flush_at = time.monotonic() + _HELD_S
+        if masked:
+            self.must_be_whole()
+        with self._reading():
+            self._next_octets = self._octets_max() + 1
+
+    def _written(self) -> sqlite3.Connection:
+        """The file, opened for rows to be added; it has no digest until it is closed."""
+        base = sqlite3.connect(self._path, isolation_level=None)
+        digests.forget(self._path)
+        base.execute("PRAGMA journal_mode=WAL")
+        # A lost last transaction after a power cut costs a rerun; syncing costs every run.
+        base.execute("PRAGMA synchronous=OFF")
+        base.executescript(_SCHEMA)
+        return base
+
+    def _read(self) -> sqlite3.Connection:
+        """The file as it is."""
+        where = f"{self._path.absolute().as_uri()}?mode=ro"
+        return sqlite3.connect(where, uri=True, isolation_level=None)
 
     @functools.cached_property
     def _items(self) -> dict[str, int]:
         """The number of each case; not read where only families are asked for."""
-        return dict(self._base.execute("SELECT slug, id FROM item"))
+        with self._reading():
+            return dict(self._base.execute("SELECT slug, id FROM item"))
 
     @property
     def path(self) -> Path:
         """The file. After :meth:`flush`, other processes can read from it."""
         return self._path
 
-    def _trouble(self, error: sqlite3.Error) -> HarnessError:
-        if "full" in str(error):
-            return Unusable(f"{self._path}: the disk is full; free some space or use --out")
-        return HarnessError(f"{self._path}: {error}; is this an evidence file of httpmark?")
+    def _reading(self) -> contextlib.AbstractContextManager[None]:
+        return evidence_damage.told(self._path)
+
+    def _execute(self, query: str, words: Sequence[object] = ()) -> sqlite3.Cursor:
+        """What SQLite makes of a query; an error of it becomes ours, in one line."""
+        with self._reading():
+            return self._base.execute(query, words)
+
+    def must_be_whole(self) -> None:
+        """Look at every page and every row of a stored file, before anything is made of it.
+
+        :raises HarnessError: it is no evidence file.
+        :raises Unusable: it is damaged.
+        """
+        evidence_damage.must_be_whole(self._base, self._path)
 
     def __enter__(self) -> Evidence:
         return self
@@ -129,14 +168,21 @@ class Evidence:
         self.close()
 
     def close(self) -> None:
-        """Write what is held, and close. One file is left, without a write-ahead log."""
+        """Write what is held, and close. One file is left, without a write-ahead log, and its
+        digest; where another process reads it yet, that one leaves them."""
+        is_last = False
         try:
             self.flush()
         finally:
             # On a full disk the log stays beside the file, and is read with it.
             with contextlib.suppress(sqlite3.Error):
-                self._base.execute("PRAGMA journal_mode=DELETE")
+                if self._is_written:
+                    mode = self._base.execute("PRAGMA journal_mode=DELETE").fetchone()
+                    is_last = mode == ("delete",)
             self._base.close()
+            if is_last:
+                with contextlib.suppress(OSError):
+                    digests.keep(self._path)
 
     def _octets_id(self, value: bytes) -> int:
         number = self._octets.get(value)
@@ -148,8 +194,10 @@ class Evidence:
             number = self._octets[value] = self._next_octets
             self._next_octets += 1
             self._new_octets.append((number, value))
+            self._new_bytes += len(value)
         return number
 
+    @undisturbed()  # else a case may get a number and no row: its exchanges would be lost
     def add(self, server: str, exchanges: Iterable[Exchange]) -> None:
         """Append exchanges of one server."""
         server_id = self._server_id(server)
@@ -179,8 +227,29 @@ class Evidence:
                     exchange.ended_s,
                 )
             )
-        if len(rows) >= _ROWS_HELD:
+            if self._new_bytes >= _BYTES_HELD:
+                self.flush()
+        if len(rows) >= _ROWS_HELD or time.monotonic() >= self._flush_at:
             self.flush()
+
+    @undisturbed()
+    def doubt_silence(self, server: str, cases: Iterable[tuple[str, str]]) -> None:
+        """Say of cases (family, slug) that what ran out of time proves nothing: load may be why."""
+        self.flush()
+        server_id = self._server_id(server)
+        rows = [(server_id, self._items[slug], int(RAN_OUT)) for _, slug in cases]
+        try:
+            self._base.execute("BEGIN")
+            self._base.executemany(
+                "UPDATE exchange SET machine_dropped = 1 WHERE server = ? AND item = ?"
+                f" AND delivery = 'whole' AND (outcome IN ({_SILENT}) OR flags & ?)",
+                rows,
+            )
+            self._base.execute("COMMIT")
+        except sqlite3.Error as error:
+            with contextlib.suppress(sqlite3.Error):
+                self._base.execute("ROLLBACK")
+            raise evidence_damage.trouble(self._path, error) from None
 
     def plan(self, cases: Iterable[tuple[str, str]]) -> None:
         """Number cases (slug, family) ahead of firing, so that reading keeps the family's order."""
@@ -189,8 +258,10 @@ class Evidence:
                 number = self._items[slug] = len(self._items) + 1
                 self._new_items.append((number, slug, family))
 
+    @undisturbed()
     def flush(self) -> None:
         """Hand all held rows to SQLite, in one transaction."""
+        self._flush_at = time.monotonic() + _HELD_S
         if not (self._rows or self._new_items or self._new_octets):
             return
         try:
@@ -202,11 +273,12 @@ class Evidence:
         except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
                 self._base.execute("ROLLBACK")
-            raise self._trouble(error) from None
+            raise evidence_damage.trouble(self._path, error) from None
         finally:
             self._rows.clear()
             self._new_items.clear()
             self._new_octets.clear()
+            self._new_bytes = 0
 
     def _insert(self, table: str, columns: int, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert many rows with each statement.
@@ -223,78 +295,136 @@ class Evidence:
 
     def _server_id(self, name: str) -> int:
         if name not in self._servers:
-            self._base.execute("INSERT OR IGNORE INTO server (name) VALUES (?)", (name,))
-            row = self._base.execute("SELECT id FROM server WHERE name = ?", (name,)).fetchone()
+            self._execute("INSERT OR IGNORE INTO server (name) VALUES (?)", (name,))
+            row = self._execute("SELECT id FROM server WHERE name = ?", (name,)).fetchone()
             self._servers[name] = int(row[0])
         return self._servers[name]
 
     def servers(self) -> list[str]:
         """The servers that have exchanges here."""
-        return [row[0] for row in self._base.execute("SELECT name FROM server ORDER BY id")]
+        with self._reading():
+            return [row[0] for row in self._base.execute("SELECT name FROM server ORDER BY id")]
 
     def families(self, server: str) -> list[str]:
         """The families of which a server has exchanges, in their order."""
         self.flush()
-        return [
-            row[0]
-            for row in self._base.execute(
-                "SELECT family FROM exchange JOIN item ON item.id = exchange.item "
-                "WHERE server = (SELECT id FROM server WHERE name = ?) "
-                "GROUP BY family ORDER BY min(item.id)",
-                (server,),
-            )
-        ]
+        with self._reading():
+            return [
+                row[0]
+                for row in self._base.execute(
+                    "SELECT family FROM exchange JOIN item ON item.id = exchange.item "
+                    "WHERE server = (SELECT id FROM server WHERE name = ?) "
+                    "GROUP BY family ORDER BY min(item.id)",
+                    (server,),
+                )
+            ]
 
     def set_facts(self, server: str, facts: Facts) -> None:
         """Keep what scenario texts need to know of a server, so that it can be judged again."""
-        self._base.execute(
+        self._execute(
             "INSERT OR REPLACE INTO facts VALUES (?,?)",
             (self._server_id(server), msgspec.json.encode(masking.facts(facts))),
         )
 
     def facts(self, server: str) -> Facts | None:
         """The same, or None where nothing was kept."""
-        row = self._base.execute(
-            "SELECT value FROM facts WHERE server = (SELECT id FROM server WHERE name = ?)",
-            (server,),
-        ).fetchone()
-        return None if row is None else msgspec.json.decode(row[0], type=Facts)
+        with self._reading():
+            row = self._base.execute(
+                "SELECT value FROM facts WHERE server = (SELECT id FROM server WHERE name = ?)",
+                (server,),
+            ).fetchone()
+            return None if row is None else msgspec.json.decode(row[0], type=Facts)
 
     def observe(self, server: str, seen: Verdict) -> None:
         """Keep what a runner saw. A later verdict on the same case replaces the earlier one."""
         hidden = msgspec.structs.replace(seen, actual=masking.text(seen.actual))
-        self._base.execute(
+        self._execute(
             "INSERT OR REPLACE INTO observed VALUES (?,?,?)",
             (self._server_id(server), seen.case, msgspec.json.encode(hidden)),
         )
 
     def observed(self, server: str) -> dict[str, Verdict]:
         """What runners saw, by case."""
-        rows = self._base.execute(
-            "SELECT slug, value FROM observed"
-            " WHERE server = (SELECT id FROM server WHERE name = ?)",
-            (server,),
-        )
-        return {slug: msgspec.json.decode(value, type=Verdict) for slug, value in rows}
+        with self._reading():
+            rows = self._base.execute(
+                "SELECT slug, value FROM observed"
+                " WHERE server = (SELECT id FROM server WHERE name = ?)",
+                (server,),
+            )
+            return {slug: msgspec.json.decode(value, type=Verdict) for slug, value in rows}
 
     def agree(self, server: str, cuts: Mapping[tuple[str, str], int]) -> None:
         """Count the cuts that got the same answers as one write, by case and mode; none is kept."""
         server_id = self._server_id(server)
-        self._base.executemany(
-            "INSERT INTO agreed VALUES (?,?,?,?)"
-            " ON CONFLICT DO UPDATE SET cuts = cuts + excluded.cuts",
-            [(server_id, slug, mode, number) for (slug, mode), number in cuts.items()],
-        )
+        with self._reading():
+            self._base.executemany(
+                "INSERT INTO agreed VALUES (?,?,?,?)"
+                " ON CONFLICT DO UPDATE SET cuts = cuts + excluded.cuts",
+                [(server_id, slug, mode, number) for (slug, mode), number in cuts.items()],
+            )
 
     def agreed(self, server: str, case: str) -> dict[str, int]:
         """How many cuts of a case agreed, by mode."""
-        return dict(
-            self._base.execute(
-                "SELECT mode, cuts FROM agreed"
-                " WHERE server = (SELECT id FROM server WHERE name = ?) AND slug = ?",
-                (server, case),
-            )
+        query = (
+            "SELECT mode, cuts FROM agreed"
+            " WHERE server = (SELECT id FROM server WHERE name = ?) AND slug = ?"
         )
+        with self._reading():
+            return dict(self._base.execute(query, (server, case)))
+
+    @undisturbed()
+    def take(self, path: Path, server: str) -> None:
+        """Add all that another evidence file keeps, which is of one server, whole or not at all."""
+        self.flush()
+        number = self._server_id(server)
+        try:
+            self._base.execute("ATTACH ? AS other", (str(path),))
+            try:
+                self._base.execute("BEGIN")
+                self._copy(number)
+                self._base.execute("COMMIT")
+            finally:
+                if self._base.in_transaction:
+                    self._base.execute("ROLLBACK")
+                self._base.execute("DETACH other")
+        except sqlite3.Error as error:
+            raise evidence_damage.trouble(self._path, error) from None
+        self.__dict__.pop("_items", None)
+        self._next_octets = self._octets_max() + 1
+
+    def _octets_max(self) -> int:
+        row = self._execute("SELECT coalesce(max(id), 0) FROM octets").fetchone()
+        return int(row[0])
+
+    def _copy(self, server: int) -> None:
+        """Copy every row of the file that is attached, with numbers of this one."""
+        above = self._octets_max()
+        for query, words in (
+            (
+                "INSERT INTO item (slug, family) SELECT slug, family FROM other.item"
+                " WHERE slug NOT IN (SELECT slug FROM main.item) ORDER BY id",
+                (),
+            ),
+            ("INSERT INTO octets SELECT id + ?, value FROM other.octets", (above,)),
+            (
+                "INSERT OR REPLACE INTO exchange SELECT ?, ours.id, delivery, attempt, outcome,"
+                " ending, flags, head_only, first_us, end_us, sent_octets, sent + ?, received + ?,"
+                " machine_dropped, timeline, ended_s FROM other.exchange AS e"
+                " JOIN other.item AS theirs ON theirs.id = e.item"
+                " JOIN main.item AS ours ON ours.slug = theirs.slug",
+                (server, above, above),
+            ),
+            ("INSERT OR REPLACE INTO facts SELECT ?, value FROM other.facts", (server,)),
+            (
+                "INSERT OR REPLACE INTO observed SELECT ?, slug, value FROM other.observed",
+                (server,),
+            ),
+            (
+                "INSERT OR REPLACE INTO agreed SELECT ?, slug, mode, cuts FROM other.agreed",
+                (server,),
+            ),
+        ):
+            self._base.execute(query, words)
 
     def forget(self, server: str, families: Iterable[str]) -> None:
         """Remove all that is kept of a server in some families, so that they can be asked anew."""
@@ -311,16 +441,16 @@ class Evidence:
                     (family, family),
                 ),
             ):
-                self._base.execute(query, (server_id, *words))
+                self._execute(query, (server_id, *words))
 
     def forget_facts(self, server: str) -> None:
         """Remove what was asked of a server before its cases."""
-        self._base.execute("DELETE FROM facts WHERE server = ?", (self._server_id(server),))
+        self._execute("DELETE FROM facts WHERE server = ?", (self._server_id(server),))
 
     def holds(self, server: str, delivery: str) -> bool:
         """Whether a server has exchanges of a delivery."""
         self.flush()
-        row = self._base.execute(
+        row = self._execute(
             "SELECT 1 FROM exchange WHERE server = (SELECT id FROM server WHERE name = ?)"
             " AND delivery = ? LIMIT 1",
             (server, delivery),
@@ -330,24 +460,26 @@ class Evidence:
     def planned(self, family: str) -> int:
         """How many cases of a family were to be fired."""
         self.flush()
-        row = self._base.execute("SELECT count(*) FROM item WHERE family = ?", (family,)).fetchone()
-        return int(row[0])
+        query = "SELECT count(*) FROM item WHERE family = ?"
+        with self._reading():
+            return int(self._base.execute(query, (family,)).fetchone()[0])
 
     def answers(self) -> Iterator[tuple[str, bytes, bool, int]]:
         """What servers answered: server, bytes, whether the server closed after them, and in how
         many exchanges. Equal answers of a server mostly come once."""
         self.flush()
-        rows = self._base.execute(
-            "SELECT name, value, ending != ?, count(*) FROM exchange"
-            " JOIN server ON server.id = exchange.server JOIN octets ON octets.id = received"
-            " WHERE length(value) > 0 GROUP BY server.id, received, ending != ?"
-            " ORDER BY server.id, received",
-            (_END_NUMBER[End.OPEN], _END_NUMBER[End.OPEN]),
-        )
         masks = {name: self._mask(name) for name in self.servers()}
-        for name, value, ended, exchanges in rows:
-            mask = masks[name]
-            yield name, mask.received(value) if mask else value, bool(ended), exchanges
+        with self._reading():
+            rows = self._base.execute(
+                "SELECT name, value, ending != ?, count(*) FROM exchange"
+                " JOIN server ON server.id = exchange.server JOIN octets ON octets.id = received"
+                " WHERE length(value) > 0 GROUP BY server.id, received, ending != ?"
+                " ORDER BY server.id, received",
+                (_END_NUMBER[End.OPEN], _END_NUMBER[End.OPEN]),
+            )
+            for name, value, ended, exchanges in rows:
+                mask = masks[name]
+                yield name, mask.received(value) if mask else value, bool(ended), exchanges
 
     def _mask(self, server: str) -> masking.Mask | None:
         """The mask for a server; None where nothing has to be hidden."""
@@ -366,25 +498,27 @@ class Evidence:
         """(family, case, why) in order, where load may be the cause of what the last attempt at a
         whole delivery shows."""
         self.flush()
-        numbers = ",".join(str(_OUTCOME_NUMBER[outcome]) for outcome in SILENT)
-        rows = self._base.execute(
-            "SELECT family, slug, outcome, ending, flags, end_us,"
+        query = (
+            "SELECT family, slug, outcome, ending, flags, first_us, end_us,"
             " CASE WHEN flags & ? THEN"
             " (SELECT substr(value, 10, 1) FROM octets WHERE id = received) END"
             " FROM exchange AS e JOIN item ON item.id = e.item"
             " WHERE e.server = (SELECT id FROM server WHERE name = ?) AND delivery = 'whole'"
-            f" AND (outcome IN ({numbers}) OR ending != ? OR flags & ?)"
+            f" AND (outcome IN ({_SILENT}) OR ending != ? OR flags & ? OR first_us > ?)"
             " AND attempt = (SELECT max(attempt) FROM exchange AS x WHERE x.server = e.server"
-            " AND x.item = e.item AND x.delivery = e.delivery) ORDER BY e.item",
-            (
-                int(ExchangeFlag.LOOK_RAN_OUT), server, _END_NUMBER[End.OPEN],
-                int(RAN_OUT | ExchangeFlag.LOOK_RAN_OUT),
-            ),
+            " AND x.item = e.item AND x.delivery = e.delivery) ORDER BY e.item"
+        )
+        words = (
+            int(ExchangeFlag.LOOK_RAN_OUT), server, _END_NUMBER[End.OPEN],
+            int(RAN_OUT | ExchangeFlag.LOOK_RAN_OUT | ExchangeFlag.HELD_UP), SLOW_ANSWER_US,
         )  # fmt: skip
-        for family, slug, outcome, ending, flags, end_us, digit in rows:
-            why = doubt(_OUTCOMES[outcome], _ENDS[ending], flags, end_us, digit)
-            if why is not None:
-                yield family, slug, why
+        with self._reading():
+            for family, slug, outcome, ending, flags, first_us, end_us, digit in self._base.execute(
+                query, words
+            ):
+                why = doubt(_OUTCOMES[outcome], _ENDS[ending], flags, (first_us, end_us), digit)
+                if why is not None:
+                    yield family, slug, why
 
     def attempts(
         self,
@@ -409,9 +543,10 @@ class Evidence:
             words.append(self._items[case])
         if family is not None:
             # The cases of a family have adjacent numbers: a range avoids a walk over all exchanges.
-            low, high = self._base.execute(
-                "SELECT min(id), max(id) FROM item WHERE family = ?", (family,)
-            ).fetchone()
+            with self._reading():
+                low, high = self._base.execute(
+                    "SELECT min(id), max(id) FROM item WHERE family = ?", (family,)
+                ).fetchone()
             if low is None:
                 return
             wheres.append(f"item BETWEEN {int(low)} AND {int(high)}")
@@ -426,11 +561,11 @@ class Evidence:
         held: list[Exchange] = []
         mask = self._mask(server)
         before: tuple[str, str] | None = None
-        try:
+        with self._reading():
             for (
                 slug, group, sent, received, outcome, end, first_us, end_us, octets, flags,
                 head_only, attempt, cut, dropped, timeline, ended_s,
-            ) in self._base.execute(query, words):  # fmt: skip
+            ) in self._execute(query, words):  # fmt: skip
                 if mask:
                     sent, received = mask.sent(sent), mask.received(received)
                 exchange = Exchange(
@@ -442,8 +577,6 @@ class Evidence:
                         yield held
                     held, before = [], (slug, cut)
                 held.append(exchange)
-        except sqlite3.Error as error:
-            raise self._trouble(error) from None
         if held:
             yield held
 

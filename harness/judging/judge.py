@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from httpmark.harness.catalogue.catalogue import Planned
 from httpmark.harness.catalogue.expectation import Expectation
 from httpmark.harness.http import response_reader
@@ -93,24 +95,25 @@ def settled(
     What happened while many other cases were in flight does not count where load may be its cause,
     unless no other attempt is left: silence, an answer that was only late, a reset, a close that
     was not announced, two writes that may have come as one. A later attempt counts instead.
+    Nor does an attempt count, if there is another, during which the probe did not run for a while
+    or two writes may have come as one.
 
     :param has_choice: the server may accept or refuse, but must do the same each time.
     """
+    if _proves_nothing(verdicts[-1], attempts[-1]):
+        return msgspec.structs.replace(verdicts[-1], word=Word.VOID)
     if len(verdicts) == 1 or attempts[-1].crashed:
         return verdicts[-1]
     alone = attempts[-1]
     # Where silence ends once a case is asked alone and with patience, the server was only slow
-    # under us.
-    was_slow = (
-        alone.attempt == Attempt.ALONE
-        and not alone.ran_out
-        and all(one.ran_out for one in attempts[:-1] if not one.among_many)
-    )
+    # under us, be it each time or now and then.
+    was_slow = alone.attempt == Attempt.ALONE and not alone.ran_out
     counted = [
         (verdict, exchange)
         for verdict, exchange in zip(verdicts, attempts, strict=True)
         if not (exchange.among_many and (verdict.late or exchange.doubt is not None))
         and not (was_slow and exchange.ran_out)
+        and not exchange.was_disturbed
     ] or [(verdicts[-1], attempts[-1])]
     last = counted[-1][0]
     words = {verdict.word for verdict, _ in counted}
@@ -119,6 +122,11 @@ def settled(
         return last
     told = ", ".join(f"{verdict.word}: {verdict.actual}" for verdict, _ in counted[:4])
     return Verdict(last.case, Word.UNSTABLE, last.expected, told, last.span, last.level)
+
+
+def _proves_nothing(verdict: Verdict, exchange: Exchange) -> bool:
+    """Whether a case fails by silence alone, for which the machine may be the cause."""
+    return verdict.word is Word.FAIL and exchange.machine_dropped and exchange.ran_out
 
 
 def why_again(attempts: list[Exchange]) -> Doubt | None:

@@ -23,6 +23,7 @@ from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.verdicts import Word
 
 _REQUEST_LINE = re.compile(rb"(?:\r\n)*([!-~]+) (\S+) HTTP/1\.([0-9])\r?\n")
+_ABSOLUTE_FORM = re.compile(rb"(?i)[!-~]+ https?://")
 _ID = re.compile(rb"[?&]id=([0-9]+)")
 _ID_LINE = re.compile(rb"(?:\A|\n)[!-~]+ [^ \r\n]*[?&]id=([0-9]+)[^ \r\n]* HTTP/1\.")
 _SCHEME = re.compile(rb"(?i)\Ahttps?:")  # its letter case has no meaning (RFC 3986 3.1)
@@ -34,6 +35,8 @@ _KEEP_ALIVE = re.compile(rb"(?i)\nconnection:[^\r\n]*keep-alive")
 _TAKEN_IN = 12
 _TAKEN_IN_AT_END = 4  # the same, if they are the last bytes that the server understood
 _ANSWERS_TOLD = 4
+# A request line that begins with left-over bytes is invalid, or names an unknown method.
+_SPOILED = frozenset({400, 501})
 # Words that a close without an answer fits, too.
 _CLOSING = frozenset({"REJ", "REJ301", "EITHER", "NO101", "CLOSE"})
 
@@ -95,6 +98,9 @@ def judge(
     if matcher.answered_unread():
         why = "the place answers before it reads the content"
         return Judgement(Word.NOT_APPLICABLE, actual, span, why=why)
+    if matcher.failed_closed(passes):
+        why = "refused, but with 500: as a failure of its own"
+        return Judgement(Word.WARN, actual, span, why=why)
     bare = sight.outcome in (Outcome.CLOSED, Outcome.RESET)
     return Judgement(
         Word.FAIL, actual, span, closed_unanswered=bare, why=matcher.why, late=matcher.late
@@ -374,6 +380,10 @@ class _Matcher:
         if shown is None:
             if index > 0:
                 return Fit.YES
+            if _ABSOLUTE_FORM.match(self.sent):
+                # Accepted; a library may leave it to its application to find the path in it.
+                self.unproven = "needs an application that finds its places by absolute-form"
+                return Fit.UNPROVEN
             return self.no("the place itself did not answer: no mirror in a 2xx")
         kinds = {demand.kind.removesuffix("?") for demand in answer.demands}
         ids = self.ids
@@ -416,14 +426,16 @@ class _Matcher:
                 return self.no("reset instead of FIN")
             return fit
         if end == "spoiled":
-            refused = [final.response.status for final in sight.after] == [400]
+            refused = len(sight.after) == 1 and sight.after[0].response.status in _SPOILED
             spoiled = refused or became is Canary.CLOSED
-            return fit if spoiled else self.no("neither 400 nor a close for what is left over")
+            return fit if spoiled else self.no("neither 400, 501 nor a close for what is left")
         if became is Canary.OTHERWISE:
             return self.no("out of sync: the next request is not answered as itself")
         if end == "open":
             return fit if became is Canary.ITSELF else self.no("the connection is not usable")
         if became is Canary.UNANSWERED:
+            if end == "quiet":
+                return fit
             if fit is Fit.YES and self.answered_unread():
                 return Fit.UNPROVEN
             return self.no("the next request is not answered")
@@ -439,6 +451,19 @@ class _Matcher:
     def _tunnel(self, last: Final) -> bool:
         is_connect = bool(self.case.methods) and self.case.methods[-1] == b"CONNECT"
         return is_connect and 200 <= last.response.status < 300
+
+    def failed_closed(self, passes: tuple[Alternative, ...]) -> bool:
+        """500 and a close where a refusal of any kind is asked: nothing was acted on. Where the
+        clause names the status, as 400, it is no such refusal."""
+        sight = self.sight
+        return (
+            any(len(one.answers) == 1 and one.answers[0].word in _CLOSING for one in passes)
+            and [final.response.status for final in sight.answers] == [500]
+            and sight.fault is None
+            and not sight.cut
+            and not sight.after
+            and sight.closed
+        )
 
     def answered_unread(self) -> bool:
         """A place that answers before it reads the content: what it made of it is not seen."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.model.cases import Family
@@ -41,7 +41,12 @@ def step_of(family: Family, *, quick: bool) -> int:
     """
     if not quick or family.suite == "seed" or family.count <= _MIDDLE_ABOVE:
         return 1
-    return _QUICK_STEP if family.count > _QUICK_ABOVE else _MIDDLE_STEP
+    return _QUICK_STEP if is_very_large(family) else _MIDDLE_STEP
+
+
+def is_very_large(family: Family) -> bool:
+    """Whether a family has so many cases that a slow server takes most of a minute for them."""
+    return family.suite != "seed" and family.count > _QUICK_ABOVE
 
 
 def stored_step(count: int, planned: int) -> int:
@@ -52,6 +57,18 @@ def stored_step(count: int, planned: int) -> int:
 def plays(family: Family, *, quick: bool) -> bool:
     """Whether a program is played: a quick look plays only those that bind."""
     return not quick or family.level.is_binding
+
+
+def thinned(counts: Mapping[str, int]) -> str:
+    """What is said of families that were thinned because a sample of each failed already.
+
+    :param counts: by family, how many of its cases are left out.
+    """
+    names, number = " and ".join(sorted(counts)), sum(counts.values())
+    return (
+        f"{number:,} requests of {names} are left out, because many of a sample failed already; "
+        "--full asks them, too"
+    )
 
 
 def left_out(

@@ -46,6 +46,8 @@ class Fired(msgspec.Struct, kw_only=True):
     exchanges: int = 0
     # By family: what its cases say that were not asked again.
     folded: dict[str, Folded] = {}
+    # By family: how many of its cases are left out, because many of a sample failed already.
+    thinned: dict[str, int] = {}
 
 
 def score_suite(
@@ -141,7 +143,8 @@ def _outcomes(
     for family in families:
         if family.id not in fired and family.id not in observed:
             continue  # not asked for
-        if family.level is not Level.CTRL and (why := held.get(family.group)):
+        group = held.get(family.group) if family.level is not Level.CTRL else None
+        if why := held.get(family.id) or group:
             found.hold_back(family, why)
         elif family.id in observed:
             found.add_observed(family, observed[family.id])
@@ -203,18 +206,25 @@ def _as_sent(exchange: Exchange) -> Case:
 def _held_back(stored: StoredServer) -> dict[str, str]:
     """The families that are not judged because one of their controls fails, and why.
 
-    A server that refuses the good message would be praised for refusing the bad ones.
+    A server that refuses the good message would be praised for refusing the bad ones. Of a case
+    that a control names itself the same fault would be counted twice.
     """
-    return {
-        group: f"needs {family.ref}, which is not accepted ({one.verdict.actual})"
-        for family in stored.catalogue.families.values()
-        if family.gates and family.suite != "seed"
-        for one in judged(stored, family.id)
-        # A permitted refusal (such as 411 to chunked content) is still a refusal.
-        if one.verdict.word in (Word.FAIL, Word.UNSTABLE)
-        or (one.verdict.word is Word.WARN and not judge.taken(one.exchanges[-1], stored.facts))
-        for group in family.gates
-    }
+    held = {}
+    for family in stored.catalogue.families.values():
+        if not family.gates or family.suite == "seed":
+            continue
+        for one in judged(stored, family.id):
+            fails = one.verdict.word in (Word.FAIL, Word.UNSTABLE)
+            # A permitted refusal (such as 411 to chunked content) is still a refusal. A case that
+            # is named itself says what it permits.
+            refused = one.verdict.word is Word.WARN and not judge.taken(
+                one.exchanges[-1], stored.facts
+            )
+            why = f"needs {family.ref}, which is not accepted ({one.verdict.actual})"
+            for gated in family.gates:
+                if fails or (refused and gated not in stored.catalogue.families):
+                    held[gated] = why
+    return held
 
 
 def _unscored(families: list[Family], found: _Outcomes) -> str | None:

@@ -20,6 +20,33 @@ STEAL_MAX = 0.02  # of all CPU time, what the hypervisor took
 RETRANSMIT_MAX = 0.001  # of the machine's TCP segments, those that were sent again
 
 
+# Of a latency's median, what the round trip of the path took longer under load than before it.
+PATH_QUEUE_MIN = 0.5
+PATH_QUEUE_US_MIN = 1000.0  # below it a busy processor may have kept the answer
+
+
+class PathSigns(msgspec.Struct, frozen=True):
+    """The path between two machines, in microseconds."""
+
+    idle_us: float  # its round trip before the load
+    loaded_us: float  # under it
+    latency_us: float  # of the answers, median
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether requests and answers waited on the path more than anywhere else."""
+        queue_us = self.loaded_us - self.idle_us
+        return queue_us >= max(PATH_QUEUE_MIN * self.latency_us, PATH_QUEUE_US_MIN)
+
+    @property
+    def told(self) -> str:
+        return (
+            f"the round trip of the path grew from {self.idle_us / 1000:.1f} to "
+            f"{self.loaded_us / 1000:.1f} ms under load, of {self.latency_us / 1000:.1f} ms that "
+            "an answer took"
+        )
+
+
 class Signs(msgspec.Struct, frozen=True, kw_only=True):
     """What a sample's bottleneck is read from; None where a figure was not measured."""
 
@@ -38,6 +65,8 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     saturated: bool | None = None  # open loops only: the rate was not served (LoadSample)
     unanswered_ratio: float | None = None  # of all requests, those without an answer
     retransmit_ratio: float | None = None  # of the segments that the machine sent
+    broken: str | None = None  # why no figure of it counts
+    path: PathSigns | None = None  # between machines
     lost_connects: dict[str, int] = {}  # where connections are opened: what was dropped
 
 
@@ -57,7 +86,9 @@ def bottleneck(signs: Signs) -> tuple[Bottleneck, str]:
 
 
 def _broken(signs: Signs) -> tuple[Bottleneck, str] | None:
-    """Wrong answers, or connections that are missing."""
+    """Wrong answers, connections that are missing, or a generator that failed."""
+    if signs.broken is not None:
+        return Bottleneck.BROKEN, signs.broken
     if signs.errors:
         return Bottleneck.BROKEN, f"{signs.errors} errors"
     established, wanted = signs.connections_established, signs.connections_wanted
@@ -95,6 +126,8 @@ def _of_closed_loop(signs: Signs, server: float, client: float) -> tuple[Bottlen
             "not known",
         )
     is_busy, law = server >= SERVER_BUSY_MIN, signs.littles_law_ratio
+    if not is_busy and signs.path is not None and signs.path.is_limit:
+        return Bottleneck.NETWORK, signs.path.told
     if not is_busy and law is not None and law < CONCURRENCY_MIN:
         return Bottleneck.CLIENT, f"only {law:.0%} of the requests were in flight"
     if is_busy and client <= CLIENT_IDLE_MAX:
@@ -154,4 +187,6 @@ def _of_open_loop(signs: Signs) -> tuple[Bottleneck, str]:
             Bottleneck.SERVER,
             f"the offered rate was not served; server on CPU {signs.server_on_cpu_ratio:.0%}",
         )
+    if signs.path is not None and signs.path.is_limit:
+        return Bottleneck.NETWORK, f"the offered rate was not served; {signs.path.told}"
     return Bottleneck.UNKNOWN, "the offered rate was not served"

@@ -12,9 +12,7 @@ import contextlib
 import os
 import random
 import secrets
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -27,7 +25,7 @@ from httpmark.harness.load.engines.wrk import Wrk
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadPlan
 from httpmark.harness.model.servers import Tls
-from httpmark.harness.servers import certificates, manifests, sockets, starting
+from httpmark.harness.servers import certificates, manifests, scratch_folders, sockets, starting
 
 # The reference server costs 60 to 80 ns a request; a generator that costs more would limit it.
 AIM_NS = 45.0
@@ -106,9 +104,9 @@ def measure(
     null = manifests.server("null")
     starting.prepare(null, "process", say=say)
     draw = random.Random(seed)
-    with tempfile.TemporaryDirectory(prefix="httpmark-tls-") as folder:
+    with scratch_folders.folder("tls") as folder:
         os.chmod(folder, 0o755)
-        pair = certificates.make(Path(folder), address=_ADDRESS)
+        pair = certificates.make(folder, address=_ADDRESS)
         contestant = _null(pair)
         try:
             for plan in plans():

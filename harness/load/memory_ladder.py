@@ -14,7 +14,6 @@ import contextlib
 import ipaddress
 import re
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import IO
@@ -22,7 +21,7 @@ from typing import IO
 import msgspec
 
 from httpmark.harness.load import statistics
-from httpmark.harness.load.engines.launch import Target, pinned
+from httpmark.harness.load.engines.launch import Target, in_memory, started
 from httpmark.harness.load.engines.native import native_command
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadMode, LoadPlan
@@ -111,9 +110,8 @@ def _holding(plan: LoadPlan, ground: Ground, cpus: frozenset[int] | None) -> Ite
         "--json",
         ground.target.url(plan),
     ]
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-        with pinned(cpus):
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
+    with in_memory() as out, in_memory() as errors:
+        process = started(command, out, errors, cpus=cpus)
         try:
             yield _Held(process, out, errors)
         finally:

@@ -6,9 +6,7 @@ import os
 
 import msgspec
 
-from httpmark.harness.model.load import (
-    LoadPlan,
-)
+from httpmark.harness.model.load import LoadPlan
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -20,7 +18,26 @@ class Placement(msgspec.Struct, frozen=True):
 
 def placement(plan: LoadPlan) -> Placement:
     """Disjoint processors for both ends, the server's first; none where there are too few."""
+    server, (client,) = shared_out(plan, has_server=True, generators=1)
+    return Placement(server, client)
+
+
+def shared_out(
+    plan: LoadPlan, *, has_server: bool, generators: int
+) -> tuple[frozenset[int] | None, list[frozenset[int] | None]]:
+    """Disjoint processors of this machine: the server's, if it is here, and each generator's.
+
+    None for all where there are too few.
+    """
     usable = sorted(os.sched_getaffinity(0))
-    if len(usable) < plan.workers + plan.threads:
-        return Placement(None, None)
-    return Placement(frozenset(usable[: plan.workers]), frozenset(usable[-plan.threads :]))
+    workers = plan.workers * has_server
+    if len(usable) < workers + plan.threads * generators:
+        return None, [None] * generators
+    first = len(usable) - plan.threads * generators
+    return (
+        frozenset(usable[:workers]) or None,
+        [
+            frozenset(usable[first + number * plan.threads :][: plan.threads])
+            for number in range(generators)
+        ],
+    )

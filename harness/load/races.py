@@ -13,14 +13,13 @@ from collections.abc import Generator, Iterator, Sequence
 
 import msgspec
 
-from httpmark.harness.load import refusals, sampling
-from httpmark.harness.load.contestants import Contestant, Started
-from httpmark.harness.load.engines.launch import Engine, Measured, Target
+from httpmark.harness.load import sampling, windows
+from httpmark.harness.load.contestants import Contestant
+from httpmark.harness.load.engines.launch import Engine
 from httpmark.harness.load.engines.native import Native
 from httpmark.harness.load.folding import fold
-from httpmark.harness.load.placing import Placement, placement
-from httpmark.harness.load.sampling import Window
-from httpmark.harness.load.window_clocks import MachineUse, WindowClocks
+from httpmark.harness.load.sampling import Taken, Window
+from httpmark.harness.load.windows import NotLoaded, Taker
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import (
     LoadMode,
@@ -29,7 +28,6 @@ from httpmark.harness.model.load import (
     LoadSample,
 )
 from httpmark.harness.model.memory import Memory
-from httpmark.harness.servers import cpu_time, memory_use
 
 REDOS_MAX = 2
 # After so many samples in a row that starved at every attempt, no more are taken again.
@@ -58,11 +56,13 @@ class Race:
         duration_s: float,
         seed: int,
         one_rate: bool = False,
+        take: Taker = windows.taken_here,
     ) -> None:
         """:param one_rate: where the rate is a share of capacity, all servers get that of the
         slowest one. With rates of their own, the error of one search for the capacity would be
         in all samples of a server."""
         self.plan = plan
+        self._take = take
         self.one_rate = one_rate
         self.engine = engine
         self.contestants = list(contestants)
@@ -126,10 +126,8 @@ class Race:
         yield contestant.name, block
         if found is None:
             return None
-        measured, machine = found
         return Window(
-            measured=measured,
-            machine=machine,
+            taken=found,
             block=block,
             order=position,
             started=started,
@@ -145,13 +143,13 @@ class Race:
         )
         for contestant in self.contestants:
             name, found = contestant.name, self._sample(contestant, closed, Native())
-            if found is not None and (wrong := found[0].errors):
+            if found is not None and (wrong := found.measured.errors):
                 self.failed[name] = (
                     f"its capacity could not be measured: {sampling.errors_told(wrong)}"
                 )
-            elif found is not None and found[0].requests and found[0].seconds:
-                self._rates[name] = share * found[0].requests / found[0].seconds
-                if doubt := sampling.capacity_doubt(*found):
+            elif found is not None and found.measured.requests and found.measured.seconds:
+                self._rates[name] = share * found.measured.requests / found.measured.seconds
+                if doubt := sampling.capacity_doubt(found.measured, found.machine):
                     self._doubts[name] = doubt
             elif found is not None:
                 self.failed[name] = "its capacity could not be measured: nothing was answered"
@@ -161,16 +159,14 @@ class Race:
         if self.one_rate and judged:
             self._rates = dict.fromkeys(self._rates, min(judged))
 
-    def _sample(
-        self, contestant: Contestant, plan: LoadPlan, engine: Engine
-    ) -> tuple[Measured, MachineUse] | None:
+    def _sample(self, contestant: Contestant, plan: LoadPlan, engine: Engine) -> Taken | None:
         """One window; one that starved is taken again, at most :data:`REDOS_MAX` times.
 
         The last one counts, starved or not. A window with wrong answers is not taken again: a lack
         of CPU causes none but late Dates, which are excused there. After :data:`FUTILE_MAX` samples
         in a row that starved to the end, each is taken once until one does not starve.
         """
-        found: tuple[Measured, MachineUse] | None = None
+        found: Taken | None = None
         for attempt in range(1 + (REDOS_MAX if self._futile < FUTILE_MAX else 0)):
             if attempt:
                 self.redone[contestant.name] += 1
@@ -181,67 +177,35 @@ class Race:
                 return None
             if found is None:
                 return None
-            if not sampling.starved(*found):
+            if found.measured.broken is not None:  # whoever took it has tried again
+                return found
+            if not sampling.starved(found.measured, found.machine):
                 self._futile = 0
                 return found
-            if found[0].errors.keys() - _OF_TIME:
+            if found.measured.errors.keys() - _OF_TIME:
                 return found
         self._futile += 1
         return found
 
-    def _window(
-        self, contestant: Contestant, plan: LoadPlan, engine: Engine
-    ) -> tuple[Measured, MachineUse] | None:
+    def _window(self, contestant: Contestant, plan: LoadPlan, engine: Engine) -> Taken | None:
         """Start a server and measure one window; None where it lives and could not be loaded.
 
         :raises Unusable: the server did not start, or died.
         """
-        place = placement(self.plan)
-        with contestant.start(plan, place) as server:
-            try:
-                found = self._measured(contestant, server, plan, engine, place)
-            except Unusable as error:
-                if not server.alive():
-                    raise Unusable(server.exit_reason()) from None
-                self.failed[contestant.name] = str(error)
-                if isinstance(error, refusals.Refused):
-                    self.refused[contestant.name] = error.statuses
-                return None
-            if not server.alive():
-                raise Unusable(server.exit_reason())
-            memory = memory_use.memory(server.pids(), cgroup=server.cgroup)
-            if memory is not None:
-                held = found[0].established or 0
-                self.memory[contestant.name].append(
-                    msgspec.structs.replace(memory, connections_held=held)
-                )
+        try:
+            found = self._take(contestant, plan, engine, self.duration_s)
+        except NotLoaded as error:
+            self.failed[contestant.name] = str(error)
+            if error.statuses:
+                self.refused[contestant.name] = error.statuses
+            return None
+        self.redone[contestant.name] += found.redone
+        if found.memory is not None:
+            held = found.measured.established or 0
+            self.memory[contestant.name].append(
+                msgspec.structs.replace(found.memory, connections_held=held)
+            )
         return found
-
-    def _measured(
-        self,
-        contestant: Contestant,
-        server: Started,
-        plan: LoadPlan,
-        engine: Engine,
-        place: Placement,
-    ) -> tuple[Measured, MachineUse]:
-        """One window of a server that is up.
-
-        :raises Unusable: the engine gave no result, or the server refused what it was asked.
-        """
-        trees = tuple(server.trees())
-        target = Target(server.address, server.port, trees, server.tls_port, contestant.path)
-        refusals.ask_first(plan, target)
-        runs_already = contestant.runs_already
-        clocks = WindowClocks(
-            server,
-            cpu_time.affinity(server.pids()) if runs_already else place.server,
-            is_shared=runs_already,
-        )
-        measured = engine.measure(plan, target, duration_s=self.duration_s, cpus=place.client)
-        refusals.reject(plan, target, measured)
-        machine = clocks()
-        return sampling.excused(measured, machine), machine
 
     def results(self) -> dict[str, LoadResult]:
         """Every server's samples folded, with ranks of cost where intervals separate."""

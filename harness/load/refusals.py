@@ -22,6 +22,9 @@ class Refused(Unusable):
         super().__init__(told)
         self.statuses = dict(statuses)
 
+    def __reduce__(self) -> tuple[type[Refused], tuple[str, dict[str, int]]]:
+        return Refused, (str(self), self.statuses)  # whole on the way from another process
+
 
 def ask_first(plan: LoadPlan, target: Target) -> None:
     """Ask once before a window; some engines do not tell which status came, or take a 3xx for good.
@@ -40,13 +43,22 @@ def ask_first(plan: LoadPlan, target: Target) -> None:
 
 
 def reject(plan: LoadPlan, target: Target, measured: Measured) -> None:
-    """Reject a window in which most answers were not the expected 2xx.
+    """Reject a window in which most answers were not the expected 2xx, or none came whole.
 
     :raises Refused: it is one.
     """
+    path = target.path or plan.path
+    is_silent = not measured.requests and not measured.statuses
+    if is_silent and measured.errors.keys() - {"date"}:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(measured.errors.items()))
+        raise Refused(
+            f"not one request was answered well ({kinds}), so nothing was measured: "
+            f"does GET {path} get a whole answer there?",
+            {},
+        )
     if measured.refused_ratio <= REFUSED_MAX:
         return
-    told, path = came(measured.statuses), target.path or plan.path
+    told = came(measured.statuses)
     if plan.requests:
         raise Refused(
             f"requests of {plan.name} were answered with {told}, so nothing was measured: it needs "

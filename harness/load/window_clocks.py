@@ -22,13 +22,14 @@ class MachineUse(msgspec.Struct, frozen=True, kw_only=True):
 class WindowClocks:
     """The machine's counters as they are now; a call tells what they grew by since.
 
+    :param server: None where it is on another machine.
     :param cpus: the processors that the server was given or may run on; None where that is not
         known.
     :param is_shared: the generator may run on them too, and is not counted as another program.
     """
 
     def __init__(
-        self, server: Started, cpus: frozenset[int] | None, *, is_shared: bool = False
+        self, server: Started | None, cpus: frozenset[int] | None, *, is_shared: bool = False
     ) -> None:
         self._server, self._cpus, self._is_shared = server, cpus, is_shared
         self._began = time.monotonic_ns()
@@ -39,7 +40,7 @@ class WindowClocks:
 
     def _not_strangers(self) -> int | None:
         """What others did not use of the server's processors: idle time and its own, ns."""
-        if not self._cpus:
+        if not self._cpus or self._server is None:
             return None
         idle = cpu_time.idle_ns(self._cpus)
         own = None if idle is None else cpu_time.spent_ns(self._server.trees())

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+
+MAKE_ROOM = "free some space there, or name another place"
+
 # --- what can go wrong, and the exit code that says so ---------------------------------------
 
 
@@ -18,6 +22,17 @@ class Unusable(HarnessError):
     """
 
     exit_code = 3
+
+
+class NoRoom(Unusable):
+    """A file of our own cannot be written: its disk is full, or the system has another reason."""
+
+
+def not_written(path: object, error: OSError) -> NoRoom:
+    """What to say of a file that could not be written."""
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    mend = f": {MAKE_ROOM}" if is_full else ""
+    return NoRoom(f"{path}: {error.strerror}{mend}")
 
 
 class ServerDied(Unusable):

@@ -96,6 +96,27 @@ class Cost(msgspec.Struct, frozen=True):
     client: float | None
 
 
+class GeneratorSample(msgspec.Struct, frozen=True, kw_only=True):
+    """What one of several generators did in a sample, and whether it was a limit."""
+
+    name: str
+    host: str
+    connections: int
+    requests: int
+    requests_per_second: float
+    errors: dict[str, int]
+    littles_law_ratio: float | None
+    client_on_cpu_ratio: float | None
+    run_delay_ratio: float | None
+    lag_us: dict[str, float] | None
+    start_late_us: float  # later than all were told to begin
+    bottleneck: Bottleneck
+    bottleneck_why: str
+    # The round trip to the server by TCP handshakes: the shortest before, the median under load.
+    path_us: float | None = None
+    path_loaded_us: float | None = None
+
+
 class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     """One window of one engine against one fresh server."""
 
@@ -141,6 +162,9 @@ class LoadSample(msgspec.Struct, frozen=True, kw_only=True):
     retransmit_ratio: float | None = None  # of this machine's TCP segments, sent again
     machine_dropped: dict[str, int] = {}  # packets that the kernel dropped, of any program
     cost_reason: str | None = None  # why the server's CPU time is not known
+    generators: tuple[GeneratorSample, ...] = ()  # where they were the workers of a cluster
+    start_spread_us: float | None = None  # between the first of them to begin and the last
+    clocks_known_to_us: float | None = None  # the clocks of their hosts are known so exactly
 
     @property
     def is_sound(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 # The words a manifest declares capabilities in (docs/contract.md).
-CAPABILITIES = ("hello", "body", "mirror", "behave", "echo", "tls", "static", "websocket")
+CAPABILITIES = ("hello", "body", "mirror", "behave", "echo", "tls", "static", "websocket", "events")
 # What a server that lacks some of the places of ``behave`` can declare, or show: its single places.
 PARTS_OF_BEHAVE = (
     "behave.slow", "behave.early", "behave.204", "behave.304", "behave.redirect", "behave.big",
@@ -16,6 +16,10 @@ TIMEOUTS = ("head_s", "content_s", "idle_s", "write_s", "check_interval_s")
 
 # What a worker of a server is: a process, a thread, or nothing but the one that there always is.
 WORKERS = ("processes", "threads", "one")
+
+# What a container may keep of Docker's own rights: capabilities, programs that gain rights
+# (setuid), and writing wherever in its image.
+RIGHTS = ("capabilities", "new-privileges", "writes")
 
 # The words a manifest declares limits in: bytes, and a number of field lines.
 LIMITS = (
@@ -91,6 +95,10 @@ class ContainerRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     conformance: tuple[str, ...] = ()  # words added to start where suites are fired
     conformance_files: dict[str, str] = {}  # more files, where suites are fired
     port: int | None = None  # the one port that it listens on, if it takes no other
+    # The words of RIGHTS that it cannot live without. None: not said; then an image that the user
+    # brings keeps all, as it was made for Docker's defaults, and one of a Dockerfile none.
+    keeps: tuple[str, ...] | None = None
+    writes: tuple[str, ...] = ()  # folders of its image that it writes to, a fresh copy each start
 
 
 class ProxyRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

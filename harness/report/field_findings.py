@@ -6,7 +6,7 @@ is named with it, so that one parser's fault is not counted as many.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -46,6 +46,7 @@ class FieldServer(msgspec.Struct, frozen=True, kw_only=True):
     undecided: int = 0
     crashes: int = 0
     broken: tuple[Example, ...] = ()  # the worst first
+    doubtful: tuple[Example, ...] = ()  # read, and not surely a fault of the server
     unavailable: str = ""
 
 
@@ -72,9 +73,41 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     splits: tuple[Split, ...] = ()  # messages that servers read in two ways; names are titles
 
 
+class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the failures of one requirement were found to be when they were read."""
+
+    requirement: str
+    why: str
+    came: tuple[str, ...] = ()  # kinds of answer that break the clause
+    doubtful: tuple[str, ...] = ()  # servers whose failure the clause does not surely bear out
+    unread: tuple[str, ...] = ()  # kinds of answer that nobody has read yet
+
+
+class Readings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file of readings beside a page."""
+
+    reading: tuple[Reading, ...]
+
+
 def judged(run: Run) -> list[str]:
     """The servers of a run that were judged, by name, and are no control."""
     return [one.name for one in run.servers if not one.control and not one.unavailable]
+
+
+def together(runs: Sequence[Run]) -> tuple[Run, dict[str, int]]:
+    """The servers of several runs of the same suites as one run, and by name which run each is of.
+
+    A server of a later run is added, or takes the place of the one of its name, unless it could not
+    be had then.
+    """
+    first = runs[0]
+    servers = {one.name: one for one in first.servers}
+    owner = dict.fromkeys(servers, 0)
+    for number, run in enumerate(runs[1:], 1):
+        for one in run.servers:
+            if one.name not in servers or not one.unavailable:
+                servers[one.name], owner[one.name] = one, number
+    return msgspec.structs.replace(first, servers=tuple(servers.values())), owner
 
 
 def field(run: Run, summaries: Iterable[Summary], splits: Iterable[Split] = ()) -> Field:
@@ -88,11 +121,35 @@ def field(run: Run, summaries: Iterable[Summary], splits: Iterable[Split] = ()) 
         catalogue_version=run.catalogue_version,
         suites=run.suites,
         quick=run.quick,
-        servers=tuple(
-            sorted(servers, key=lambda one: (bool(one.unavailable), len(one.broken), one.name))
-        ),
+        servers=_in_order(servers),
         rules=tuple(_rules(servers)),
         splits=tuple(_titled(one, by_name) for one in splits),
+    )
+
+
+def without_doubtful(found: Field, doubtful: Mapping[str, Collection[str]]) -> Field:
+    """The same, where what is doubtful counts as broken no more.
+
+    :param doubtful: by requirement, the names of the servers of which its failure is no sure fault.
+    """
+
+    def is_doubtful(server: FieldServer, one: Example) -> bool:
+        return server.name in doubtful.get(one.requirement, ())
+
+    servers = [
+        msgspec.structs.replace(
+            server,
+            broken=tuple(one for one in server.broken if not is_doubtful(server, one)),
+            doubtful=tuple(one for one in server.broken if is_doubtful(server, one)),
+        )
+        for server in found.servers
+    ]
+    return msgspec.structs.replace(found, servers=_in_order(servers), rules=tuple(_rules(servers)))
+
+
+def _in_order(servers: Iterable[FieldServer]) -> tuple[FieldServer, ...]:
+    return tuple(
+        sorted(servers, key=lambda one: (bool(one.unavailable), len(one.broken), one.name))
     )
 
 
@@ -121,7 +178,7 @@ def _server(server: ServerResult, summary: Summary | None) -> FieldServer:
         met=summary.met,
         permitted=summary.permitted,
         undecided=summary.undecided_count,
-        broken=tuple(_example(group) for group in summary.broken),
+        broken=tuple(_example(group) for group in summary.broken if group.found),
     )
 
 
@@ -184,6 +241,9 @@ def _intro(found: Field) -> Iterator[str]:
         f"Run of {found.date}{quick}, httpmark {found.harness_version}, suites {suites}: "
         f"{len(judged)} servers with {len(parsers)} HTTP parsers."
     )
+    if doubtful := sum(len(one.doubtful) for one in judged):
+        failures = "1 failure is" if doubtful == 1 else f"{doubtful} failures are"
+        yield f"{failures} not counted as broken: it is doubtful whether the clause forbids it."
     yield ""
 
 

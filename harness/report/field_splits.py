@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from httpmark.harness.catalogue.catalogue import Catalogue
 from httpmark.harness.judging import message_readings, observation
@@ -14,12 +14,12 @@ SUITES = ("smuggling", "rfc")
 """The suites whose messages are compared: each of them is sent alike to every server."""
 
 
-def splits(known: Catalogue, evidence: Evidence, servers: Sequence[str]) -> tuple[Split, ...]:
-    """Where two servers of a run disagree on where a request ends, smuggling first.
+def splits(known: Catalogue, servers: Mapping[str, Evidence]) -> tuple[Split, ...]:
+    """Where two servers disagree on where a request ends, smuggling first.
 
-    :param servers: in the order in which they are told.
+    :param servers: in the order in which they are told, each with the evidence of its run.
     """
-    facts = {name: told for name in servers if (told := evidence.facts(name)) is not None}
+    facts = {name: told for name, one in servers.items() if (told := one.facts(name)) is not None}
     found: list[Split] = []
     for suite in SUITES:
         for family in known.of_suite(suite):
@@ -28,10 +28,10 @@ def splits(known: Catalogue, evidence: Evidence, servers: Sequence[str]) -> tupl
                 continue
             read: dict[str, dict[str, Reading]] = {}
             for name, own in facts.items():
-                for case, reading in _readings(known, evidence, family, name, own):
+                for case, reading in _readings(known, servers[name], family, name, own):
                     read.setdefault(case, {})[name] = reading
             made = (
-                message_readings.split(case, family.title, family.clause, by_server, servers)
+                message_readings.split(case, family.title, family.clause, by_server, tuple(servers))
                 for case, by_server in read.items()
             )
             found += [one for one in made if one is not None]

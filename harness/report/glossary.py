@@ -115,7 +115,7 @@ GROUPS = (
             ),
             "run": (
                 "One call of httpmark run or check. Its folder holds result.json, evidence.sqlite, "
-                "report.html and log.txt."
+                "report.html, log.txt, and the digests of the first two in SHA256SUMS."
             ),
             "quick": (
                 "A run with --quick: shorter load, each message in one write, and a fixed part of "
@@ -312,6 +312,7 @@ GROUPS = (
             "tls": "The same is served over TLS.",
             "static": "The test files are served under /static/.",
             "websocket": "/websocket sends every message back.",
+            "events": "/events sends an answer in pieces, without saying its length first.",
             "catch_all": "Any path and query gets a 2xx.",
             "own_answer": (
                 "What the application answers to an unknown path and to a query is known, such as "

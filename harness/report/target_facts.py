@@ -20,6 +20,7 @@ _WORDS = {
     "tls": "TLS",
     "static": "serves files (static)",
     "websocket": "websockets",
+    "events": "streams answers (events)",
 }
 
 

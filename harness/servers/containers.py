@@ -8,14 +8,19 @@ import os
 import resource
 import signal
 import tarfile
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.servers import Server, Tls
-from httpmark.harness.servers import proc_files, running, static_files
+from httpmark.harness.servers import (
+    container_rights,
+    proc_files,
+    running,
+    scratch_folders,
+    static_files,
+)
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
@@ -41,7 +46,10 @@ from httpmark.harness.servers.start_words import (
 )
 
 _VERSION_TRIES = 3  # a busy daemon now and then loses what a short command prints
-_IN_CONTAINER = "/httpmark"  # what {scratch} is in a container
+# A volume of its own. Its top belongs to root, so what {scratch} is in a container lies below.
+_VOLUME = "/httpmark"
+_SCRATCH = "scratch"
+_IN_CONTAINER = f"{_VOLUME}/{_SCRATCH}"
 
 
 def _start_time(pid: int) -> int | None:
@@ -96,6 +104,10 @@ def sweep() -> list[str]:
     return removed
 
 
+NOT_REMOVED: list[str] = []
+"""Containers that this process could not remove, as no daemon answered."""
+
+
 class _ImageVersions:
     """The versions that servers in containers told, each asked once an image."""
 
@@ -127,6 +139,7 @@ class ContainerServer:
         self.image_digest: str | None = None
         self._container: Container | None = None
         self._pid = 0
+        self._begun_ticks: int | None = None
         self.is_deaf = False  # to SIGTERM, as it is known once it was stopped
         self._begun = False
         self._ended = ""
@@ -173,14 +186,15 @@ class ContainerServer:
                 network_mode="host",
                 cpuset_cpus=cpus,
                 ulimits=[Ulimit(name="nofile", soft=files, hard=files)] if files > 0 else None,
+                **container_rights.bounds(recipe, volume=_VOLUME),
             )
-            if "static" in self.server.capabilities:
-                self._container.put_archive("/", _scratch_archive(texts, with_static=True))
-            elif texts:
-                self._container.put_archive("/", _scratch_archive(texts))
+            is_static = "static" in self.server.capabilities
+            archive = _scratch_archive(texts, with_static=is_static)
+            self._container.put_archive(_VOLUME, archive)
             self._container.start()
             self._container.reload()
             self._pid = int(self._container.attrs["State"]["Pid"])
+            self._begun_ticks = _start_time(self._pid)
             image = self._container.image
             self.image_digest = image.id if image is not None else None
             self.cgroup = _memory_cgroup(self._pid)
@@ -201,13 +215,24 @@ class ContainerServer:
                 return version
         return None
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> dict[str, Any] | None:
+        """What the daemon says of it: nothing of a container that is gone; None where no daemon
+        answers any more."""
+        from docker.errors import NotFound
+
         if self._container is None:
             return {}
         with contextlib.suppress(Unusable), talking_to_daemon("its state cannot be asked"):
-            self._container.reload()
+            try:
+                self._container.reload()
+            except NotFound:
+                return {}
             return dict(self._container.attrs["State"])
-        return {}
+        return None
+
+    def _runs_unseen(self) -> bool:
+        """Whether its first process lives: a server does not die with the daemon."""
+        return self._begun_ticks is not None and _start_time(self._pid) == self._begun_ticks
 
     def pids(self) -> list[int]:
         if not self._pid or not self.alive():
@@ -219,12 +244,15 @@ class ContainerServer:
         return [self._pid] if self._pid and self.alive() else []
 
     def alive(self) -> bool:
-        return bool(self._state().get("Running"))
+        state = self._state()
+        return self._runs_unseen() if state is None else bool(state.get("Running"))
 
     def ending(self) -> str:
         if self._guard is not None and self._guard.told:
             return self._guard.told
         state = self._state()
+        if state is None:
+            return "still runs" if self._runs_unseen() else "the Docker daemon answers no more"
         if state.get("Running"):
             return "still runs"
         code = state.get("ExitCode")
@@ -258,6 +286,8 @@ class ContainerServer:
             self._guard.stop()
         if self._begun:
             # By name: Ctrl-C may have come before the daemon told us what it made.
+            # Who cannot be asked keeps it; it is told, and the next run removes it.
+            NOT_REMOVED.append(self.name)
             with contextlib.suppress(*docker_errors()):
                 client = docker_client()
                 try:
@@ -270,6 +300,7 @@ class ContainerServer:
                     client.api.remove_container(self.name, force=True, v=True)
                 except NotFound:
                     pass
+                NOT_REMOVED.remove(self.name)
             wait_port_free(self.address, self.port)
             self._begun = False
             self._container = None
@@ -290,16 +321,16 @@ def _scratch_archive(files: dict[str, str], *, with_static: bool = False) -> byt
     """The scratch folder of a container, for whatever user its image names."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
-        folder = tarfile.TarInfo(_IN_CONTAINER.removeprefix("/"))
+        folder = tarfile.TarInfo(_SCRATCH)
         folder.type = tarfile.DIRTYPE
         folder.mode = 0o777
         tar.addfile(folder)
         for name, text in files.items():
             add_to_archive(tar, f"{folder.name}/{name}", text.encode())
         if with_static:
-            with tempfile.TemporaryDirectory(prefix="httpmark-static-") as made:
-                static_files.plant(Path(made))
-                for entry in sorted(Path(made).iterdir()):
+            with scratch_folders.folder("static") as made:
+                static_files.plant(made)
+                for entry in sorted(made.iterdir()):
                     tar.add(entry, f"{folder.name}/{entry.name}", filter=_of_root)
     return archive.getvalue()
 

@@ -21,6 +21,7 @@ from httpmark.harness.servers import sockets
 from httpmark.harness.servers.websocket_echo import echo_messages
 
 ASK_DEADLINE_S = 5.0
+_SECOND_S = 10.0  # NanoHTTPD closes five seconds after an answer behind which it dropped a request
 _EARLY_S = 2.0  # what has not answered by then waits for the content
 HELLO = b"Hello World!"
 _BIG_BYTES = 1 << 20
@@ -184,7 +185,7 @@ def check_hello(place: Place) -> str:
         _content("the first of two GET /hello in one write", answer, HELLO)
         two = "two requests in one write"
         try:
-            second = dialogue.answer("GET /hello")
+            second = dialogue.answer("GET /hello", deadline_s=_SECOND_S)
             _content("the second of two GET /hello in one write", second, HELLO)
         except Closed:
             two = f"of {two} the first, and a close"
@@ -458,6 +459,17 @@ def check_websocket(place: Place) -> str:
     return "text and binary messages echoed, Close answered"
 
 
+def check_events(place: Place) -> str:
+    """Server-sent events, and no length said before them."""
+    answer = ask(place, "GET", "/events")
+    _demand(answer.status == 200, f"GET /events: {answer.status}")
+    kind = b", ".join(answer.values(b"content-type"))
+    _demand(kind.startswith(b"text/event-stream"), f"GET /events: Content-Type {kind!r}")
+    _demand(answer.framing != "length", "GET /events: has a Content-Length")
+    _demand(answer.content.count(b"\n\n") > 1, "GET /events: fewer than two events")
+    return f"{answer.content.count(bytes(2 * [10]))} events, their length not said before"
+
+
 CHECKS: Mapping[str, Callable[[Place], str]] = {
     "hello": check_hello,
     "body": check_body,
@@ -468,6 +480,7 @@ CHECKS: Mapping[str, Callable[[Place], str]] = {
     "tls": check_tls,
     "static": check_static,
     "websocket": check_websocket,
+    "events": check_events,
 }
 
 

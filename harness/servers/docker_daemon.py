@@ -115,4 +115,13 @@ def talking_to_daemon(what: str) -> Iterator[DockerClient]:
     try:
         yield docker_client()
     except docker_errors() as error:
-        raise Unusable(f"{what}: {first_line(error)}") from error
+        raise Unusable(f"{what}: {_told(error)}") from error
+
+
+def _told(error: BaseException) -> str:
+    """What went wrong; where the daemon itself went away, that."""
+    from requests.exceptions import ConnectionError as Unreachable
+
+    if isinstance(error, Unreachable | ConnectionError):
+        return _daemon_trouble(error, os.environ.get("DOCKER_HOST") or "/var/run/docker.sock")
+    return first_line(error)

@@ -8,13 +8,13 @@ import shlex
 import shutil
 import subprocess
 import tarfile
-import tempfile
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.servers import Server
+from httpmark.harness.servers import scratch_folders
 from httpmark.harness.servers.build import BUILD_DEADLINE_S, telling_line
 from httpmark.harness.servers.build_cache import PREPARED, Say, locked_cache, log_file
 from httpmark.harness.servers.build_sources import build_context, build_digest
@@ -218,8 +218,8 @@ def _make_base(*, say: Say) -> None:
         if not _KEYRING.exists():
             raise Unusable(f"{_KEYRING} not found: apt-get install debian-archive-keyring")
         say(f"making {_BASE_MADE} with mmdebstrap (once)")
-        with tempfile.TemporaryDirectory(prefix="httpmark-base-") as folder:
-            archive = Path(folder) / "base.tar"
+        with scratch_folders.folder("base") as folder:
+            archive = folder / "base.tar"
             words = [
                 tool, "--variant=minbase", f"--keyring={_KEYRING}", _SUITE, str(archive),
             ]  # fmt: skip

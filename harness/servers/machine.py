@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from httpmark.harness.servers import binaries, docker_daemon, proc_files
+from httpmark.harness.servers import binaries, docker_daemon, needs, proc_files
 from httpmark.harness.servers.network_counters import dropped_packets
 from httpmark.harness.servers.program_identity import digest
 
@@ -78,6 +78,14 @@ def version() -> str:
         return importlib.metadata.version("httpmark")
     except importlib.metadata.PackageNotFoundError:
         return "0+checkout"
+
+
+def server_engines() -> str | None:
+    """The engines that the reference server was built with, in its own words; None: not told."""
+    path = binaries.find("server")
+    said = (needs.command_output([path, "--version"]) if path else None) or ""
+    told = re.search(r"^engines: (.+)$", said, re.MULTILINE)
+    return told[1] if told else None
 
 
 def _cpu() -> dict[str, Any]:

@@ -12,6 +12,7 @@ from httpmark.harness.model.servers import (
     CAPABILITIES,
     LIMITS,
     PARTS_OF_BEHAVE,
+    RIGHTS,
     TIMEOUTS,
     WORKERS,
     ContainerRecipe,
@@ -182,6 +183,10 @@ def _container_complaints(one: Server, folder: Path) -> Iterator[str]:
             yield f"container.dockerfile: {path} is not there: add it"
     if recipe.start and recipe.args:
         yield "container.args: go after the image's own command: remove them, or start"
+    yield from _vocabulary("container.keeps", recipe.keeps or (), RIGHTS)
+    for word in recipe.writes:
+        if not word.startswith("/") or ".." in word.split("/") or word.strip("/") == "":
+            yield f"container.writes: {word!r}: give the whole path of a folder, as /var/cache"
     yield from _placeholders("container.args", recipe.args, known)
     yield from _recipe_complaints("container", one, recipe, known)
     yield from _port_complaints("container", recipe, (*recipe.start, *recipe.args))

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from httpmark.harness.http import printable
+from httpmark.harness.model import toml_text
 from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.model.servers import Server
 from httpmark.harness.servers import build_sources, manifest_mistakes
@@ -214,8 +216,8 @@ def _table(path: Path) -> Table:
     except (OSError, UnicodeDecodeError) as error:
         raise HarnessError(f"{path}: cannot be read: {error}") from error
     try:
-        table: Table = msgspec.toml.decode(text)
-    except msgspec.DecodeError as error:
+        table: Table = toml_text.tables(text)
+    except toml_text.NotToml as error:
         raise HarnessError(f"{path}: no valid TOML: {error}") from error
     return table
 
@@ -241,4 +243,5 @@ def _converted(table: Table, where: str) -> Server:
     try:
         return msgspec.convert(_shared(table), Server)
     except msgspec.ValidationError as error:
-        raise HarnessError(f"{where}: {manifest_mistakes.mended(str(error))}") from error
+        complaint = printable.one_line(str(error))
+        raise HarnessError(f"{where}: {manifest_mistakes.mended(complaint)}") from error

@@ -33,14 +33,16 @@ def accepted_connections(port: int, pids: Iterable[int]) -> int:
     """
     own = _socket_inodes(pids)
     held: set[str] = set()
-    suffix = f":{port:04X}"
+    ours = f":{port:04X} "
     # The table is no snapshot: while sockets come and go a row can be given twice, or left out.
     for name in ("tcp", "tcp6") * 2:
         with contextlib.suppress(OSError):
             for row in itertools.islice(proc_files.lines("net", name), 1, None):
+                if ours not in row:  # the table may hold a hundred thousand of others
+                    continue
                 words = row.split()
                 # One that nobody has accepted yet has no inode (proc(5)).
-                if words[1].endswith(suffix) and words[3] == "01" and words[9] != "0":
+                if words[1].endswith(ours[:-1]) and words[3] == "01" and words[9] != "0":
                     held.add(words[9])
     return len(held if own is None else held & own)
 

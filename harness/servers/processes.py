@@ -13,7 +13,7 @@ from pathlib import Path
 
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.servers import Server, Tls
-from httpmark.harness.servers import proc_files, running, static_files
+from httpmark.harness.servers import proc_files, running, scratch_folders, static_files
 from httpmark.harness.servers.build import build_folder
 from httpmark.harness.servers.build_cache import PREPARED
 from httpmark.harness.servers.build_sources import PACKAGE
@@ -81,7 +81,7 @@ class ProcessServer:
         if recipe is None:
             raise Unusable(no_recipe(self.server, "process"))
         try:
-            self._scratch = Path(tempfile.mkdtemp(prefix=f"httpmark-{self.server.name}-"))
+            self._scratch = scratch_folders.make(self.server.name)
             self._scratch.chmod(0o755)  # a server that drops its rights must still get in
             values = placeholder_values(self.address, self.port, workers, str(self._scratch))
             values |= {"source": self.server.source, "python": sys.executable}

@@ -6,6 +6,7 @@ Load and corpora never pass through here; the native probe and generator carry t
 from __future__ import annotations
 
 import contextlib
+import enum
 import errno
 import itertools
 import os
@@ -15,6 +16,8 @@ import ssl
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from httpmark.harness.http import response_reader
 
 _PORTS = range(18080, 28080)
@@ -22,8 +25,9 @@ _PORTS_TRIED = 500
 _PORTS_BETWEEN = 37  # from where one process begins to where the next one does
 _drawn = itertools.count()
 _CONNECT_S = 2.0
+_HANDSHAKE_S = 0.5
 _RECEIVE_BYTES = 65536
-_ANSWER_BYTES_MAX = (1 << 20) + (1 << 16)  # the content of /big, and a head
+ANSWER_BYTES_MAX = (1 << 20) + (1 << 16)  # the content of /big, and a head
 _TRICKLE_BYTES = 4096
 _TRICKLE_S = 1.0
 _FLOOD_BYTES = 1 << 16
@@ -101,6 +105,13 @@ def listener(address: str, port: int) -> socket.socket:
     return found
 
 
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Two ends that talk with each other; reading from the first never waits."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    return ours, theirs
+
+
 def connected(address: str, port: int) -> socket.socket:
     """A connection, for who selects by itself; it does not block, and sends without delay.
 
@@ -109,6 +120,17 @@ def connected(address: str, port: int) -> socket.socket:
     found = socket.create_connection((address, port), _CONNECT_S)
     at_once(found)
     return found
+
+
+def handshake_s(address: str, port: int) -> float | None:
+    """How long a TCP handshake takes: a round trip of the path, as kernels answer it. None where
+    nobody takes the connection in time."""
+    began = time.monotonic()
+    try:
+        socket.create_connection((address, port), _HANDSHAKE_S).close()
+    except OSError:
+        return None
+    return time.monotonic() - began
 
 
 def at_once(connection: socket.socket) -> None:
@@ -187,7 +209,7 @@ def ask(
             if tls:
                 connection = stack.enter_context(_session(connection, tls_name or address, ca_file))
             connection.sendall(octets)
-            while len(received) < _ANSWER_BYTES_MAX and not _complete(received, method):
+            while len(received) < ANSWER_BYTES_MAX and not _complete(received, method):
                 left = end - time.monotonic()
                 if left <= 0:
                     break
@@ -350,6 +372,111 @@ def _takes_one(connection: socket.socket) -> bool:
         return True
     except OSError:
         return False
+
+
+# Little room for answers: the server has to wait for the client soon.
+_LATE_ROOM_BYTES = 1 << 14
+_HEAD_END = b"\r\n\r\n"
+
+
+class Ending(enum.StrEnum):
+    """How reading ended."""
+
+    WHOLE = "whole"  # all came that was wanted
+    CLOSED = "closed"  # by the server, before that
+    STUCK = "stuck"  # nothing more came, and it was not closed
+
+
+class ReadLate(msgspec.Struct, frozen=True):
+    """What a client got that reads late."""
+
+    opening: bytes  # the head that answered the first bytes, where there were some
+    received: bytes  # after it
+    how: Ending
+
+
+def read_late(
+    address: str,
+    port: int,
+    octets: bytes,
+    *,
+    is_whole: Callable[[bytearray], bool],
+    quiet_s: float,
+    patience_s: float,
+    opening: bytes = b"",
+    unix: str | None = None,
+) -> ReadLate:
+    """Send, read nothing until the server has taken no byte for a while, then read and send on.
+
+    :param octets: sent as far as the server takes them, the rest while it is read.
+    :param is_whole: whether all that is wanted has come.
+    :param quiet_s: seconds without a byte taken, or after the last byte, before reading begins.
+    :param patience_s: seconds without a byte in either direction before the server is stuck.
+    :param opening: sent first; the head that answers it is waited for.
+    :raises OSError: no connection.
+    """
+    family = socket.AF_UNIX if unix else _family(address)
+    with socket.socket(family, socket.SOCK_STREAM) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _LATE_ROOM_BYTES)
+        connection.settimeout(_CONNECT_S)
+        connection.connect(unix if unix else (address, port))
+        head = _opened(connection, opening, patience_s) if opening else b""
+        left = memoryview(octets)
+        connection.settimeout(quiet_s)
+        try:
+            while left:
+                left = left[connection.send(left[:_RECEIVE_BYTES]) :]
+            time.sleep(quiet_s)
+        except TimeoutError:
+            pass  # it waits for us to read
+        except OSError:
+            pass  # it closed; what it sent before is still to be read
+        return _read_all(connection, left, head, is_whole, patience_s)
+
+
+def _opened(connection: socket.socket, opening: bytes, patience_s: float) -> bytes:
+    """The head that answers the opening, and nothing after it."""
+    connection.settimeout(patience_s)
+    connection.sendall(opening)
+    head = b""
+    while not head.endswith(_HEAD_END) and (octet := connection.recv(1)):
+        head += octet
+    return head
+
+
+def _read_all(
+    connection: socket.socket,
+    left: memoryview,
+    head: bytes,
+    is_whole: Callable[[bytearray], bool],
+    patience_s: float,
+) -> ReadLate:
+    connection.setblocking(False)
+    received = bytearray()
+    how = Ending.STUCK
+    while True:
+        wanted = [connection] if left else []
+        readable, writable, _ = select.select([connection], wanted, [], patience_s)
+        if not readable and not writable:
+            break
+        try:
+            if readable:
+                piece = connection.recv(_RECEIVE_BYTES)
+                received += piece
+                if not piece:
+                    how = Ending.CLOSED
+                    break
+                if is_whole(received):
+                    how = Ending.WHOLE
+                    break
+            if writable:
+                left = left[connection.send(left[:_RECEIVE_BYTES]) :]
+        except BlockingIOError:
+            continue
+        except OSError:
+            how = Ending.CLOSED
+            break
+    return ReadLate(head, bytes(received), how)
 
 
 def _session(connection: socket.socket, name: str, ca_file: str | None) -> ssl.SSLSocket:

@@ -23,6 +23,11 @@ def _frame(first: int, data: bytes, *, mask: bytes = b"") -> bytes:
     return bytes((first,)) + size + mask + sent
 
 
+def text_frame(data: bytes, *, is_masked: bool = False) -> bytes:
+    """A whole text message in one frame: masked as a client sends it, or as it comes back."""
+    return _frame(_FIN_TEXT, data, mask=_MASK if is_masked else b"")
+
+
 def _received(connection: Connection, count: int) -> bytes:
     received = b""
     while len(received) < count and (piece := connection.receive()):

@@ -26,6 +26,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool
     out: Path | None
     seed: int | None
+    cluster: str | None
+    generators: int | None
     as_json: bool
 
 
@@ -46,6 +48,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 @options.quick
 @options.out
 @options.seed
+@options.cluster()
+@options.generators
 @options.json_flag
 @options.takes(Words)
 def command(words: Words) -> None:
@@ -60,14 +64,16 @@ def command(words: Words) -> None:
 
     Every answer must be a 2xx. A load of other answers measures nothing, and the exit code is 3.
 
+    With --cluster several workers of a Dask cluster make the load, and another one runs the server.
+
     \b
     Examples:
       httpmark bench reference null rust_hyper --profile pipelined
       httpmark bench http://127.0.0.1:8080/ reference --quick
       httpmark bench http://127.0.0.1:8080/ --path /health
       httpmark bench reference "mine=./my-server --port {port} --threads {workers}"
+      httpmark bench reference --cluster local:3 --generators auto
     """
-    from httpmark.harness.catalogue import loading
     from httpmark.harness.command import carrying_out, run_options
     from httpmark.harness.servers import requested_path, running_target
 
@@ -89,7 +95,7 @@ def command(words: Words) -> None:
             target.path = path or target.path
     asked = run_options.Options(
         suites=(),
-        profiles=words.profiles or loading.load().default_plans,
+        profiles=words.profiles or _default_profiles(words),
         servers=tuple(names.values()),
         field=field,
         allow_remote=words.allow_remote,
@@ -103,5 +109,20 @@ def command(words: Words) -> None:
         engine=words.engine,
         rounds=words.rounds,
         seed=words.seed,
+        cluster=words.cluster,
+        generators=words.generators,
     )
     carrying_out.carry_out(asked, as_json=words.as_json)
+
+
+def _default_profiles(words: Words) -> tuple[str, ...]:
+    """Those of a bench that names none; a cluster measures no memory."""
+    from httpmark.harness.catalogue import loading
+    from httpmark.harness.load import memory_ladder
+
+    known = loading.load()
+    return tuple(
+        name
+        for name in known.default_plans
+        if words.cluster is None or known.plan(name).mode not in memory_ladder.MODES
+    )

@@ -114,7 +114,8 @@ def _selected(command: Command) -> Command:
             click.option(
                 "--full",
                 is_flag=True,
-                help="Use every suite, and send each case in every delivery.",
+                help="Use every suite and all of the largest families, and send each case in "
+                "every delivery.",
             ),
         )
     ):
@@ -261,7 +262,8 @@ def command(words: Words) -> None:
         finally:
             # An interrupted check is concluded, too: its files say what is known.
             if checker.last is not None:
-                concluded = _conclude(checker, words, gate, held, events.say)
+                with progress.undisturbed():
+                    concluded = _conclude(checker, words, gate, held, events.say)
     _print(concluded, checker, words.colour)
     if words.baseline_path is not None and not words.baseline_path.exists():
         failed = any(one.status is findings.Status.FAILED for one in concluded.found)

@@ -169,7 +169,9 @@ def _compare(asked: comparison.Options, words: Words) -> None:
         _write(found, words)
     _print_speed(found, words)
     code = comparison.exit_code(found, inconclusive=words.inconclusive)
-    raise progress.Interrupted(code) if code > progress.SIGNALLED else SystemExit(code)
+    if code > progress.SIGNALLED:
+        raise progress.Interrupted(code, "the results until then are above")
+    raise SystemExit(code)
 
 
 def _print_checks(found: compare_checks.Compared, words: Words) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from httpmark.harness.command import options, printing
 from httpmark.harness.command.printing import print_json
+from httpmark.harness.model.progress import Interrupted, undisturbed
 
 if TYPE_CHECKING:
     from httpmark.harness.firing import fuzz, targets
@@ -132,6 +133,7 @@ class _Search:
         from httpmark.harness.command import check_options
 
         self.words, self.target, self.seed, self.folder = words, target, seed, folder
+        self.saved = 0
         self.again = check_options.Options(
             target=text, path=words.path, allow_remote=words.allow_remote
         ).again
@@ -151,12 +153,21 @@ class _Search:
         def tell(find: fuzz.Find) -> None:
             lines = self._reproducers(find)
             lines[0] = self.place + lines[0]
-            saved = found_scenarios.save(
-                find, self.folder, host=searcher.facts.host, command=self.command, again=lines
-            )
-            self._print(find, saved, lines)
+            # What is saved is said, too.
+            with undisturbed():
+                saved = found_scenarios.save(
+                    find, self.folder, host=searcher.facts.host, command=self.command, again=lines
+                )
+                self.saved += 1
+                self._print(find, saved, lines)
 
-        finds, sent = fuzz.search(searcher, seconds=self.words.seconds, seed=self.seed, tell=tell)
+        try:
+            finds, sent = fuzz.search(
+                searcher, seconds=self.words.seconds, seed=self.seed, tell=tell
+            )
+        except Interrupted as stop:
+            kept = f"the finds until then are in {self.folder}" if self.saved else "nothing found"
+            raise Interrupted(stop.code, kept) from None
         if self.words.as_json:
             listed = [
                 {"kind": f.kind, "part": f.part, "about": sorted(f.about), "octets": f.octets,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import click
@@ -17,8 +18,14 @@ from httpmark.harness.command.printing import print_json
     is_flag=True,
     help="List the answers that the parser h11 reads differently, and change nothing.",
 )
+@click.option(
+    "--from-evidence",
+    is_flag=True,
+    help="Make the result anew of the evidence alone, where it is missing or damaged. What was "
+    "measured under load is lost.",
+)
 @options.json_flag
-def command(folder: Path, second_opinion: bool, as_json: bool) -> None:
+def command(folder: Path, second_opinion: bool, from_evidence: bool, as_json: bool) -> None:
     """Judge a stored run again from its evidence.
 
     RUN is a run folder, or 'latest' for the newest one in httpmark-runs. Its result and its report
@@ -30,9 +37,13 @@ def command(folder: Path, second_opinion: bool, as_json: bool) -> None:
     from httpmark.harness.command import outputs, stored_runs
     from httpmark.harness.model import run_folder
 
-    result = stored_runs.rejudge(folder)
-    run_folder.write(result, folder)
-    stored_runs.draw(folder, result)
+    printing.note(run_folder.without_digests(folder))
+    # A folder without a log, as of an older version, is left without one.
+    has_log = (folder / run_folder.LOG).is_file()
+    with run_folder.held(folder) if has_log else contextlib.nullcontext():
+        result = stored_runs.rejudge(folder, from_evidence=from_evidence)
+        run_folder.write(result, folder)
+        stored_runs.draw(folder, result)
     if as_json:
         print_json(result)
     else:

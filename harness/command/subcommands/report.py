@@ -44,6 +44,7 @@ def command(folder: Path, form: str, out: Path | None, as_json: bool) -> None:
     from httpmark.harness.command import outputs, stored_runs
     from httpmark.harness.model import run_folder
 
+    printing.note(run_folder.without_digests(folder))
     result = run_folder.read(folder)
     if form == "page" and not as_json:
         printing.echo(stored_runs.draw(folder, result, out=out))

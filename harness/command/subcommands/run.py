@@ -32,6 +32,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     port: int | None
     suite_minutes: float
     seed: int | None
+    cluster: str | None
     as_json: bool
     resume: Path | None
 
@@ -66,7 +67,11 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     help="Send a sample of the largest case families, and measure fewer rounds with shorter "
     "windows.",
 )
-@click.option("--full", is_flag=True, help="Use every suite, and send each case in every delivery.")
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Use every suite and all of the largest families, in every delivery.",
+)
 @options.out
 @click.option(
     "--port",
@@ -81,6 +86,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     "long. What is not asked by then is left out, and the suite has no score.",
 )
 @options.seed
+@options.cluster()
 @options.json_flag
 @click.option(
     "--resume",
@@ -106,13 +112,16 @@ def command(words: Words) -> None:
       httpmark run --server kourier=docker:kourier-bench:kourier
       httpmark run --all --full --out everything
       httpmark run --resume everything
+      httpmark run --all --suite rfc --cluster tcp://scheduler:8786
     """
     from httpmark.harness.catalogue import loading
     from httpmark.harness.command import carrying_out, resumption, run_options
 
     if words.resume is not None:
         _refuse_beside_resume()
-        carrying_out.carry_out(resumption.options(words.resume), as_json=words.as_json)
+        again = resumption.options(words.resume)
+        again = msgspec.structs.replace(again, cluster=words.cluster)
+        carrying_out.carry_out(again, as_json=words.as_json)
         return
     if words.names and words.all_servers and not options.is_configured("names"):
         raise HarnessError("--server and --all exclude each other: leave one out")
@@ -121,7 +130,8 @@ def command(words: Words) -> None:
     if not suites and not profiles:
         known = loading.load()
         suites = known.default_suites(quick=quick, full=words.full, only_one=False)
-        profiles = known.default_plans
+        # Workers fire suites; load is measured on one machine.
+        profiles = () if words.cluster is not None else known.default_plans
     field = options.field()
     names = tuple(field.take(word, allow_remote=words.allow_remote) for word in words.names)
     asked = run_options.Options(
@@ -138,6 +148,7 @@ def command(words: Words) -> None:
         port=words.port,
         suite_minutes=words.suite_minutes,
         seed=words.seed,
+        cluster=words.cluster,
         asked=_asked(words, quick=quick),
     )
     carrying_out.carry_out(asked, as_json=words.as_json)
@@ -170,7 +181,7 @@ def _refuse_beside_resume() -> None:
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if given and name not in ("resume", "as_json"):
+        if given and name not in ("resume", "as_json", "cluster"):
             raise HarnessError(
                 f"--resume and {parameter.opts[0]} exclude each other: the run is carried on as it "
                 "was asked"

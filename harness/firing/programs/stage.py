@@ -17,6 +17,7 @@ from httpmark.harness.judging.observation import Final, Sight
 from httpmark.harness.model.cases import Case, Facts, Op, Step
 from httpmark.harness.model.exchanges import Exchange
 from httpmark.harness.model.verdicts import Word
+from httpmark.harness.servers.sockets import ReadLate
 
 
 class Negative(msgspec.Struct, frozen=True):
@@ -42,6 +43,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     # trickle(message, clients, seconds, look): clients that ask and read a byte a second; calls
     # look at the end; returns how many connections the server has not closed
     trickle: Callable[[bytes, int, float, Callable[[], None]], int]
+    # read_late(octets, is_whole, quiet_s, patience_s, opening): sockets.read_late
+    read_late: Callable[[bytes, Callable[[bytearray], bool], float, float, bytes], ReadLate]
     negatives: Callable[[], list[Negative]]  # cases that a server may refuse and that do not wait
 
     @property

@@ -9,6 +9,7 @@ from httpmark.harness.firing.programs.bad_requests import (
     not_restarted,
     thousand_bad_requests,
 )
+from httpmark.harness.firing.programs.late_readers import late_reader, websocket_late_reader
 from httpmark.harness.firing.programs.neighbours import (
     clean_neighbours,
     same_verdicts_at_64,
@@ -26,6 +27,7 @@ PROGRAMS: dict[str, Program] = {
     "every_cut": every_cut,
     "follow_redirect": follow_redirect,
     "gives_back": gives_back,
+    "late_reader": late_reader,
     "limit_sized_requests": limit_sized_requests,
     "markup_in_every_place": markup_in_every_place,
     "never_reading_client": never_reading_client,
@@ -36,6 +38,7 @@ PROGRAMS: dict[str, Program] = {
     "slow_readers": slow_readers,
     "thousand_bad_requests": thousand_bad_requests,
     "valid_load_among_bad_requests": valid_load_among_bad_requests,
+    "websocket_late_reader": websocket_late_reader,
 }
 
 

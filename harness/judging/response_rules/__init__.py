@@ -1,4 +1,4 @@
-"""The rules RESP-01 to RESP-35, which every answer to every case has to keep.
+"""The rules RESP-01 to RESP-36, which every answer to every case has to keep.
 
 Pure: the bytes and times of an exchange in, findings out. A rule is a requirement of its own and
 never changes a case's verdict. The order: ``rule_table`` says what each rule asks, ``findings``

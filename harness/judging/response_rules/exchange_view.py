@@ -22,6 +22,7 @@ class ExchangeView(msgspec.Struct, frozen=True, kw_only=True):
     :param head_only: the exchange ended with the answer's header section.
     :param machine_dropped: the kernel lost packets meanwhile, or many others were in flight, so
         silence proves nothing.
+    :param among_many: many others were in flight, so what a server does by a timer may be late.
     :param cut: more came than was kept.
     :param own_close: the client closed its sending side, or reset; with a timeline that is seen.
     """
@@ -34,6 +35,7 @@ class ExchangeView(msgspec.Struct, frozen=True, kw_only=True):
     began_s: float | None = None
     head_only: bool = False
     machine_dropped: bool = False
+    among_many: bool = False
     cut: bool = False
     own_close: bool = False
 
@@ -73,6 +75,7 @@ def view(case: Case, exchange: Exchange, *, same_clock: bool = True) -> Exchange
         head_only=exchange.head_only,
         # Among many in flight, load may be why an answer did not come in time.
         machine_dropped=exchange.machine_dropped or (exchange.among_many and exchange.ran_out),
+        among_many=exchange.among_many,
         cut=exchange.is_cut,
         own_close=not _OWN_CLOSES.isdisjoint(map(_op_of, case.steps)),
     )

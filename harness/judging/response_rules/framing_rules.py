@@ -1,4 +1,4 @@
-"""The rules of framing and content: RESP-09 to 17, 27 and 28."""
+"""The rules of framing and content: RESP-09 to 17, 27, 28 and 36."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEXT = b"HTTP/1."  # how it begins
 def judge_fields(
     notes: Notes, response: response_reader.Response, to: Asked, fields: dict[bytes, list[bytes]]
 ) -> None:
-    """RESP-09 to 13: what Content-Length and Transfer-Encoding say, and to whom."""
+    """RESP-09 to 13, and 36: what Content-Length and Transfer-Encoding say, and to whom."""
     status, span = response.status, response.head
     lengths, codings = fields.get(b"content-length"), fields.get(b"transfer-encoding")
     if lengths is not None:
@@ -29,7 +29,7 @@ def judge_fields(
         notes.judge("RESP-11", codings is not None, span, f"Transfer-Encoding on {what}")
         notes.judge("RESP-12", lengths is not None, span, f"Content-Length on {what}")
     if status < 200 and to.line_valid and to.major == 1:
-        notes.judge("RESP-11", to.minor == 0, span, f"{status} to a request of HTTP/1.0")
+        notes.judge("RESP-36", to.minor == 0, span, f"{status} to a request of HTTP/1.0")
     if codings is None:
         return
     if to.line_valid and to.major is not None:

@@ -1,4 +1,4 @@
-"""What each of the 35 rules asks, where that stands, and how strongly it binds."""
+"""What each of the 36 rules asks, where that stands, and how strongly it binds."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ RULES: dict[str, Rule] = {
         Rule("RESP-09", "Content-Length is a number and equals the bytes sent", "RFC 9110 8.6",
              _MUST),
         Rule("RESP-10", "not both Content-Length and Transfer-Encoding", "RFC 9112 6.2", _MUST),
-        Rule("RESP-11", "no Transfer-Encoding on 1xx, 204, 2xx to CONNECT; no 1xx to 1.0",
-             "RFC 9112 6.1", _MUST),
+        Rule("RESP-11", "no Transfer-Encoding on 1xx, 204 and 2xx to CONNECT", "RFC 9112 6.1",
+             _MUST),
         Rule("RESP-12", "no Content-Length on 1xx, 204 and 2xx to CONNECT", "RFC 9110 8.6", _MUST),
         Rule("RESP-13", "Transfer-Encoding only to a request of HTTP/1.1 or a later minor",
              "RFC 9112 6.1", _MUST),
@@ -66,6 +66,7 @@ RULES: dict[str, Rule] = {
              _MUST),
         Rule("RESP-34", "Date is now", "RFC 9110 6.6.1", _SHOULD),
         Rule("RESP-35", "Last-Modified is not later than Date", "RFC 9110 8.8.2.1", _MUST),
+        Rule("RESP-36", "no 1xx to a request of HTTP/1.0", "RFC 9110 15.2", _MUST),
     )
 }  # fmt: skip
 """The rules by their number, in order."""

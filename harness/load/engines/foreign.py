@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -21,6 +19,7 @@ from httpmark.harness.load.engines.launch import (
 )
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadMode, LoadPlan
+from httpmark.harness.servers import scratch_folders
 
 
 class Foreign:
@@ -80,8 +79,8 @@ class Foreign:
 @contextlib.contextmanager
 def pipeline_script(depth: int) -> Iterator[str]:
     """A script of wrk and wrk2 that sends ``depth`` requests in one piece."""
-    with tempfile.TemporaryDirectory(prefix="httpmark-wrk-") as folder:
-        script = Path(folder) / "pipeline.lua"
+    with scratch_folders.folder("wrk") as folder:
+        script = folder / "pipeline.lua"
         script.write_text(
             "local batch\n"
             "init = function() local one = {}\n"
@@ -107,8 +106,8 @@ def openssl_pinned(plan: LoadPlan) -> Iterator[dict[str, str]]:
     if plan.tls_ciphers:
         kind = "Ciphersuites" if plan.tls_version == "1.3" else "CipherString"
         lines.append(f"{kind} = {plan.tls_ciphers}")
-    with tempfile.TemporaryDirectory(prefix="httpmark-openssl-") as folder:
-        path = Path(folder) / "openssl.cnf"
+    with scratch_folders.folder("openssl") as folder:
+        path = folder / "openssl.cnf"
         path.write_text(
             "openssl_conf = all\n[all]\nssl_conf = ssl\n[ssl]\nsystem_default = client\n"
             "[client]\n" + "\n".join(lines) + "\n"

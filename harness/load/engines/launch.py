@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 import msgspec
 
@@ -21,6 +22,9 @@ from httpmark.harness.servers import cpu_time, proc_files
 GRACE_S = 30.0
 # How long to wait for the requests that are under way when the window ends.
 DRAIN_S = 10.0
+# In a closed loop, how long where answers still come. The rate is that of the window; what the
+# server still has to do says nothing more, and can be 131,072 answers.
+DRAIN_SLOW_S = 1.0
 # How often a generator's threads are read: seldom, as reading costs CPU time.
 _LOOK_S = 0.25
 # An ended process is accounted in clock ticks and a living one in ns, so sums differ by so much.
@@ -74,6 +78,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     latency_us: dict[str, float] | None
     latency_reason: str | None
     histogram: str | None
+    broken: str | None = None  # why none of the figures counts, where a generator failed
     cost_reason: str | None = None  # why the server's CPU time is not known
     client_run_delay_ratio: float | None = None
     rate_offered: float | None = None
@@ -129,6 +134,45 @@ def pinned(cpus: frozenset[int] | None) -> Iterator[None]:
         os.sched_setaffinity(0, own)
 
 
+def in_memory() -> IO[bytes]:
+    """A file for what a child prints, without a place that could be full."""
+    return open(os.memfd_create("printed"), "w+b")
+
+
+@functools.cache
+def _dies_with_us() -> tuple[str, ...]:
+    """What to put before a command, so that the kernel ends it with the thread that started it.
+
+    Python cannot call prctl(PR_SET_PDEATHSIG). setpriv of util-linux does, and then becomes the
+    command itself.
+    """
+    found = shutil.which("setpriv")
+    return (found, "--pdeathsig", "KILL", "--") if found else ()
+
+
+def started(
+    command: Sequence[str],
+    out: IO[bytes],
+    errors: IO[bytes],
+    *,
+    cpus: frozenset[int] | None,
+    env: Mapping[str, str] | None = None,
+    fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a generator. Where there is a setpriv, the kernel ends it with the thread that calls
+    this, also after SIGKILL.
+
+    :param env: variables beside those we have.
+    :param fds: descriptors that the child gets under the same numbers.
+    """
+    with pinned(cpus):
+        return subprocess.Popen(
+            [*_dies_with_us(), *command],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
+            env={**os.environ, **(env or {})}, pass_fds=fds,
+        )  # fmt: skip
+
+
 def run_engine(
     command: Sequence[str],
     *,
@@ -136,27 +180,20 @@ def run_engine(
     cpus: frozenset[int] | None,
     env: Mapping[str, str] | None = None,
     look: Callable[[int], None] | None = None,
+    fds: Sequence[int] = (),
 ) -> tuple[int, str, str, float]:
     """Run to the end: exit code, standard output, standard error, CPU seconds of the child.
 
     :param env: variables beside those we have.
-    :param look: called with the child's id again and again while it lives.
+    :param look: called with the child's id again and again while it lives; what it raises ends the
+        child.
+    :param fds: descriptors that the child gets under the same numbers.
     :raises Unusable: it did not end in time and was stopped.
     """
-    with (
-        tempfile.TemporaryFile() as out,
-        tempfile.TemporaryFile() as errors,
-    ):
-        with pinned(cpus):
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=errors,
-                env={**os.environ, **(env or {})},
-            )
+    with in_memory() as out, in_memory() as errors:
+        process = started(command, out, errors, cpus=cpus, env=env, fds=fds)
         try:
-            code, used = _wait(process, timeout_s, look)
+            code, used = _wait(process, Path(command[0]).name, timeout_s, look)
         except BaseException:
             process.kill()
             process.wait()
@@ -172,7 +209,10 @@ def run_engine(
 
 
 def _wait(
-    process: subprocess.Popen[bytes], timeout_s: float, look: Callable[[int], None] | None
+    process: subprocess.Popen[bytes],
+    name: str,
+    timeout_s: float,
+    look: Callable[[int], None] | None,
 ) -> tuple[int, float]:
     """Reap a child with its own resource usage, asleep in between: the harness costs no CPU."""
     end = time.monotonic() + timeout_s
@@ -182,7 +222,6 @@ def _wait(
             process.returncode = os.waitstatus_to_exitcode(status)
             return process.returncode, usage.ru_utime + usage.ru_stime
         if time.monotonic() > end:
-            name = Path(str(process.args[0])).name  # type: ignore[index]
             raise Unusable(f"{name} did not end within {timeout_s:.0f} s and was stopped")
         if look is not None:
             look(process.pid)

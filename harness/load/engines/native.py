@@ -6,15 +6,14 @@ import contextlib
 import ipaddress
 import itertools
 import resource
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
 from httpmark.harness.load.engines.launch import (
     DRAIN_S,
+    DRAIN_SLOW_S,
     GRACE_S,
     Measured,
     Target,
@@ -24,7 +23,7 @@ from httpmark.harness.load.engines.launch import (
 )
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.load import LoadMode, LoadPlan
-from httpmark.harness.servers import binaries
+from httpmark.harness.servers import binaries, scratch_folders
 
 # What the generator needs besides one descriptor for each connection.
 _DESCRIPTORS_KEPT = 64
@@ -37,6 +36,18 @@ def processes_for(connections: int) -> int:
     if hard == resource.RLIM_INFINITY:
         return 1
     return max(1, -(-connections // max(1, hard - _DESCRIPTORS_KEPT)))
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """A start that somebody else chooses (``httpmark-load --start-fd``)."""
+
+    fd: int
+    look: Callable[[int], None]  # called again and again meanwhile; what it raises ends the load
+    phase: float  # of an open loop's schedule among those of several generators, 0 to 1
+    wait_s: float  # it may take so long until the start is chosen
+
+    def words(self) -> tuple[str, ...]:
+        return ("--start-fd", str(self.fd), "--phase", f"{self.phase:.6g}")
 
 
 class Native:
@@ -60,29 +71,54 @@ class Native:
     def measure(
         self, plan: LoadPlan, target: Target, *, duration_s: float, cpus: frozenset[int] | None
     ) -> Measured:
+        report = self.report(plan, target, duration_s=duration_s, cpus=cpus)
+        return read_native(report, plan, has_server=bool(target.pids))
+
+    def report(
+        self,
+        plan: LoadPlan,
+        target: Target,
+        *,
+        duration_s: float,
+        cpus: frozenset[int] | None,
+        start: Start | None = None,
+    ) -> dict[str, Any]:
+        """What the program tells of one window.
+
+        :param start: who says when to begin; None: nobody.
+        :raises Unusable: it did not run, or printed no result.
+        """
         with request_files(plan, target) as files:
             command = [
                 *native_command(plan, target, duration_s=duration_s),
                 *("--seed", str((self.seed + next(self._windows)) % _SEEDS)),
                 *(word for pid in target.pids for word in ("--server-pid", str(pid))),
                 *(word for file in files for word in ("--request-file", file)),
+                *(start.words() if start else ()),
                 "--json",
                 target.url(plan),
             ]
             opening_s = plan.connections / plan.connect_rate * (4 if plan.tls else 1)
             code, out, errors, _ = run_engine(
                 command,
-                timeout_s=duration_s + plan.warmup_s + DRAIN_S + opening_s + GRACE_S,
+                timeout_s=duration_s
+                + plan.warmup_s
+                + DRAIN_S
+                + opening_s
+                + GRACE_S
+                + (start.wait_s if start else 0),
                 cpus=cpus,
+                look=start.look if start else None,
+                fds=(start.fd,) if start else (),
             )
         # 1: responses were wrong, which is a result. 2 and above: there is no result.
         if code not in (0, 1):
             raise Unusable(f"httpmark-load: {errors or f'exit code {code}'}")
         try:
-            report: dict[str, Any] = msgspec.json.decode(out)
+            told: dict[str, Any] = msgspec.json.decode(out)
         except msgspec.DecodeError:
             raise Unusable(f"httpmark-load printed no result: {errors or out[:200]}") from None
-        return read_native(report, plan, has_server=bool(target.pids))
+        return told
 
 
 def native_command(plan: LoadPlan, target: Target, *, duration_s: float) -> list[str]:
@@ -95,6 +131,8 @@ def native_command(plan: LoadPlan, target: Target, *, duration_s: float) -> list
         *("--threads", str(plan.threads), "--drain-s", f"{DRAIN_S:g}"),
         *("--connect-rate", f"{plan.connect_rate:g}"),
     ]
+    if plan.mode is LoadMode.CLOSED:
+        words += ["--drain-slow-s", f"{DRAIN_SLOW_S:g}"]
     procs = processes_for(plan.connections)
     if procs > 1:
         words += ["--procs", str(procs)]
@@ -129,10 +167,10 @@ def request_files(plan: LoadPlan, target: Target) -> Iterator[list[str]]:
         yield []
         return
     host = target.url(plan).split("/")[2]
-    with tempfile.TemporaryDirectory(prefix="httpmark-requests-") as folder:
+    with scratch_folders.folder("requests") as folder:
         files = []
         for number, request in enumerate(plan.requests):
-            path = Path(folder) / f"{number:03d}"
+            path = folder / f"{number:03d}"
             path.write_bytes(octets(request, host=host))
             files += [str(path)] * request.weight
         yield files

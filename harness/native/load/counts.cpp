@@ -54,6 +54,7 @@ void LoadCounts::add(const LoadCounts& other) {
     wakes += other.wakes;
     reconnects += other.reconnects;
     unanswered += other.unanswered;
+    not_waited_for += other.not_waited_for;
     closes_seen += other.closes_seen;
     unsent += other.unsent;
     dropped += other.dropped;

@@ -75,6 +75,9 @@ struct LoadCounts {
     // Requests under way when the drain was over, on connections that still answered: slow, not
     // wrong.
     std::uint64_t unanswered = 0;
+    // Requests under way when the drain was cut short, as answers still came: nothing is said of
+    // them.
+    std::uint64_t not_waited_for = 0;
     std::uint64_t closes_seen = 0;  // idle: connections the server ended while they were held
     std::uint64_t unsent = 0;       // open: due, and not sent in time to be answered
     std::uint64_t dropped = 0;      // open: due while backlog_max others were waiting
@@ -102,6 +105,7 @@ struct WorkerResult {
     LoadCounts counts;
     std::size_t established = 0;
     TaskCost cost;                 // from the end of the warm-up to the end of the drain
+    std::uint64_t began_ns = 0;    // the first request could go out
     std::uint64_t started_ns = 0;  // the end of the warm-up
     std::uint64_t stopped_ns = 0;  // the end of the window
     std::uint64_t drained_ns = 0;

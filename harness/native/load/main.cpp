@@ -11,6 +11,7 @@
 #include "load/process_cost.hpp"
 #include "load/processes.hpp"
 #include "load/report.hpp"
+#include "load/start_gate.hpp"
 #include "shared/flags.hpp"
 
 namespace {
@@ -52,7 +53,13 @@ void lay_on(const LoadOptions& options, const std::vector<ResponseVerifier>& ver
     std::uint64_t own_before = 0;
     const bool has_server = !options.server_pids.empty();
     Hooks hooks;
+    std::optional<StartGate> gate;
+    if (options.start_fd >= 0) {
+        gate.emplace(options.start_fd);
+        hooks.start = [&](std::uint64_t earliest_ns) { return gate->wait(earliest_ns); };
+    }
     hooks.connected = [&](std::size_t established) {
+        if (gate) gate->tell(established);
         if (plan.mode == LoadMode::kClosed || plan.mode == LoadMode::kOpen) return;
         // Whoever samples the server's memory wants to know when to begin.
         std::fprintf(stderr, "httpmark-load: %zu connections established\n", established);
@@ -75,6 +82,7 @@ void lay_on(const LoadOptions& options, const std::vector<ResponseVerifier>& ver
     const bool is_run = run_processes(plan, options.procs, verifiers, hooks, &result);
     if (report->client_instructions) *report->client_instructions -= own_before;
     if (!is_run) die(kExitEnvironment, "a process of the generator could not be run to its end");
+    if (gate) report->start_late_ns = gate->late_ns(result.began_ns);
     report->take(std::move(result));
     if (!has_server) return;
     // No cost is better than half of it.

@@ -27,6 +27,8 @@ constexpr const char* kUsage =
     "  --first-answer-s N  wait this long for the first answer to each request (10)\n"
     "  --drain-s N         wait for the last answers until none has come for this long (2)\n"
     "  --drain-max-s N     and this long at most (30)\n"
+    "  --drain-slow-s N    and this long where answers still come: the rest is not waited for "
+    "(600)\n"
     "  --split N           send N bytes at a time, cutting requests wherever that falls\n"
     "  --threads N         of each process (1)\n"
     "  --procs N           where one process may not have enough descriptors (1)\n"
@@ -37,6 +39,7 @@ constexpr const char* kUsage =
     "                      slow: send as long as the server takes it, and never read\n"
     "  --rate N            with --mode open; --rate connections/T on idle connections is a\n"
     "                      trickle of one request on each in T seconds\n"
+    "  --phase N           open: where in the turn of several generators, 0 to 1 (0)\n"
     "  --arrivals WORD     constant or poisson (constant), --seed N (1)\n"
     "  --backlog-max N     open: due requests that may wait for a free connection (1000000)\n"
     "  --bind CIDR         source addresses, IPv4 or IPv6, 10,000 connections from each\n"
@@ -54,6 +57,8 @@ constexpr const char* kUsage =
     "  --tls-version V     1.2 or 1.3, and no other\n"
     "  --tls-ciphers LIST  as OpenSSL names them\n"
     "  --cacert FILE       verify the server's certificate against it\n"
+    "  --start-fd FD       write the number of open connections there, and wait for a line that\n"
+    "                      says when to begin: nanoseconds since the epoch\n"
     "  --json              one JSON object on standard output\n"
     "Exit code: 0 no errors, 1 errors, 2 usage, 3 the target cannot be reached.\n";
 
@@ -61,6 +66,7 @@ constexpr std::uint64_t kConnectionsMax = 1'000'000;
 constexpr std::uint64_t kDepthMax = 4096;
 constexpr std::size_t kRequestBytesMax = std::size_t{16} << 20;
 constexpr std::uint64_t kDescriptorsKept = 32;
+constexpr std::uint64_t kDescriptorsMax = 1'000'000;
 constexpr std::uint64_t kProcsMax = 256;
 
 // The bytes of a file; nothing when it cannot be read, is empty or too large.
@@ -108,12 +114,14 @@ void take_plan(Flags* flags, LoadPlan* plan) {
     plan->first_answer_s = flags->take_decimal("--first-answer-s", 10, 0.1, 600);
     plan->drain_s = flags->take_decimal("--drain-s", 2, 0, 600);
     plan->drain_max_s = flags->take_decimal("--drain-max-s", 30, 0, 600);
+    plan->drain_slow_s = flags->take_decimal("--drain-slow-s", 600, 0, 600);
     plan->threads = flags->take_number("--threads", 1, 1, 1024);
     plan->refill = flags->take_word("--refill", {"batch", "window"}) == "batch" ? Refill::kBatch
                                                                                 : Refill::kWindow;
     plan->mode = take_mode(flags);
     plan->split_bytes = flags->take_number("--split", 0, 0, kRequestBytesMax);
     plan->rate = flags->take_decimal("--rate", 0, 0.001, 1e9);
+    plan->phase = flags->take_decimal("--phase", 0, 0, 1);
     plan->arrivals = flags->take_word("--arrivals", {"constant", "poisson"}) == "constant"
                          ? Arrivals::kConstant
                          : Arrivals::kPoisson;
@@ -206,6 +214,9 @@ LoadOptions parse_load_options(int argc, char** argv) {
     options.procs = flags.take_number("--procs", 1, 1, kProcsMax);
     plan.expected_status = static_cast<int>(flags.take_number("--expect-status", 0, 100, 599));
     plan.connect_rate = flags.take_decimal("--connect-rate", 20'000, 1, 1e7);
+    constexpr std::uint64_t kNoStart = kDescriptorsMax + 1;
+    const std::uint64_t start_fd = flags.take_number("--start-fd", kNoStart, 0, kDescriptorsMax);
+    if (start_fd != kNoStart) options.start_fd = static_cast<int>(start_fd);
     options.is_json = flags.take_switch("--json");
     const bool wants_tls = flags.take_switch("--tls");
     TlsClientOptions tls;

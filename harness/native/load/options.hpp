@@ -18,6 +18,7 @@ struct LoadOptions {
     std::vector<int> server_pids;
     std::optional<TlsContext> tls;
     std::size_t procs = 1;
+    int start_fd = -1;  // who says when to begin; -1: nobody
     bool is_json = false;
 };
 

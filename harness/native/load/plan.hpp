@@ -49,7 +49,7 @@ struct LoadPlan {
     std::size_t backlog_max = 1'000'000;  // open: due requests that no connection was free for
     SourceRange source;
     std::size_t first_index = 0;  // of this process' connections among all processes'
-    double phase = 0;             // open: of this process' schedule among all, 0 to 1
+    double phase = 0;             // open: of this schedule among those of all processes, 0 to 1
     int expected_status = 0;
     double warmup_s = 0;
     double duration_s = 1;
@@ -57,6 +57,8 @@ struct LoadPlan {
     double first_answer_s = 10;
     double drain_s = 2;       // after the window, without a byte from anyone: then all is given up
     double drain_max_s = 30;  // likewise, however many answers still come
+    // After so long a server that still answers is slow, not mute: the rest is not waited for.
+    double drain_slow_s = 600;
     double connect_rate = 20'000;  // a second, so that no listen queue overflows
 
     // The window in slices of a second each, the last one shorter; of longer ones where it is long.

@@ -61,6 +61,7 @@ void each_number(Counts& counts, See see) {
     see(counts.reconnects);
     see(counts.resent);
     see(counts.unanswered);
+    see(counts.not_waited_for);
     see(counts.closes_seen);
     see(counts.unsent);
     see(counts.dropped);
@@ -103,6 +104,7 @@ void ProcessResult::add(const ProcessResult& other) {
     established += other.established;
     cpu_ns += other.cpu_ns;
     context_switches += other.context_switches;
+    began_ns = std::max(began_ns, other.began_ns);
     seconds = std::max(seconds, other.seconds);
     drain_seconds = std::max(drain_seconds, other.drain_seconds);
     threads.insert(threads.end(), other.threads.begin(), other.threads.end());
@@ -127,6 +129,7 @@ std::string pack(const ProcessResult& result) {
     put(&out, result.established);
     put(&out, result.cpu_ns);
     put(&out, result.context_switches);
+    put(&out, result.began_ns);
     put(&out, std::bit_cast<std::uint64_t>(result.seconds));
     put(&out, std::bit_cast<std::uint64_t>(result.drain_seconds));
     put(&out, result.threads.size());
@@ -162,6 +165,7 @@ bool unpack(std::string_view octets, ProcessResult* result) {
     result->established = in.number();
     result->cpu_ns = in.number();
     result->context_switches = in.number();
+    result->began_ns = in.number();
     result->seconds = std::bit_cast<double>(in.number());
     result->drain_seconds = std::bit_cast<double>(in.number());
     for (std::uint64_t count = in.number(); count != 0 && in.is_good; --count) {

@@ -18,6 +18,7 @@ struct ProcessResult {
     // meanwhile is no cost of the load.
     std::uint64_t cpu_ns = 0;
     std::uint64_t context_switches = 0;  // likewise
+    std::uint64_t began_ns = 0;          // when the last thread began to send
     double seconds = 0;                  // of the window
     double drain_seconds = 0;
     std::vector<TaskCost> threads;

@@ -98,6 +98,7 @@ ProcessResult run_threads(const LoadPlan& plan, const std::vector<ResponseVerifi
         result.cpu_ns += part.cost.on_cpu_ns;
         result.context_switches += part.cost.context_switches;
         result.established += part.established;
+        result.began_ns = std::max(result.began_ns, part.began_ns);
         result.threads.push_back(part.cost);
         result.seconds =
             std::max(result.seconds, static_cast<double>(part.stopped_ns - part.started_ns) / 1e9);
@@ -136,7 +137,7 @@ LoadPlan share_of(const LoadPlan& plan, std::size_t number, std::size_t procs, s
     share.rate = plan.rate / static_cast<double>(procs);
     share.connect_rate = plan.connect_rate / static_cast<double>(procs);
     share.first_index = first;
-    share.phase = static_cast<double>(number) / static_cast<double>(procs);
+    share.phase += static_cast<double>(number) / static_cast<double>(procs);
     return share;
 }
 
@@ -233,7 +234,7 @@ ProcessResult run_here(const LoadPlan& plan, const std::vector<ResponseVerifier>
     Hooks own = hooks;
     own.connected = [&](std::size_t established) {
         hooks.connected(established);
-        gate.start_ns = monotonic_ns() + kStartDelayNs;
+        gate.start_ns = hooks.start(monotonic_ns() + kStartDelayNs);
     };
     return run_threads(plan, verifiers, &gate, own);
 }
@@ -262,7 +263,7 @@ bool run_processes(const LoadPlan& plan, std::size_t procs,
     is_good = is_good && children.wait_for(gate->ready);
     if (is_good) {
         hooks.connected(gate->established);
-        gate->start_ns = monotonic_ns() + kStartDelayNs + 2 * kGatePollNs;
+        gate->start_ns = hooks.start(monotonic_ns() + kStartDelayNs + 2 * kGatePollNs);
         wait_for_window(plan, *gate, hooks);
         sleep_until_ns(gate->start_ns + ns_of(plan.warmup_s + plan.duration_s));
         is_good = children.wait_for(gate->drained);

@@ -3,6 +3,7 @@
 #define HTTPMARK_NATIVE_LOAD_PROCESSES_HPP_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -15,7 +16,11 @@ namespace httpmark {
 // What is called at the turns of a run, in the process that was asked for it.
 struct Hooks {
     std::function<void(std::size_t)> connected = [](std::size_t) {
-    };                                            // how many connections are open
+    };  // how many connections are open
+    // When to begin: not before it is told, once all connections are open.
+    std::function<std::uint64_t(std::uint64_t)> start = [](std::uint64_t earliest_ns) {
+        return earliest_ns;
+    };
     std::function<void()> before_window = [] {};  // shortly: time for what would disturb the window
     std::function<void()> window = [] {};         // the warm-up is over
     std::function<void()> drained = [] {};        // all is over, and the connections are still open

@@ -189,6 +189,8 @@ void add_run(const LoadReport& report, JsonObject* object) {
     object->raw("arrivals", !is_open                                 ? "null"
                             : report.arrivals == Arrivals::kConstant ? quoted("constant")
                                                                      : quoted("poisson"));
+    object->raw("start_late_us",
+                report.start_late_ns ? per_json(*report.start_late_ns, 1000) : "null");
     object->number("procs", std::uint64_t{report.procs});
     object->number("threads", std::uint64_t{report.threads});
     object->number("status", static_cast<std::uint64_t>(report.status));
@@ -208,6 +210,7 @@ void add_counts(const LoadCounts& counts, JsonObject* object) {
     object->number("variants", counts.variants).number("interim", counts.interim);
     object->number("reconnects", counts.reconnects).number("resent", counts.resent);
     object->number("unanswered", counts.unanswered);
+    object->number("not_waited_for", counts.not_waited_for);
     object->number("requests_sent", counts.requests_sent);
     object->number("bytes_sent", counts.bytes_sent);
     object->number("bytes_received", counts.bytes_received);
@@ -358,7 +361,8 @@ double LoadReport::unanswered_ratio() const {
 
 bool LoadReport::is_saturated() const {
     if (mode != LoadMode::kOpen) return false;
-    if (counts.unsent != 0 || counts.dropped != 0 || counts.unanswered != 0) return true;
+    if (counts.unsent + counts.dropped + counts.unanswered + counts.not_waited_for != 0)
+        return true;
     const auto too_many = [](double excess, double level, std::uint64_t due) {
         return excess > kShortfallMax * static_cast<double>(due) &&
                excess > kChance * std::sqrt(level);
@@ -463,6 +467,10 @@ std::string report_text(const LoadReport& report) {
     add_mode(report, &out);
     if (counts.unanswered != 0) {
         out += counted(counts.unanswered, "request") + " not answered by the end of the drain\n";
+    }
+    if (counts.not_waited_for != 0) {
+        out += counted(counts.not_waited_for, "request") +
+               " under way when the end was no longer waited for; answers still came\n";
     }
     if (counts.errors.sum() != 0) out += "errors: " + errors_json(counts.errors) + "\n";
     for (const std::string& complaint : counts.complaints) out += "  " + complaint + "\n";

@@ -26,9 +26,10 @@ struct LoadReport {
     Refill refill = Refill::kBatch;
     double rate = 0;
     Arrivals arrivals = Arrivals::kConstant;
-    double seconds = 0;        // of the window
-    double slice_s = 1;        // of it
-    double drain_seconds = 0;  // after it
+    std::optional<std::uint64_t> start_late_ns;  // where somebody else said when to begin
+    double seconds = 0;                          // of the window
+    double slice_s = 1;                          // of it
+    double drain_seconds = 0;                    // after it
     int status = 0;
     bool has_date = false;
     std::string tls_version;  // empty: plain

@@ -78,11 +78,14 @@ class Reader {
 
     // line_: the line at at_ without its CRLF.
     bool take_line() {
-        const std::size_t end = input_.find('\n', at_);
-        if (end == std::string_view::npos) {
-            if (input_.size() - at_ > kLoadHeadBytesMax) return invalid("line without an end", at_);
+        // No further than a line may be long, whether more is here already or not.
+        const std::string_view rest = input_.substr(at_, kLoadHeadBytesMax + 1);
+        const std::size_t size = rest.find('\n');
+        if (size == std::string_view::npos) {
+            if (rest.size() > kLoadHeadBytesMax) return invalid("line without an end", at_);
             return need(input_.size() + 1);
         }
+        const std::size_t end = at_ + size;
         if (end == at_ || input_[end - 1] != '\r') return invalid("bare LF", end);
         line_ = input_.substr(at_, end - 1 - at_);
         return true;
@@ -219,7 +222,8 @@ bool Reader::read_chunks() {
         if (!take_line() || !read_chunk_size(&size)) return false;
         pass_line();
         if (size == 0) return true;
-        if (size > kLoadBodyBytesMax || out_->content.size() + size > kLoadBodyBytesMax) {
+        // With all its chunk lines: extensions are bytes that have to be held, too.
+        if (size > kLoadBodyBytesMax || at_ + size > kLoadBodyBytesMax) {
             return invalid("content too large", at_);
         }
         const auto chunk = static_cast<std::size_t>(size);
@@ -229,6 +233,7 @@ bool Reader::read_chunks() {
         }
         out_->content.append(input_.substr(at_, chunk));
         at_ += chunk + 2;
+        out_->chunk_ends.push_back(at_);
     }
 }
 
@@ -247,11 +252,15 @@ bool Reader::read_chunk_size(std::uint64_t* size) {
 }
 
 bool Reader::read_trailers() {
+    const std::size_t begin = at_;
     for (;;) {
+        if (at_ - begin > kLoadHeadBytesMax) return invalid("trailer section too large", at_);
         if (!take_line()) return false;
+        if (!line_.empty() && line_.find(':') == std::string_view::npos) {
+            return invalid("bad trailer", at_);
+        }
         pass_line();
         if (line_.empty()) break;
-        if (line_.find(':') == std::string_view::npos) return invalid("bad trailer", at_);
     }
     out_->body = out_->content;
     return true;
@@ -282,9 +291,25 @@ bool ResponseVerifier::take_date(std::string_view date, CheckResult* result) {
 bool ResponseVerifier::equals_but_date(std::string_view input, std::size_t size) const {
     const std::size_t before = std::min(size, date_at_ == 0 ? size : date_at_);
     if (std::memcmp(input.data(), learned_.data(), before) != 0) return false;
+    if (date_at_ == 0 || size <= date_at_) return true;
+    // A line end would make another head of it.
+    const std::string_view date = input.substr(date_at_, kImfFixdateSize);
+    if (date.find_first_of("\r\n") != std::string_view::npos) return false;
     const std::size_t after = date_at_ + kImfFixdateSize;
-    if (date_at_ == 0 || size <= after) return true;
+    if (size <= after) return true;
     return std::memcmp(input.data() + after, learned_.data() + after, size - after) == 0;
+}
+
+// How many bytes a message has at least that begins with the first `size` of learned_: an answer
+// that differs later may be shorter than learned_, and must not be waited for as if it were not.
+std::size_t ResponseVerifier::least_size(std::size_t size) const {
+    if (size < head_size_) return size + 1;
+    if (chunk_ends_.empty()) return learned_.size();
+    const auto end = std::upper_bound(chunk_ends_.begin(), chunk_ends_.end(), size);
+    if (end == chunk_ends_.end()) return size + 1;
+    const std::size_t line_at = end == chunk_ends_.begin() ? head_size_ : *std::prev(end);
+    const std::string_view known = std::string_view(learned_).substr(line_at, size - line_at);
+    return known.find('\n') == std::string_view::npos ? size + 1 : *end;
 }
 
 CheckResult ResponseVerifier::check(std::string_view input) {
@@ -323,7 +348,7 @@ bool ResponseVerifier::check_equal(std::string_view input, CheckResult* result) 
     if (!equals_but_date(input, size)) return false;
     if (size < learned_.size()) {
         result->kind = CheckKind::kNeedMore;
-        result->need = learned_.size();
+        result->need = least_size(size);
         return true;
     }
     result->size = size;
@@ -380,6 +405,8 @@ void ResponseVerifier::learn(std::string_view input) {
     }
     learned_.assign(input.substr(0, parsed_.size));
     run_ = learned_;
+    head_size_ = parsed_.head_size;
+    chunk_ends_ = parsed_.chunk_ends;
     date_at_ = parsed_.date_at;
     announced_close_ = parsed_.announced_close;
 }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "shared/http_date.hpp"
 
@@ -42,10 +43,11 @@ struct ParsedResponse {
     std::string_view date;
     bool announced_close = false;
     bool is_chunked = false;
-    std::string content;     // decoded, only when is_chunked
-    std::string_view body;   // as it lies in the input, or a view of content
-    const char* why = "";    // kInvalid
-    std::size_t why_at = 0;  // and at which byte
+    std::string content;                  // decoded, only when is_chunked
+    std::vector<std::size_t> chunk_ends;  // only when is_chunked: one past the CRLF of each
+    std::string_view body;                // as it lies in the input, or a view of content
+    const char* why = "";                 // kInvalid
+    std::size_t why_at = 0;               // and at which byte
 };
 
 // `head_request`: the request's method was HEAD.
@@ -130,6 +132,7 @@ class ResponseVerifier {
     void learn(std::string_view input);
     // As learned but for the Date; `size` bytes are looked at.
     bool equals_but_date(std::string_view input, std::size_t size) const;
+    std::size_t least_size(std::size_t size) const;
 
     int expected_status_;
     bool head_request_;
@@ -140,8 +143,10 @@ class ResponseVerifier {
     std::int64_t date_ = 0;        // of learned_, where it has one
     std::int64_t first_date_ = 0;  // that was good; 0: none yet
     std::string learned_;
-    std::string run_;   // learned_ once or several times, one after the other
-    std::string body_;  // of the first response; all others have to equal it
+    std::string run_;                      // learned_ once or several times, one after the other
+    std::string body_;                     // of the first response; all others have to equal it
+    std::size_t head_size_ = 0;            // of learned_
+    std::vector<std::size_t> chunk_ends_;  // in learned_, where it is chunked
     std::size_t date_at_ = 0;
     std::uint64_t date_changes_ = 0;
     ParsedResponse parsed_;

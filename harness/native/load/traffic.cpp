@@ -80,7 +80,9 @@ void Traffic::account_for_unanswered(std::uint64_t now_ns) {
         // One from which nothing came in the whole drain is not slow either.
         const bool is_lost = is_mute || (now_ns >= result_.stopped_ns + patience_ns &&
                                          connection.heard_ns < result_.stopped_ns);
-        (is_lost ? counts.errors.timeout : counts.unanswered) += connection.unanswered;
+        (is_cut_short_ ? counts.not_waited_for
+         : is_lost     ? counts.errors.timeout
+                       : counts.unanswered) += connection.unanswered;
         if (!counts_from_due_) continue;
         for (std::uint32_t i = 0; i < connection.groups.count(); ++i) {
             const SendGroup& group = connection.groups.at(i);

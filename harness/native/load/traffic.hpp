@@ -56,6 +56,8 @@ class Traffic {
     std::uint64_t heard_ns() const { return heard_ns_; }  // when bytes came last, on any connection
     // What a server does not answer is an error, unless it was busy with others until the end.
     void account_for_unanswered(std::uint64_t now_ns);
+    // Answers still come, and the rest of them is not waited for.
+    void cut_short() { is_cut_short_ = true; }
 
     // --- opening and closing connections (traffic_open.cpp)
 
@@ -170,6 +172,7 @@ class Traffic {
     std::deque<Appointment> retries_;  // when
     bool is_sending_ = false;
     bool is_in_window_ = false;
+    bool is_cut_short_ = false;
     std::size_t slice_ = 0;  // of the window, and where it ends
     std::uint64_t slice_end_ns_ = 0;
     std::uint64_t heard_ns_ = 0;

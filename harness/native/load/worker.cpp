@@ -9,6 +9,8 @@ namespace httpmark {
 namespace {
 
 constexpr std::uint64_t kWaitMsMax = 1000;
+// An answer within so long says that others will follow.
+constexpr std::uint64_t kStillAnswersNs = 500 * kNsPerMs;
 
 std::int64_t wall_seconds() {
     timespec now = {};
@@ -26,6 +28,7 @@ LoadWorker::LoadWorker(const LoadPlan& plan, std::size_t connections,
 void LoadWorker::run(std::uint64_t start_ns) {
     set_times(start_ns);
     sleep_until_ns(start_ns);
+    traffic_.result().began_ns = monotonic_ns();
     traffic_.set_sending(true);
     if (plan_.warmup_s <= 0) traffic_.begin_window(window_ns_);
     traffic_.mode().begin(start_ns);
@@ -52,6 +55,7 @@ void LoadWorker::set_times(std::uint64_t start_ns) {
     stop_ns_ = window_ns_ + ns_of(plan_.duration_s);
     middle_ns_ = window_ns_ + (stop_ns_ - window_ns_) / 2;
     give_up_ns_ = stop_ns_ + ns_of(plan_.drain_max_s);
+    enough_ns_ = stop_ns_ + ns_of(plan_.drain_slow_s);
 }
 
 void LoadWorker::pass_turns(std::uint64_t now_ns) {
@@ -80,8 +84,13 @@ bool LoadWorker::is_draining(std::uint64_t now_ns) {
     const std::uint64_t last_ns = std::max(traffic_.result().stopped_ns, traffic_.heard_ns());
     next_ns_ = std::min(give_up_ns_, last_ns + ns_of(plan_.drain_s));
     Mode& mode = traffic_.mode();
-    return now_ns < next_ns_ && mode.drains() &&
-           (traffic_.unanswered() != 0 || mode.backlog() != 0);
+    const bool is_wanted =
+        now_ns < next_ns_ && mode.drains() && (traffic_.unanswered() != 0 || mode.backlog() != 0);
+    if (is_wanted && now_ns >= enough_ns_ && now_ns < last_ns + kStillAnswersNs) {
+        traffic_.cut_short();
+        return false;
+    }
+    return is_wanted;
 }
 
 std::span<const epoll_event> LoadWorker::wait(std::uint64_t now_ns) {

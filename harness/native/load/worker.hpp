@@ -43,6 +43,7 @@ class LoadWorker {
     std::uint64_t middle_ns_ = 0;
     std::uint64_t stop_ns_ = 0;
     std::uint64_t give_up_ns_ = 0;
+    std::uint64_t enough_ns_ = 0;
     std::uint64_t next_ns_ = 0;
     bool is_past_middle_ = false;
 };

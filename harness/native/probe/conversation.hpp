@@ -16,6 +16,8 @@
 namespace httpmark {
 
 inline constexpr std::uint64_t kUsPerMs = 1000;
+// The shortest time that a judgement depends on is a second and a half.
+inline constexpr std::uint64_t kHeldUpMs = 300;
 
 inline std::uint32_t clamp_u32(std::uint64_t value) {
     return static_cast<std::uint32_t>(
@@ -45,11 +47,13 @@ struct Conversation {
     std::uint64_t start_us = 0;
     std::uint64_t deadline_us = 0;
     std::uint64_t until_us = 0;  // of the current step or of settling
+    std::uint64_t held_up_us = 0;
     std::uint64_t first_send_us = 0;
     std::uint64_t active_us = 0;
     std::uint32_t connect_us = 0;
     std::uint32_t first_us = kNever;
     std::uint32_t sent = 0;
+    std::uint64_t came = 0;  // bytes, kept or not
     std::uint16_t final_responses = 0;
     std::uint64_t armed_us = 0;  // its time in the heap, never after the time it has to wake at
     std::size_t heap_at = 0;
@@ -74,14 +78,23 @@ struct Conversation {
         step = step_sent = responses_taken = 0;
         start_us = active_us = now_us;
         deadline_us = until_us = now_us + play.deadline_ms * kUsPerMs;
-        first_send_us = 0;
+        first_send_us = held_up_us = 0;
         connect_us = sent = 0;
+        came = 0;
         first_us = kNever;
         final_responses = 0;
         framing.reset();
         responses.clear();
         received.clear();
         events.clear();
+    }
+
+    // Gives all that is waited for so much more time. Where that is long, times say little.
+    void postpone(std::uint64_t by_us) {
+        until_us += by_us;
+        deadline_us += by_us;
+        held_up_us += by_us;
+        if (held_up_us >= kHeldUpMs * kUsPerMs) flags |= kExchangeHeldUp;
     }
 };
 

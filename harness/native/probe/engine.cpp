@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "shared/clock.hpp"
 #include "shared/flags.hpp"
@@ -18,13 +19,17 @@ namespace httpmark {
 namespace {
 
 constexpr std::size_t kReceiveBytes = 64 * 1024;
-// While conversations hold this much no new case begins: memory is bounded.
-constexpr std::size_t kHeldBytesMax = std::size_t{128} << 20;
 constexpr std::size_t kKeptCapacity = 256 * 1024;  // of a buffer that is used again
 constexpr std::uint64_t kRetryUs = 5'000;
 // Ports come back from TIME_WAIT after 60 s; whoever waits twice as long waits for ever.
 constexpr std::uint64_t kTroubleUsMax = 130'000'000;
 constexpr int kEventsPerWait = 256;
+// A turn of the loop is short, so that one that was long tells how long the probe did not run: it
+// was stopped, or the machine was, or others had the processors.
+constexpr std::uint64_t kTurnMs = 20;
+constexpr std::uint64_t kHeldUpUs = 20'000;
+// A server that floods so many conversations floods all that it likes to.
+constexpr std::size_t kFloodsMax = 64;
 
 Outcome outcome_of(const Conversation& conversation) {
     if (conversation.is_refused) return Outcome::kRefused;
@@ -69,7 +74,7 @@ int ProbeEngine::run() {
     epoll_event events[kEventsPerWait];
     int code = kExitEnvironment;
     for (;;) {
-        now_us_ = monotonic_us();
+        tick();
         fresh_.age(now_us_);
         start_cases();
         if (has_failed()) break;
@@ -82,8 +87,9 @@ int ProbeEngine::run() {
             code = code_of_input();
             break;
         }
-        const int ready = epoll_wait(epoll_fd_, events, kEventsPerWait, wait_ms());
-        now_us_ = monotonic_us();
+        const int wait = wait_ms();
+        const int ready = epoll_wait(epoll_fd_, events, kEventsPerWait, wait);
+        tick(static_cast<std::uint64_t>(std::max(wait, 0)) * kUsPerMs);
         for (int i = 0; i < ready; ++i) handle(events[i]);
         while (Conversation* conversation = timers_.take_due(now_us_)) on_timer(conversation);
     }
@@ -93,6 +99,10 @@ int ProbeEngine::run() {
 
 bool ProbeEngine::has_failed() const {
     if (output_.has_failed()) return true;
+    if (floods_ >= kFloodsMax) {
+        std::fprintf(stderr, "httpmark-probe: the server sends without end\n");
+        return true;
+    }
     if (trouble_since_us_ == 0 || now_us_ - trouble_since_us_ <= kTroubleUsMax) return false;
     std::fprintf(stderr, "httpmark-probe: cannot open connections: %s\n",
                  std::strerror(trouble_errno_));
@@ -123,10 +133,21 @@ int ProbeEngine::wait_ms() const {
         at = std::min(at, fresh_.next_us());
     }
     if (waiting_ != nullptr) at = std::min(at, std::max(retry_us_, now_us_ + 1));
+    if (in_flight_ != 0) at = std::min(at, now_us_ + kTurnMs * kUsPerMs);
     if (at == Timers::kNoTime) return -1;
     if (at <= now_us_) return 0;
-    const std::uint64_t ms = (at - now_us_ + kUsPerMs - 1) / kUsPerMs;
-    return static_cast<int>(std::min<std::uint64_t>(ms, 60'000));
+    return static_cast<int>((at - now_us_ + kUsPerMs - 1) / kUsPerMs);
+}
+
+// Looks at the clock. What passed since the last look, but for the time that was waited on purpose,
+// is time in which the probe did not run: nobody is to be late because of it.
+void ProbeEngine::tick(std::uint64_t waited_us) {
+    const std::uint64_t before_us = std::exchange(now_us_, monotonic_us());
+    const std::uint64_t passed_us = now_us_ - before_us;
+    if (passed_us <= waited_us + kHeldUpUs) return;
+    for (auto& conversation : conversations_) {
+        if (conversation->phase != Phase::kIdle) conversation->postpone(passed_us - waited_us);
+    }
 }
 
 // --- the life of a conversation
@@ -201,7 +222,7 @@ bool ProbeEngine::has_reached(const Conversation& conversation) const {
 }
 
 void ProbeEngine::finish(Conversation* conversation) {
-    now_us_ = monotonic_us();
+    tick();
     if (conversation->received.empty() && has_reached(*conversation))
         conversation->flags |= kExchangeReached;
     if (conversation->phase != Phase::kSettle && conversation->is_dead &&
@@ -223,6 +244,8 @@ void ProbeEngine::finish(Conversation* conversation) {
     exchange.connect_us = conversation->connect_us;
     exchange.first_us = conversation->first_us;
     exchange.end_us = clamp_u32(now_us_ - conversation->start_us);
+    // Here, and not where the record is read: that may be seconds later on a busy machine.
+    exchange.ended_unix_us = unix_us();
     exchange.sent = conversation->sent;
     exchange.final_responses = conversation->final_responses;
     exchange.received = conversation->received;

@@ -28,6 +28,10 @@ struct epoll_event;
 
 namespace httpmark {
 
+// While conversations hold this much no new case begins, and those that hold much already keep no
+// more: memory is bounded.
+inline constexpr std::size_t kHeldBytesMax = std::size_t{64} << 20;
+
 struct ProbeOptions {
     Endpoint server;
     std::size_t in_flight = 64;
@@ -57,6 +61,7 @@ class ProbeEngine {
     int code_of_input() const;
     void handle(const epoll_event& event);
     int wait_ms() const;
+    void tick(std::uint64_t waited_us = 0);
 
     // The life of a conversation (engine.cpp).
     void start_cases();
@@ -94,6 +99,7 @@ class ProbeEngine {
     // What comes from the server (engine_receive.cpp).
     ssize_t receive_bytes(Conversation* conversation, char* data, std::size_t size);
     void read_available(Conversation* conversation);
+    void leave_flood(Conversation* conversation);
     void keep(Conversation* conversation, std::string_view octets);
     static void digest(Conversation* conversation, std::string_view octets);
     void see_fin(Conversation* conversation);
@@ -119,6 +125,7 @@ class ProbeEngine {
     std::size_t in_flight_ = 0;
     std::size_t held_bytes_ = 0;
     std::vector<char> receive_;
+    std::size_t floods_ = 0;   // conversations that were left because they did not end
     bool send_reset_ = false;  // an end of the stream stands for a reset
 };
 

@@ -48,7 +48,7 @@ ProbeEngine::Begin ProbeEngine::begin(Conversation* conversation) {
         const int on = 1;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
-    now_us_ = monotonic_us();
+    tick();
     const std::uint64_t start = now_us_;
     const int result = connect(fd, options_.server.sockaddr_ptr(), options_.server.length);
     const int error = result == 0 ? 0 : errno;
@@ -102,7 +102,7 @@ bool ProbeEngine::send_first(Conversation* conversation) {
         return false;
     }
     if (sent >= 0) {
-        now_us_ = monotonic_us();
+        tick();
         conversation->phase = Phase::kSteps;
         conversation->connect_us = clamp_u32(now_us_ - conversation->start_us);
         conversation->first_send_us = now_us_;

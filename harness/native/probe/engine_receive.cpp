@@ -12,6 +12,10 @@ namespace httpmark {
 namespace {
 
 constexpr int kReadsPerEvent = 16;
+// What a conversation may keep when all together hold as much as they may, and of a flood.
+constexpr std::size_t kFewBytes = 64 * 1024;
+// Who sends so much in one conversation does not mean to end: it is left.
+constexpr std::uint64_t kFloodBytes = std::uint64_t{16} << 20;
 
 bool takes_final(AwaitKind kind) {
     return kind == AwaitKind::kFinal || kind == AwaitKind::kHead || kind == AwaitKind::kConnect;
@@ -20,8 +24,11 @@ bool takes_final(AwaitKind kind) {
 // What the request was that the response beginning now belongs to: told by the AWAIT that will take
 // it, which is as many AWAITs ahead as there are final responses that no AWAIT has taken yet.
 RequestKind kind_of_next_response(const Conversation& conversation) {
+    // More than there are steps to take them change nothing: a server may send any number.
+    const std::size_t most = conversation.play.steps.size();
     std::size_t ahead = 0;
-    for (std::size_t i = conversation.responses_taken; i < conversation.responses.size(); ++i) {
+    for (std::size_t i = conversation.responses_taken;
+         i < conversation.responses.size() && ahead < most; ++i) {
         if (conversation.responses[i]) ++ahead;
     }
     for (std::size_t i = conversation.step; i < conversation.play.steps.size(); ++i) {
@@ -44,7 +51,7 @@ ssize_t ProbeEngine::receive_bytes(Conversation* conversation, char* data, std::
     conversation->has_session = conversation->has_session || conversation->tls.is_established();
     errno = error;
     if (got == 0) {
-        now_us_ = monotonic_us();
+        tick();
         note(conversation, EventKind::kCloseNotify, 0);
     } else if (got < 0 && errno == EPROTO && conversation->has_session) {
         // The transport ended without close_notify: an end of the connection all the same.
@@ -59,6 +66,10 @@ void ProbeEngine::read_available(Conversation* conversation) {
         const ssize_t got = receive_bytes(conversation, receive_.data(), receive_.size());
         if (got > 0) {
             keep(conversation, {receive_.data(), static_cast<std::size_t>(got)});
+            if (conversation->came >= kFloodBytes) {
+                leave_flood(conversation);
+                return;
+            }
             // What the session holds already makes no edge.
             if (i < kReadsPerEvent ||
                 (conversation->tls.is_open() && conversation->tls.has_pending()))
@@ -79,15 +90,28 @@ void ProbeEngine::read_available(Conversation* conversation) {
     }
 }
 
+void ProbeEngine::leave_flood(Conversation* conversation) {
+    ++floods_;
+    conversation->is_dead = true;
+    conversation->flags |= kExchangeCut | kExchangeDeadline;
+    const std::size_t kept = std::min(conversation->received.size(), kFewBytes);
+    held_bytes_ -= conversation->received.size() - kept;
+    conversation->received.resize(kept);
+    conversation->received.shrink_to_fit();
+}
+
 void ProbeEngine::keep(Conversation* conversation, std::string_view octets) {
-    now_us_ = monotonic_us();
+    tick();
     if (conversation->received.empty() && conversation->first_send_us != 0) {
         conversation->first_us = clamp_u32(now_us_ - conversation->first_send_us);
     }
     fresh_.touch(conversation, now_us_);
     note(conversation, EventKind::kReceived, octets.size());
-    const std::size_t kept =
-        std::min(octets.size(), kReceivedBytesMax - conversation->received.size());
+    conversation->came += octets.size();
+    const bool has_room = held_bytes_ + output_.held() < kHeldBytesMax;
+    const std::size_t most = has_room ? kReceivedBytesMax : kFewBytes;
+    const std::size_t held = std::min(conversation->received.size(), most);
+    const std::size_t kept = std::min(octets.size(), most - held);
     if (kept < octets.size()) conversation->flags |= kExchangeCut;
     conversation->received.append(octets.data(), kept);
     held_bytes_ += kept;
@@ -125,7 +149,7 @@ void ProbeEngine::digest(Conversation* conversation, std::string_view octets) {
 void ProbeEngine::see_fin(Conversation* conversation) {
     conversation->peer_fin = true;
     conversation->end = End::kClosed;
-    now_us_ = monotonic_us();
+    tick();
     note(conversation, EventKind::kFin, 0);
     if (conversation->framing.finish() && !conversation->head_only) {
         conversation->responses.push_back(true);
@@ -145,7 +169,7 @@ void ProbeEngine::see_broken_send(Conversation* conversation, int error) {
 }
 
 void ProbeEngine::see_reset(Conversation* conversation) {
-    now_us_ = monotonic_us();
+    tick();
     note(conversation, EventKind::kRst, 0);
     if (conversation->end == End::kOpen) conversation->end = End::kReset;
     conversation->peer_fin = true;

@@ -81,10 +81,10 @@ bool ProbeEngine::enter(Conversation* conversation, const ProbeStep& step) {
     conversation->step_sent = 0;
     conversation->until_us = conversation->deadline_us;
     if (step.op != StepOp::kSend) {
-        now_us_ = monotonic_us();
+        tick();
         conversation->until_us = now_us_ + step.n * kUsPerMs;
     } else if (step.if_connected && conversation->framing.announced_close()) {
-        now_us_ = monotonic_us();
+        tick();
         conversation->until_us = now_us_ + kClosingMs * kUsPerMs;
     }
     return true;
@@ -156,7 +156,7 @@ bool ProbeEngine::play_send(Conversation* conversation, const ProbeStep& step) {
         const ssize_t sent = send_bytes(conversation, octets + conversation->step_sent,
                                         step.n - conversation->step_sent);
         if (sent >= 0) {
-            now_us_ = monotonic_us();
+            tick();
             if (conversation->first_send_us == 0) conversation->first_send_us = now_us_;
             conversation->step_sent += static_cast<std::size_t>(sent);
             conversation->sent =
@@ -199,7 +199,7 @@ void ProbeEngine::settle(Conversation* conversation) {
     if (conversation->framing.announced_close())
         wait_ms = std::max(wait_ms, conversation->play.close_ms);
     conversation->phase = Phase::kSettle;
-    now_us_ = monotonic_us();
+    tick();
     conversation->until_us = now_us_ + wait_ms * kUsPerMs;
 }
 

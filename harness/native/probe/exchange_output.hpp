@@ -27,6 +27,8 @@ class ExchangeOutput {
     bool is_empty() const { return text_.empty(); }
     // Whether the reader keeps us waiting with so much that no more should be made.
     bool is_full() const;
+    // Bytes that are kept until they are written.
+    std::size_t held() const { return text_.size(); }
     // Whether to write now. `is_idle`: nothing else is going on that more could come from.
     bool is_due(std::uint64_t now_us, bool is_idle) const;
     // When it will be due, where it only waits for more to come; else kNoTime.

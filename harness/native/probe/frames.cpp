@@ -149,6 +149,7 @@ void encode_exchange(const ProbeExchange& exchange, std::string* out) {
     set(place(kExchangeFields, "received"), received);
     set(place(kExchangeFields, "events"), events);
     set(place(kExchangeFields, "finals"), exchange.final_responses);
+    set(place(kExchangeFields, "ended_unix_us"), exchange.ended_unix_us);
     out->append(exchange.received.substr(0, received));
     for (std::size_t i = 0; i < events; ++i) {
         const ProbeEvent& event = (*exchange.events)[i];

@@ -180,6 +180,7 @@ enum ExchangeFlag : std::uint8_t {
     kExchangeCut = 16,            // more was received than is kept (kReceivedBytesMax)
     kExchangeLookRanOut = 32,     // likewise, of an AWAIT that looks
     kExchangeReached = 64,        // nothing came, and the other end has acknowledged all bytes
+    kExchangeHeldUp = 128,        // the probe itself did not run for a while (kHeldUpMs)
 };
 constexpr const char* name_of(ExchangeFlag flag) {
     switch (flag) {
@@ -197,6 +198,8 @@ constexpr const char* name_of(ExchangeFlag flag) {
             return "look_ran_out";
         case kExchangeReached:
             return "reached";
+        case kExchangeHeldUp:
+            return "held_up";
     }
     return nullptr;
 }
@@ -275,6 +278,7 @@ inline constexpr auto kExchangeFields = std::to_array<FrameField>({
     {"received", 4},    // bytes that follow
     {"events", 2},      // records that follow
     {"finals", 2},  // final responses that came whole; with kCaseHeadOnly: their header sections
+    {"ended_unix_us", 8},  // Unix time of the end of the case, as the probe's clock had it
 });
 
 inline constexpr auto kEventFields = std::to_array<FrameField>({
@@ -334,6 +338,7 @@ struct ProbeExchange {
     std::uint32_t end_us = 0;
     std::uint32_t sent = 0;
     std::uint16_t final_responses = 0;
+    std::uint64_t ended_unix_us = 0;  // Unix time
     std::string_view received;
     const std::vector<ProbeEvent>* events = nullptr;
 };

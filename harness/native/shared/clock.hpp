@@ -1,4 +1,5 @@
-// The one clock of the measurements: CLOCK_MONOTONIC, in nanoseconds.
+// The one clock of the measurements: CLOCK_MONOTONIC, in nanoseconds. Unix time is only for what is
+// compared with a date.
 #ifndef HTTPMARK_NATIVE_SHARED_CLOCK_HPP_
 #define HTTPMARK_NATIVE_SHARED_CLOCK_HPP_
 
@@ -24,6 +25,13 @@ inline std::uint64_t monotonic_ns() {
 
 inline std::uint64_t monotonic_us() {
     return monotonic_ns() / 1000;
+}
+
+inline std::uint64_t unix_us() {
+    timespec now = {};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 +
+           static_cast<std::uint64_t>(now.tv_nsec) / 1000;
 }
 
 inline void sleep_until_ns(std::uint64_t at_ns) {

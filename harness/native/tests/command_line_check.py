@@ -405,7 +405,7 @@ def test_the_probe_over_a_unix_socket() -> None:
         path = f"{folder}/socket"
         code, out, errors = run(PROBE, "--unix", path, given=frames)
         assert (code, errors) == (0, "")
-        assert len(out) == 50 * 36
+        assert len(out) == 50 * 44
         assert out[8] == 4  # refused
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(path)

@@ -44,7 +44,7 @@ DESIGNED = {
 
 # Numbers that came after them, by family: new rows get the next numbers.
 ADDED = {
-    "CHK": 4, "CONN": 1, "SEM": 3, "TE": 1, "TGT": 1,
+    "CHK": 5, "CONN": 1, "PIPE": 2, "SEM": 3, "TE": 1, "TGT": 1, "UPG": 1,
 }  # fmt: skip
 
 # Section 4: generated families and how many requests each makes.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 import pytest
 
 from httpmark.harness.command import doctor
 from httpmark.harness.servers import binaries, cpu_time, machine
+from httpmark.harness.tests.shared import command_process
 
 
+@pytest.mark.process
 def test_doctor_mends_only_what_is_broken() -> None:
     checks = doctor.doctor()
     assert {f"httpmark-{name}" for name in binaries.NAMES} <= {check.name for check in checks}
@@ -17,6 +20,7 @@ def test_doctor_mends_only_what_is_broken() -> None:
     assert all(check.mend for check in checks if not check.ok)
 
 
+@pytest.mark.process
 def test_doctor_looks_at_the_connection_tracking_table() -> None:
     assert "connection tracking" in {check.name for check in doctor.doctor()}
 
@@ -25,6 +29,7 @@ def test_executables_are_those_of_the_contract() -> None:
     assert list(doctor.executables()) == ["server", "load", "probe", "null"]
 
 
+@pytest.mark.process
 def test_doctor_tells_what_can_be_measured() -> None:
     checks = {check.name: check for check in doctor.doctor()}
     assert "limited by" in checks["connections for the published 500,000"].value
@@ -93,3 +98,24 @@ def test_what_doctor_says_fits_the_terminal() -> None:
     assert "/a/path/" + "that/is/long" * 9 in "\n".join(shown), "there to be copied"
     assert not any(line.endswith("-") for line in shown)
     assert sum(line.startswith(("ok  ", "MEND")) for line in shown) == 2
+
+
+@pytest.mark.process
+def test_a_server_without_io_uring_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = tmp_path / "httpmark-server"
+    monkeypatch.setattr(binaries, "find", lambda name: str(server))
+    for engines, ok in (
+        ("epoll, uring, uring-direct", True),
+        ("epoll (built without liburing)", False),
+    ):
+        server.write_text(f"#!/bin/sh\necho httpmark-server 1.0\necho 'engines: {engines}'\n")
+        server.chmod(0o755)
+        told = doctor._engines()
+        assert (told.value, told.ok) == (engines, ok)
+
+
+@pytest.mark.process
+def test_the_command_tells_the_engines_of_its_server(tmp_path: Path) -> None:
+    code, out, _ = command_process.run("--version", cwd=tmp_path)
+    assert code == 0
+    assert out.splitlines()[1].startswith("engines of httpmark-server: epoll")

@@ -180,7 +180,8 @@ def test_an_interrupt_stops_all_servers(tmp_path: Path) -> None:
 
 INSTALLED = {
     "nginx": "nginx", "apache": "apache2", "haproxy": "haproxy", "lighttpd": "lighttpd",
-    "varnish": "varnishd", "h2o": "h2o",
+    "varnish": "varnishd", "h2o": "h2o", "squid": "squid", "trafficserver": "traffic_server",
+    "caddy": "go",
 }  # fmt: skip
 
 

@@ -186,7 +186,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_leaves_nothing(
     process.send_signal(number)
     out, errors = process.communicate(timeout=30)
     assert "Traceback" not in out + errors
-    assert process.returncode == code
+    assert process.returncode == code, errors
     assert "interrupted" in last_line(errors)
     result = json.loads((tmp_path / "r" / "result.json").read_text())
     assert result["interrupted"] is True

@@ -38,7 +38,7 @@ from httpmark.harness.tests.shared.silent_events import SilentEvents
 
 def test_the_folder_holds_what_the_contract_says(finished: Path) -> None:
     assert finished_run.files_left(finished) == [
-        "evidence.sqlite", "log.txt", "report.html", "result.json",
+        "SHA256SUMS", "evidence.sqlite", "log.txt", "report.html", "result.json",
     ]  # fmt: skip
     assert (finished / "report.html").stat().st_size < 500_000
 
@@ -200,12 +200,15 @@ def test_a_folder_is_never_written_twice(finished: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("{}", "not a result"), ("no json", "not a result"), ("", "not a result")]
+    ("text", "said", "code"),
+    [("{}", "not a result", 2), ("no json", "damaged", 3), ("", "damaged", 3)],
 )
-def test_a_broken_result_is_said(tmp_path: Path, text: str, said: str) -> None:
+def test_a_broken_result_is_said(tmp_path: Path, text: str, said: str, code: int) -> None:
     (tmp_path / "result.json").write_text(text)
-    with pytest.raises(HarnessError, match=said):
+    with pytest.raises(HarnessError, match=said) as stop:
         run_folder.read(tmp_path)
+    assert stop.value.exit_code == code
+    assert "--from-evidence" not in str(stop.value), "there is none"
 
 
 def test_another_schema_is_said(finished: Path, tmp_path: Path) -> None:

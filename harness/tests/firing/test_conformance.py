@@ -538,7 +538,8 @@ def test_upgrades_are_judged_where_a_server_has_websockets(
         with Evidence(tmp_path / "evidence.sqlite", create=True) as evidence:
             conformance.fire(
                 KNOWN, "rfc", target, evidence, suite_results.Fired(),
-                progress=lambda _: None, selected=lambda family: family.group == "UPG",
+                progress=lambda _: None,
+                selected=lambda family: family.group == "UPG",
             )  # fmt: skip
             cases = suite_results.score_suite(KNOWN, "rfc", "peer", evidence).cases
     wrong = {id for id, verdict in cases.items() if verdict.word is Word.FAIL}

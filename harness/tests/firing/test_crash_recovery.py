@@ -91,6 +91,7 @@ def test_a_server_that_spins_is_told_from_one_that_is_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness, "_HUNG_S", 2.0)  # the case waits for less
+    monkeypatch.setattr(liveness, "_RECOVERS_S", 2.0)
     with crashing_server.started("spin") as target:
         [crash] = played(target, [*good("a", 4), KILLING, *good("b", 4)], tmp_path)
     assert (crash.kind, crash.blame) == (CrashKind.HUNG, Blame.ALONE)
@@ -98,7 +99,36 @@ def test_a_server_that_spins_is_told_from_one_that_is_busy(
     assert "answers no request" in crash.how
 
 
-def test_two_requests_that_do_it_in_their_order_are_both_named(tmp_path: Path) -> None:
+def test_a_request_that_hangs_the_server_twice_in_flight_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "_HUNG_S", 2.0)
+    monkeypatch.setattr(liveness, "_RECOVERS_S", 2.0)
+    recovery = Recovery(KNOWN, quick=True)
+    plays = [
+        (KILLING, Attempt.FIRST), *((case, Attempt.FIRST) for case in good("a", 2)),
+        (KILLING, Attempt.REPEAT),
+    ]  # fmt: skip
+    with (
+        crashing_server.started("spin") as target,
+        Evidence(tmp_path / "e.sqlite", create=True) as evidence,
+    ):
+        recovery.meet(target)
+        stream = case_stream.CaseStream(
+            KNOWN, target, evidence, suite_results.Fired(), recovery=recovery
+        )
+        case_stream.exhaust(stream.play_all(plays, in_flight=8))
+        kept = {one[0].case: [exchange.attempt for exchange in one]
+                for one in evidence.attempts("target")}  # fmt: skip
+    [crash] = recovery.crashes
+    assert (crash.blame, crash.cases) == (Blame.ALONE, ("killing",))
+    assert kept == {"killing": [Attempt.CRASHED], "a-0": [Attempt.FIRST], "a-1": [Attempt.FIRST]}
+
+
+def test_two_requests_that_do_it_in_their_order_are_both_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crash_recovery, "_ONE_S", 120.0)  # on a busy machine, too
     arming = asking("arming", "X-Arm: now\r\n")
     recovery = Recovery(KNOWN, quick=True)
     cases = [*good("a", 3), arming, *good("b", 3), KILLING, *good("c", 3)]

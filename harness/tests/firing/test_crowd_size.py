@@ -25,7 +25,7 @@ def test_a_server_that_cannot_take_many_at_once_is_asked_fewer() -> None:
     def handler(connection: socket.socket) -> None:
         peers.head(connection)
         with one_at_a_time:
-            time.sleep(0.02)
+            time.sleep(0.006)
         connection.sendall(peers.OK)
 
     with peers.peer(handler) as peer:

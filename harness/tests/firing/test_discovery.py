@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import time
+from pathlib import Path
 from typing import cast
 
 import pytest
 
-from httpmark.harness.firing import discovery
+from httpmark.harness.firing import discovery, targets
 from httpmark.harness.firing.targets import Target
 from httpmark.harness.model.cases import Facts
 from httpmark.harness.model.servers import PARTS_OF_BEHAVE
+from httpmark.harness.tests.shared import command_process, peers
 from httpmark.harness.tests.shared.made_answers import answer
 
 BEHAVES = {
@@ -68,6 +71,17 @@ def test_a_server_that_lacks_one_place_has_the_others(
     assert found(monkeypatch, answers, wrong) == {"hello", *PARTS_OF_BEHAVE} - {part}
 
 
+def test_only_an_event_stream_that_ends_is_taken_for_the_place_of_the_contract(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Most applications stream without end at such a path, as they should."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+    event = b"Transfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n"
+    assert "events" in found(monkeypatch, {"GET /events": head + event + b"0\r\n\r\n"})
+    assert "events" not in found(monkeypatch, {"GET /events": head + event})
+    assert "events" not in found(monkeypatch, {"GET /events": answer(200)})
+
+
 def test_a_place_that_answers_any_path_at_once_is_not_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -80,3 +94,66 @@ def test_a_server_that_finds_nothing_has_a_place_that_is_not_found(
 ) -> None:
     assert found(monkeypatch, {}) == {"hello", "behave.404"}
     assert found(monkeypatch, {"HEAD /404": answer(405)}) == {"hello"}
+
+
+def _trickling(connection: socket.socket) -> None:
+    """Sends its answer byte by byte, and never all of it."""
+    peers.head(connection)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+    while True:
+        connection.sendall(b"x")
+        time.sleep(0.2)
+
+
+def _interim(connection: socket.socket) -> None:
+    """Sends interim answers without end."""
+    peers.head(connection)
+    while True:
+        connection.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+        time.sleep(0.2)
+
+
+def _too_long(connection: socket.socket) -> None:
+    """Has one byte less than it says."""
+    while peers.head(connection):
+        connection.sendall(peers.OK[:-1])
+
+
+@pytest.mark.parametrize(
+    ("handler", "why"),
+    [
+        (_too_long, "did not end within 0.5 s"),
+        (peers.closing(peers.OK[:-1]), None),  # it ended, and is judged
+        (peers.answering(answer(200, bytes(2 << 20))), "is longer than 1 MiB"),
+        (peers.closing(b"HTTP/1.1 200 OK\r\n\r\nHello"), None),
+        (peers.answering(peers.OK), None),
+        (peers.mute, None),
+    ],
+)
+def test_a_plain_answer_has_to_end(
+    monkeypatch: pytest.MonkeyPatch, handler: peers.Handler, why: str | None
+) -> None:
+    monkeypatch.setattr(discovery, "PATIENCE_S", 0.5)
+    with peers.peer(handler) as peer:
+        target = Target(name="peer", address="127.0.0.1", port=peer.port, host="a")
+        told = discovery.without_end(target, targets.hello(target, deadline_s=0.2) or b"")
+    assert (told or "").endswith(why or "")
+    assert bool(told) is bool(why)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("handler", [_trickling, _interim])
+@pytest.mark.parametrize(
+    "words", [("replay", "get-plain"), ("fuzz", "--seconds", "1"), ("check", "--quick")]
+)
+def test_no_command_stays_with_a_target_that_trickles(
+    tmp_path: Path, handler: peers.Handler, words: tuple[str, ...]
+) -> None:
+    with peers.peer(handler) as peer:
+        began = time.monotonic()
+        code, _, errors = command_process.run(
+            *words, f"127.0.0.1:{peer.port}", cwd=tmp_path, timeout=60
+        )
+    assert code == 3, errors
+    assert "did not end within 5 s" in errors
+    assert time.monotonic() - began < 30

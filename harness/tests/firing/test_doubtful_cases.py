@@ -6,16 +6,14 @@ import contextlib
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from httpmark.harness.catalogue import loading
-from httpmark.harness.firing import (
-    conformance,
-    targets,
-)
+from httpmark.harness.firing import asking_alone, conformance, targets
 from httpmark.harness.judging import family_results, suite_results
 from httpmark.harness.judging.evidence import Evidence
 from httpmark.harness.judging.family_results import StoredServer
@@ -87,9 +85,13 @@ def _fired(tmp_path: Path, peer: peers.Peer, *families: str, quick: bool = False
 
 @pytest.mark.process
 @pytest.mark.parametrize("quick", [True, False])
-def test_a_close_that_only_a_crowd_causes_is_not_believed(tmp_path: Path, quick: bool) -> None:
+@pytest.mark.parametrize("lasting_s", [0.0, 1.0])
+def test_a_close_that_only_a_crowd_causes_is_not_believed(
+    tmp_path: Path, lasting_s: float, quick: bool
+) -> None:
+    """Nor where the server goes on closing for a while when the crowd has gone."""
     family = "field_value_octet_good"
-    with peers.peer(peers.crowded(24)) as peer:
+    with peers.peer(peers.crowded(24, lasting_s=lasting_s)) as peer:
         result = _fired(tmp_path, peer, family, quick=quick)
     assert result.generated[family].words == {
         Level.CTRL: {Word.PASS: 96}, Level.SHOULD: {Word.PASS: 128},
@@ -228,6 +230,34 @@ def without_host(answer_s: float) -> peers.Handler:
             time.sleep(10)
 
     return handler
+
+
+def _silent_at_first(times: int) -> peers.Handler:
+    """Says nothing the first times that it is asked for a field X-A, each time anew, then OK."""
+    asked_before = Counter[bytes]()
+
+    def handler(connection: socket.socket) -> None:
+        while asked := connection.recv(65536):
+            asked_before[asked] += 1
+            if b"X-A" in asked and asked_before[asked] <= times:
+                connection.recv(65536)  # the canary, sent when the time is over
+                return
+            connection.sendall(peers.OK)
+
+    return handler
+
+
+@pytest.mark.process
+def test_silence_proves_nothing_where_time_is_up_and_others_are_answered_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking_alone, "_QUICK_S", 0.0)
+    family = "field_value_octet_good"
+    with peers.peer(_silent_at_first(2)) as peer:
+        result = _fired(tmp_path, peer, family, quick=True)
+    words = result.generated[family].words[Level.CTRL]
+    assert words[Word.PASS] + words[Word.VOID] == 96
+    assert 0 < words[Word.PASS] <= 16
 
 
 @contextlib.contextmanager

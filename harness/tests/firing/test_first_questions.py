@@ -38,3 +38,23 @@ def test_the_files_are_asked_again_for_each_suite_as_each_start_plants_them_anew
     again = first_questions.answered(loading.load(), (), target, known)
     assert again.values["etag"] == '"second"'
     assert again.values["secret"] == known.values["secret"]
+
+
+class NoHttp(Target, frozen=True, kw_only=True):
+    """Something else than HTTP is spoken there; it counts what it is asked."""
+
+    asked: list[bytes]
+
+    def ask(self, octets: bytes, *, deadline_s: float) -> bytes | None:
+        del deadline_s
+        self.asked.append(octets)
+        return b"SSH-2.0-server\r\n"
+
+
+def test_who_speaks_no_http_is_asked_once_and_not_taken_for_a_slow_server() -> None:
+    """Each question waits for an answer that never is whole, and would be waited for four times as
+    long as that took."""
+    target = NoHttp(name="a", address="127.0.0.1", port=1, host="a", asked=[])
+    found = first_questions.answered(loading.load(), (), target, None)
+    assert found.slowest_ms == 0
+    assert len(target.asked) == 1

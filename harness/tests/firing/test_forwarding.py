@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import socket
+from typing import cast
+
+import pytest
+
 from httpmark.harness.catalogue import loading, lookup
 from httpmark.harness.firing import forwarding
 from httpmark.harness.firing.forwarding import AGAIN, FIRST
 from httpmark.harness.model.cases import Case, Op, Step
+from httpmark.harness.model.errors import Unusable
+from httpmark.harness.model.forwarding import Upstream
+from httpmark.harness.servers.recording_tap import Tap
+from httpmark.harness.tests.shared import peers
 
 FACTS = forwarding.facts_of("127.0.0.1:81", "127.0.0.1", 81)
 
@@ -51,3 +60,38 @@ def test_a_case_waits_no_longer_than_it_must_and_sends_the_same() -> None:
     again = forwarding.bounded(case, AGAIN)
     assert again.deadline_ms > short.deadline_ms
     assert [one.wait_ms for one in again.steps] == [0, 50, 0, AGAIN.answer_ms, 50]
+
+
+class _Tap:
+    """What a proxy without an origin passes on."""
+
+    def quiet_for(self) -> float:
+        return 60.0
+
+    def now(self) -> tuple[Upstream, ...]:
+        return ()
+
+    def cut(self, *, deadline_s: float) -> tuple[Upstream, ...]:
+        return ()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("refusals", "said"), [(2, "it did not reach"), (3, "it answered 502")])
+def test_a_plain_request_that_meets_a_cut_connection_is_sent_again(
+    refusals: int, said: str
+) -> None:
+    """502 is what a proxy answers that may not send a POST twice."""
+    asked: list[bytes] = []
+
+    def handler(connection: socket.socket) -> None:
+        asked.append(peers.head(connection))
+        is_refused = len(asked) <= refusals
+        connection.sendall(peers.OK.replace(b"200 OK", b"502 No") if is_refused else peers.OK)
+
+    with (
+        peers.peer(handler) as peer,
+        forwarding.Player("127.0.0.1", peer.port, cast(Tap, _Tap()), lambda: None) as player,
+        pytest.raises(Unusable, match=f"does not forward a plain GET: {said}"),
+    ):
+        player.own_minor(FACTS)
+    assert len(asked) == 3

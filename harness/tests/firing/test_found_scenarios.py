@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,21 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_search() -> None:
 def test_making_sure_leaves_nothing_behind(tmp_path: Path) -> None:
     found_scenarios.ready(tmp_path / "a" / "b")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_find_is_saved_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = fuzz.Find(fuzz.Kind.ACCEPTED, "request line", b"GET / HTTP/1.1\r\n\r\n", "200")
+    path = found_scenarios.save(find, tmp_path, host="a:1", command="x")
+    before = path.read_text()
+
+    def full(file: Path, text: str, *_: object) -> int:
+        file.write_bytes(text[:20].encode())
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(HarnessError, match="No space left on device; name another folder"):
+        found_scenarios.save(find, tmp_path, host="a:1", command="y")
+    assert path.read_text() == before
+    assert list(tmp_path.iterdir()) == [path]

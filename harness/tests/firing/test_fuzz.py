@@ -176,7 +176,7 @@ def test_servers_are_compared_two_by_two() -> None:
         try:
             grid, sent = server_agreement.agreement(
                 {name: fuzz.Searcher(ones[name], probes[name]) for name in ones},
-                seconds=2.0, seed=1,
+                seconds=8.0, seed=1,
             )  # fmt: skip
         finally:
             for probe in probes.values():

@@ -14,7 +14,8 @@ import pytest
 
 from httpmark.harness.firing.probe import Probe
 from httpmark.harness.model.cases import Await, Case, Op, Step
-from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.errors import Unusable
+from httpmark.harness.model.exchanges import End, Exchange, ExchangeFlag, Outcome
 from httpmark.harness.model.timeline import EventKind, events
 from httpmark.harness.servers import certificates
 from httpmark.harness.tests.shared import peers
@@ -88,7 +89,12 @@ def test_answers_belong_to_their_cases() -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(line), line))
 
     cases = [
-        case(f"c{n}", Step(Op.SEND, b"GET /%d\r\n\r\n" % n), Step(Op.AWAIT, wait_ms=2000))
+        case(
+            f"c{n}",
+            Step(Op.SEND, b"GET /%d\r\n\r\n" % n),
+            Step(Op.AWAIT, wait_ms=20_000),
+            deadline_ms=20_000,
+        )
         for n in range(300)
     ]
     with peers.peer(echo) as peer:
@@ -350,3 +356,32 @@ def test_trouble_in_making_cases_is_never_taken_for_their_end() -> None:
 
     with peers.peer(peers.closing(peers.BAD)) as peer, pytest.raises(LookupError):
         play(peer.port, broken())
+
+
+def _without_end(connection: socket.socket) -> None:
+    peers.head(connection)
+    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        connection.sendall(bytes(1 << 16))
+
+
+@pytest.mark.process
+def test_a_server_that_sends_without_end_is_left_before_the_deadline() -> None:
+    with peers.peer(_without_end) as peer:
+        one = case("c", Step(Op.SEND, GET), Step(Op.AWAIT, wait_ms=60_000), deadline_ms=60_000)
+        began = time.monotonic()
+        exchange = play(peer.port, [one])["c"]
+    assert time.monotonic() - began < 30
+    assert exchange.ran_out
+    assert exchange.flags & ExchangeFlag.CUT
+    assert len(exchange.received) == 1 << 16
+
+
+@pytest.mark.process
+def test_many_answers_without_end_are_told_in_one_line() -> None:
+    """Else each of thousands of cases would be sent as much."""
+    steps = (Step(Op.SEND, GET), Step(Op.AWAIT, wait_ms=60_000))
+    with peers.peer(_without_end) as peer:
+        cases = [case(str(number), *steps, deadline_ms=60_000) for number in range(100)]
+        with pytest.raises(Unusable, match="the server sends without end"):
+            play(peer.port, cases)

@@ -105,3 +105,14 @@ def test_a_case_is_packed_field_by_field() -> None:
         + b"\x04\x00\x00\x00\x00"
         + b"\x21\x01\x00\x00\x00d"
     )
+
+
+def test_an_exchange_ended_when_the_probe_says_however_late_it_is_read() -> None:
+    fields = {name: 0 for name, _ in probe_frames.EXCHANGE.fields}
+    fields |= {"length": probe_frames.EXCHANGE.size - probe_frames.LENGTH.size, "number": 5}
+    fields |= {"end_us": 250_000, "ended_unix_us": 1_500_000}
+    case = Case("a", "f", (Step(Op.SEND, b"abc"), Step(Op.AWAIT, wait_ms=7)))
+    packed = probe_frames.EXCHANGE.pack(*fields.values())
+    batch, used = probe_frames.decoded(packed, {5: (case, 0)})
+    assert used == len(packed)
+    assert [(one.end_us, one.ended_s) for one in batch] == [(250_000, 1.5)]

@@ -85,6 +85,7 @@ class Made:
         self.pids: list[int] = []
         self.flooded = (0, "stalled")
         self.stall_s = 0.0
+        self.late = (b"", b"", sockets.Ending.STUCK)
         self.negatives: list[Negative] = []
         self.answer = answer
         self.in_flight: list[int] = []
@@ -96,6 +97,7 @@ class Made:
             pids=lambda: self.pids,
             flood=self._flood,
             trickle=self._trickle,
+            read_late=self._read_late,
             negatives=lambda: self.negatives,
         )
 
@@ -106,6 +108,20 @@ class Made:
         assert not {case.delivery for case in cases} & {case.delivery for case in self.played}
         self.played += cases
         return [drew(case, *self.answer(case)) for case in cases]
+
+    def _read_late(
+        self,
+        octets: bytes,
+        is_whole: Callable[[bytearray], bool],
+        quiet_s: float,
+        patience_s: float,
+        opening: bytes,
+    ) -> sockets.ReadLate:
+        assert octets
+        assert quiet_s < patience_s
+        head, received, ending = self.late
+        is_whole(bytearray(received))
+        return sockets.ReadLate(head, received, ending)
 
     def _trickle(
         self, octets: bytes, clients: int, seconds: float, look: Callable[[], None]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,3 +61,14 @@ def test_a_mutation_gives_bytes(octets: bytes) -> None:
 def test_a_target_is_at_its_place(target: bytes) -> None:
     assert target == b"/p" or target.startswith(b"/p?")
     assert set(target) <= grammar.TARGET | {ord("%")}
+
+
+@pytest.mark.process
+def test_a_search_leaves_nothing_where_the_user_stands(tmp_path: Path) -> None:
+    code = (
+        "import random; from httpmark.harness.firing import strategies as s\n"
+        "requests = s.requests(host=b'a:1', place=b'/')\n"
+        "s.smallest(requests, lambda tried: False, random.Random(1), examples=3)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=60, check=True)
+    assert not list(tmp_path.iterdir())

@@ -137,3 +137,20 @@ def test_interim_answers_without_end_are_parted_in_one_way() -> None:
     assert response_reader.final_status(hints) == 0
     assert response_reader.final_status(hints + b"HTTP/1.1 404 Not Found\r\n\r\n") == 404
     assert time.process_time() - began < 1
+
+
+def test_the_first_stray_octet_of_a_line_is_named_whichever_it_is() -> None:
+    for octets, at in ((b"HTTP/1.1 2\nx\rx\r\n", 10), (b"HTTP/1.1 2\rx\nx\r\n", 10)):
+        with pytest.raises(response_reader.Malformed) as caught:
+            response_reader.read(octets, ended=True)
+        assert caught.value.at == at
+
+
+@pytest.mark.parametrize("line", [b"HTTP/1.%s 200 OK", b"HTTP/1.1 %s OK", b"HTTP/%s 200 OK"])
+def test_a_number_of_thousands_of_digits_is_a_fault_and_no_error(line: bytes) -> None:
+    octets = line % (b"9" * 5000) + b"\r\nContent-Length: 0\r\n\r\n"
+    with pytest.raises(response_reader.Malformed):
+        response_reader.read(octets, ended=True)
+    reading = response_reader.read_on(octets, 0, method=b"GET", ended=True)
+    assert reading is not None
+    assert "RESP-01" in [fault.check for fault in reading.faults]

@@ -10,9 +10,17 @@ import pytest
 from httpmark.harness.http import masking
 from httpmark.harness.judging import evidence as evidence_module
 from httpmark.harness.judging.evidence import Evidence
+from httpmark.harness.model import digests
 from httpmark.harness.model.cases import Facts
-from httpmark.harness.model.errors import HarnessError
-from httpmark.harness.model.exchanges import Doubt, End, Exchange, ExchangeFlag, Outcome
+from httpmark.harness.model.errors import HarnessError, Unusable
+from httpmark.harness.model.exchanges import (
+    SLOW_ANSWER_US,
+    Doubt,
+    End,
+    Exchange,
+    ExchangeFlag,
+    Outcome,
+)
 from httpmark.harness.model.verdicts import Verdict, Word
 
 
@@ -44,11 +52,70 @@ def test_what_goes_in_comes_out(tmp_path: Path) -> None:
         assert list(evidence.exchanges("two")) == []
 
 
+def test_what_a_peer_floods_us_with_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence_module, "_BYTES_HELD", 10_000)
+    monkeypatch.setattr(evidence_module, "_HELD_S", 1000.0)
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        for number in range(7):
+            evidence.add("one", [exchange(str(number), received=bytes([number]) * 3000)])
+        # Another reader sees what was handed over: all but the last few.
+        with Evidence(tmp_path / "e.sqlite", masked=True) as reader:
+            assert len(list(reader.exchanges("one"))) in range(4, 7)
+        assert len(list(evidence.exchanges("one"))) == 7
+
+
 def test_reading_keeps_the_planned_order_whatever_came_first(tmp_path: Path) -> None:
     with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
         evidence.plan([("a", "f"), ("b", "f"), ("c", "f")])
         evidence.add("one", [exchange("c"), exchange("a"), exchange("b")])
         assert [e.case for e in evidence.exchanges("one")] == ["a", "b", "c"]
+
+
+def test_what_is_taken_from_another_file_is_as_if_added_here(tmp_path: Path) -> None:
+    """Numbers of cases and octets differ between the files, and nothing is mixed up."""
+    facts = Facts(host="127.0.0.1:1")
+    seen = Verdict("q", Word.FAIL, "x", "y")
+    ones = [exchange("a"), exchange("b", received=b"one")]
+    twos = [
+        exchange("b", received=b"two"),
+        exchange("b", attempt=2, received=b"again"),
+        exchange("b", delivery="halves"),
+        exchange("n", "g", timeline=b"t" * 9),
+    ]
+    with Evidence(tmp_path / "other.sqlite", create=True) as other:
+        other.plan([("n", "g"), ("b", "f"), ("never", "g")])
+        other.add("two", twos)
+        other.set_facts("two", facts)
+        other.observe("two", seen)
+        other.agree("two", {("b", "bytes"): 7})
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.plan([("a", "f"), ("b", "f")])
+        evidence.add("one", ones)
+        for _ in range(2):  # a second time changes nothing
+            evidence.take(tmp_path / "other.sqlite", "two")
+            assert list(evidence.exchanges("one")) == ones
+            assert list(evidence.exchanges("two")) == twos[1::2]
+            assert list(evidence.exchanges("two", case="b", delivery="halves")) == [twos[2]]
+            assert evidence.planned("g") == 2
+            assert evidence.facts("two") == facts
+            assert evidence.facts("one") is None
+            assert evidence.observed("two") == {seen.case: seen}
+            assert evidence.agreed("two", "b") == {"bytes": 7}
+        later = exchange("c", received=b"later")
+        evidence.add("one", [later])
+        assert list(evidence.exchanges("one")) == [*ones, later]
+
+
+def test_a_file_that_is_no_evidence_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "other.sqlite").write_bytes(b"no database" * 100)
+    with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
+        evidence.add("one", [exchange("a")])
+        with pytest.raises(HarnessError):
+            evidence.take(tmp_path / "other.sqlite", "two")
+        evidence.add("one", [exchange("b")])
+        assert [one.case for one in evidence.exchanges("one")] == ["a", "b"]
 
 
 def test_the_last_attempt_counts(tmp_path: Path) -> None:
@@ -72,6 +139,9 @@ def test_what_load_may_have_caused_is_found_by_the_last_attempt(tmp_path: Path) 
         "reset": ({**closed, "end": End.RESET}, Doubt.RESET),
         "reset-late": ({**closed, "end": End.RESET, "end_us": 5_000_000}, Doubt.RESET),
         "looked": ({**left, "flags": looked, "received": b"HTTP/1.1 400 No"}, Doubt.LOOK_RAN_OUT),
+        "slow": ({**left, "flags": 8, "first_us": SLOW_ANSWER_US + 1}, Doubt.SLOW_TO_CLOSE),
+        "lingering": ({**left, "flags": 8, "first_us": SLOW_ANSWER_US}, None),
+        "slow-and-kept": ({**left, "flags": 0, "first_us": SLOW_ANSWER_US + 1}, None),
         "looked-and-taken": ({**left, "flags": looked, "received": b"HTTP/1.1 200 OK"}, None),
     }
     with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
@@ -150,7 +220,26 @@ def test_evidence_may_be_continued(tmp_path: Path) -> None:
 def test_one_file_is_left(tmp_path: Path) -> None:
     with Evidence(tmp_path / "e.sqlite", create=True) as evidence:
         evidence.add("one", [exchange("a")])
-    assert [path.name for path in tmp_path.iterdir()] == ["e.sqlite"]
+    assert {path.name for path in tmp_path.iterdir()} == {"e.sqlite", digests.NAME}
+
+
+def test_a_file_that_is_written_has_no_digest_until_the_last_one_closes_it(tmp_path: Path) -> None:
+    path = tmp_path / "e.sqlite"
+    with Evidence(path, create=True) as evidence:
+        evidence.add("one", [exchange("a")])
+        evidence.flush()
+        with Evidence(path) as reader:
+            assert reader.servers() == ["one"]
+        assert not digests.is_known(path)
+    assert digests.is_known(path)
+    before = path.read_bytes()
+    with Evidence(path, masked=True) as reader:
+        assert reader.servers() == ["one"]
+    assert path.read_bytes() == before
+    path.write_bytes(before[:-1])
+    for masked in (True, False):
+        with pytest.raises(Unusable, match="it is not what was written"):
+            Evidence(path, masked=masked)
 
 
 def test_a_missing_or_foreign_file_is_said(tmp_path: Path) -> None:

@@ -7,7 +7,15 @@ import pytest
 
 from httpmark.harness.catalogue import loading
 from httpmark.harness.judging import judge
-from httpmark.harness.model.exchanges import Attempt, Doubt, End, Exchange, ExchangeFlag, Outcome
+from httpmark.harness.model.exchanges import (
+    SLOW_ANSWER_US,
+    Attempt,
+    Doubt,
+    End,
+    Exchange,
+    ExchangeFlag,
+    Outcome,
+)
 from httpmark.harness.model.verdicts import Verdict, Word
 
 KNOWN = loading.load()
@@ -37,12 +45,48 @@ def test_a_first_attempt_that_ran_out_of_time_does_not_count_beside_others(flags
     assert judge.settled([fail, fail], [late, repeat]).word is Word.FAIL
 
 
+def test_silence_that_ends_once_a_case_is_asked_alone_does_not_count() -> None:
+    silent = msgspec.structs.replace(EXCHANGE, flags=int(ExchangeFlag.AWAIT_RAN_OUT))
+    fail, passed = (Verdict("c", word, "", "") for word in (Word.FAIL, Word.PASS))
+    tries = (Attempt.DOUBTED, Attempt.DOUBTED_AGAIN, Attempt.ALONE)
+
+    def said(*heard: bool) -> Word:
+        attempts = [
+            msgspec.structs.replace(EXCHANGE if one else silent, attempt=attempt)
+            for one, attempt in zip(heard, tries, strict=True)
+        ]
+        return judge.settled([passed if one else fail for one in heard], attempts).word
+
+    assert said(False, False, True) is Word.PASS
+    assert said(True, False, True) is Word.PASS  # late now and then
+    assert said(False, True, False) is Word.UNSTABLE
+    assert said(False, False, False) is Word.FAIL
+
+
+@pytest.mark.parametrize("attempt", [Attempt.FIRST, Attempt.DOUBTED])
+@pytest.mark.parametrize("end", End)
+@pytest.mark.parametrize("flag", [ExchangeFlag.HELD_UP, ExchangeFlag.LOOK_RAN_OUT])
+def test_an_attempt_that_a_busy_machine_disturbed_does_not_count_beside_others(
+    attempt: Attempt, flag: ExchangeFlag, end: End
+) -> None:
+    refused = b"HTTP/1.1 400 No\r\n\r\n"
+    held = msgspec.structs.replace(
+        EXCHANGE, received=refused, flags=int(flag), attempt=attempt, end=end
+    )
+    again = msgspec.structs.replace(EXCHANGE, attempt=Attempt.ALONE)
+    fail, passed = (Verdict("c", word, "", "") for word in (Word.FAIL, Word.PASS))
+    assert held.was_disturbed
+    assert judge.settled([fail, passed], [held, again]).word is Word.PASS
+    assert judge.settled([passed, fail], [held, again]).word is Word.FAIL
+    assert judge.settled([fail], [held]).word is Word.FAIL
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {"end": End.CLOSED},
         {"end": End.RESET},
-        {"flags": int(ExchangeFlag.LOOK_RAN_OUT), "received": b"HTTP/1.1 400 No\r\n\r\n"},
+        {"flags": int(ExchangeFlag.ANNOUNCED_CLOSE), "first_us": SLOW_ANSWER_US + 1},
     ],
 )
 def test_what_load_may_cause_does_not_count_beside_an_attempt_with_few_in_flight(

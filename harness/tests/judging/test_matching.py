@@ -130,6 +130,7 @@ MUTE = Talk(canary=b"")
          Talk(shown(fields=((b"x-a", b"b"),)), canary=OWN)),
         ("400; beyond 4 5", BAD, OK),
         ("ACC; spoiled", Talk(shown(), canary=answer(400)), OK),
+        ("ACC; spoiled", Talk(shown(), canary=answer(501)), Talk(shown(), canary=answer(404))),
         ("ACC; spoiled", Talk(shown(), canary=b"", end=FIN), Talk(shown(), canary=b"")),
         ("ACC; method? GET", OK, Talk(shown(method="PUT"), canary=OWN)),
         ("ACC; target? /mirror", OK, Talk(shown("/other"), canary=OWN)),
@@ -174,6 +175,29 @@ def test_what_is_also_allowed_is_a_warning_and_never_a_pass() -> None:
     assert OK.word("REJ", allow=("ACC",)) is Word.WARN
     assert BAD.word("REJ", allow=("ACC",)) is Word.PASS
     assert MUTE.word("REJ", allow=("ACC",)) is Word.FAIL
+
+
+def test_500_and_a_close_refuse_but_not_where_the_clause_names_400() -> None:
+    failed = Talk(answer(500, close=True), end=FIN)
+    assert failed.word("REJ") is Word.WARN
+    assert failed.word("REJ; close") is Word.WARN
+    assert failed.word("R400C") is Word.FAIL
+    assert failed.word("ACC") is Word.FAIL
+    assert Talk(answer(500), canary=OWN).word("REJ") is Word.FAIL  # it goes on
+    assert Talk(shown(), answer(500, close=True), end=FIN).word("REJ") is Word.FAIL
+
+
+def test_what_follows_may_be_left_unanswered_but_not_be_read_as_another_request() -> None:
+    assert Talk(shown(), canary=b"").word("ONE; quiet") is Word.PASS
+    assert Talk(shown(), canary=OTHER).word("ONE; quiet") is Word.FAIL
+    assert Talk(shown(), canary=b"").word("ONE; sync") is Word.FAIL
+
+
+def test_a_place_that_its_application_does_not_find_by_absolute_form_proves_nothing() -> None:
+    elsewhere = Talk(answer(200, b"Hello World!"), canary=OWN, send=CAPITALS)
+    assert elsewhere.word("ACC") is Word.NOT_APPLICABLE
+    assert Talk(answer(404), canary=OWN, send=CAPITALS).word("ACC") is Word.FAIL
+    assert Talk(answer(200, b"Hello World!"), canary=OWN).word("ACC") is Word.FAIL
 
 
 def test_a_close_that_was_not_announced_makes_an_acceptance_a_warning() -> None:
@@ -238,6 +262,8 @@ def test_authority_that_the_mirror_does_not_say_is_not_applicable() -> None:
     [
         ({"fields": ((b"Host", b"a:1"), (b"x-a", b"1"))}, Word.FAIL),  # the case sent it
         ({"fields": ((b"Host", b"a:1"), (b"X-Added", b"1"))}, Word.PASS),  # the server's own
+        ({"fields": ((b"Host", b"a:1"), (b"Content-Length", b"5"))}, Word.FAIL),
+        ({"fields": ((b"Host", b"a:1"), (b"content-length", b"0"))}, Word.PASS),  # added
         ({"content": b"hello"}, Word.FAIL),
     ],
 )

@@ -93,3 +93,21 @@ def test_an_offered_rate_that_is_served_has_no_bottleneck() -> None:
 
 def test_connections_that_an_engine_cannot_count_are_not_held_against_it() -> None:
     assert verdict(connections_established=None) is Bottleneck.SERVER
+
+
+def test_a_path_whose_queue_is_most_of_the_latency_is_the_limit() -> None:
+    idle = {"server_on_cpu_ratio": 0.1, "client_on_cpu_ratio": 0.1}
+    full = bottlenecks.PathSigns(100.0, 20_100.0, 30_000.0)
+    assert verdict(**idle, path=full) is Bottleneck.NETWORK
+    _, why = bottlenecks.bottleneck(msgspec.structs.replace(SOUND, **idle, path=full))
+    assert "grew from 0.1 to 20.1 ms under load, of 30.0 ms" in why
+    # A long way that is no longer under load is not full, and 0.9 ms may be a busy processor's.
+    assert verdict(**idle, path=bottlenecks.PathSigns(20_000.0, 20_100.0, 30_000.0)) is (
+        Bottleneck.NONE
+    )
+    assert verdict(**idle, path=bottlenecks.PathSigns(100.0, 1_000.0, 1_000.0)) is Bottleneck.NONE
+    assert verdict(path=full) is Bottleneck.SERVER, "a busy server is the limit all the same"
+    open_loop = {**idle, "saturated": True}
+    assert verdict(**open_loop) is Bottleneck.UNKNOWN
+    assert verdict(**open_loop, path=full) is Bottleneck.NETWORK
+    assert verdict(**{**open_loop, "saturated": False}, path=full) is Bottleneck.NONE

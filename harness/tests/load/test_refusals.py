@@ -53,6 +53,19 @@ def test_a_window_of_refusals_measured_nothing_and_is_told_with_its_status() -> 
     assert engine.order.count("null") <= 1, "there is nothing to hold against null"
 
 
+def test_a_window_without_one_good_answer_measured_nothing() -> None:
+    """A server that is silent, or that lies about each length, is not loaded again."""
+    nothing: dict[str, object] = {"errors": {"timeout": 1}, "requests": 0}
+    made, engine = race({"a": [80.0] * 3, "null": [35.0] * 3}, a=nothing)
+    result = run(made)["a"]
+    assert result.samples == ()
+    assert result.reason == (
+        "not one request was answered well (1 timeout), so nothing was measured: does GET /hello "
+        "get a whole answer there?"
+    )
+    assert engine.order.count("a") == 1
+
+
 def test_a_server_that_refuses_most_of_a_load_is_told_its_limit() -> None:
     limited = refused(0.93, s429=900, s503=30)
     result = run(race({"a": [80.0] * 3, "null": [35.0] * 3}, a=limited)[0])["a"]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from httpmark.harness.load import sampling
-from httpmark.harness.model.load import Bottleneck
+from httpmark.harness.load.engines.launch import Measured
+from httpmark.harness.load.sampling import GeneratorWindow, Taken, Window
+from httpmark.harness.load.window_clocks import MachineUse
+from httpmark.harness.model.load import Bottleneck, LoadSample
 from httpmark.harness.servers import cpu_time
-from httpmark.harness.tests.shared.scripted_race import race, run
+from httpmark.harness.tests.shared.scripted_race import PLAN, race, run
 
 STARVED = {"run_delay_ratio": 0.12}
 
@@ -59,3 +65,76 @@ def test_starvation_excuses_no_other_error(
     assert result.errors == left
     assert result.bottleneck is Bottleneck.BROKEN
     assert result.bottleneck_why == sampling.errors_told(left)
+
+
+HOST = MachineUse(steal_ratio=0.0, retransmit_ratio=0.0, dropped={})
+BUSY_SERVER = Measured(
+    requests=1000, seconds=1.0, errors={}, established=4, server_ns_per_request=80.0,
+    client_ns_per_request=30.0, server_on_cpu_ratio=1.0, client_on_cpu_ratio=0.1,
+    run_delay_ratio=0.0, client_run_delay_ratio=0.0, littles_law_ratio=1.0, latency_us=None,
+    latency_reason=None, histogram=None,
+)  # fmt: skip
+
+
+def of_generators(*changes: dict[str, Any], broken: str | None = None) -> LoadSample:
+    """A sample of a busy server, with a generator for each of the changes."""
+    generators = []
+    for number, changed in enumerate(changes):
+        machine = changed.pop("machine", HOST)
+        half = msgspec.structs.replace(
+            BUSY_SERVER, **{"requests": 500, "established": 2, **changed}
+        )
+        generators.append(
+            GeneratorWindow(
+                name=f"g{number}", host="h", connections=2, measured=half, machine=machine,
+                start_late_us=5.0,
+            )
+        )  # fmt: skip
+    whole = msgspec.structs.replace(BUSY_SERVER, broken=broken)
+    taken = Taken(measured=whole, machine=HOST, is_pinned=False, generators=tuple(generators))
+    null = msgspec.structs.replace(taken, measured=msgspec.structs.replace(whole, requests=9000))
+    windows = [
+        Window(
+            taken=one, block=1, order=0, started="", redo=False, is_null=one is null,
+            runs_already=False,
+        )
+        for one in (taken, null)
+    ]  # fmt: skip
+    return sampling.judged_block(PLAN, windows)[0]
+
+
+def test_a_sample_of_several_generators_is_the_servers_where_each_one_says_so() -> None:
+    sample = of_generators({}, {})
+    assert sample.bottleneck is Bottleneck.SERVER
+    assert [one.bottleneck for one in sample.generators] == [Bottleneck.SERVER] * 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [
+        ({"client_on_cpu_ratio": 0.99}, Bottleneck.CLIENT),
+        ({"littles_law_ratio": 0.5}, Bottleneck.UNKNOWN),
+        ({"established": 1}, Bottleneck.BROKEN),
+        ({"machine": msgspec.structs.replace(HOST, retransmit_ratio=0.01)}, Bottleneck.NETWORK),
+    ],
+)
+def test_one_generator_that_was_a_limit_spoils_the_claim_with_its_name(
+    changed: dict[str, Any], verdict: Bottleneck
+) -> None:
+    sample = of_generators({}, dict(changed))
+    assert sample.bottleneck is verdict
+    assert sample.bottleneck_why.startswith("generator g1: ")
+
+
+def test_a_sample_that_a_generator_broke_counts_for_nothing() -> None:
+    sample = of_generators({}, {}, broken="generator g1 died")
+    assert (sample.bottleneck, sample.bottleneck_why) == (Bottleneck.BROKEN, "generator g1 died")
+    assert not sample.is_sound
+
+
+def test_a_capacity_that_a_generator_broke_is_doubted() -> None:
+    broken = msgspec.structs.replace(BUSY_SERVER, broken="generator g1 lagged")
+    assert sampling.capacity_doubt(BUSY_SERVER, HOST) is None
+    assert "generator g1 lagged while its capacity" in (
+        sampling.capacity_doubt(broken, HOST) or ""
+    )  # fmt: skip

@@ -409,7 +409,7 @@ def test_ctrl_c_prints_what_the_pairs_until_then_say(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert errors.splitlines()[-1] == "httpmark: interrupted; the results until then are kept"
+    assert errors.splitlines()[-1] == "httpmark: interrupted; the results until then are above"
     assert "interrupted after 3 pairs" in " ".join(out.split())
     assert "verdict: inconclusive" in out
     assert "interrupted after 3 pairs" in (tmp_path / "j.xml").read_text("utf-8")

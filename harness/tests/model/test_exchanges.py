@@ -19,7 +19,7 @@ def test_stored_numbers_are_those_of_earlier_runs() -> None:
     }  # fmt: skip
     assert {one.name: one.value for one in ExchangeFlag} == {
         "UNSENT": 1, "DEADLINE": 2, "AWAIT_RAN_OUT": 4, "ANNOUNCED_CLOSE": 8, "CUT": 16,
-        "LOOK_RAN_OUT": 32, "REACHED": 64,
+        "LOOK_RAN_OUT": 32, "REACHED": 64, "HELD_UP": 128,
     }  # fmt: skip
     assert {one.name: one.value for one in EventKind} == {
         "SENT": 1, "RECEIVED": 2, "FIN": 3, "RST": 4, "OWN_FIN": 5, "CLOSE_NOTIFY": 6,

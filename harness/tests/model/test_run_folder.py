@@ -53,3 +53,24 @@ def test_a_folder_that_is_named_is_taken_even_if_it_is_called_latest() -> None:
 def test_without_a_run_the_word_says_so() -> None:
     with pytest.raises(HarnessError, match="no run in httpmark-runs yet: name its folder"):
         run_folder.named(LATEST)
+
+
+def test_a_run_folder_that_holds_nothing_is_discarded() -> None:
+    path = run_folder.folder(None)
+    run_folder.discard_unused()
+    assert not path.exists()
+    assert not run_folder.RUNS.exists()
+
+
+def test_one_that_holds_something_or_is_somebody_elses_stays() -> None:
+    used, told = run_folder.folder(Path("used")), run_folder.folder(Path("told"))
+    (used / run_folder.EVIDENCE).write_text("")
+    (told / run_folder.LOG).write_text("a line")
+    Path("before").mkdir()
+    run_folder.folder(Path("before"))
+    written = run_folder.folder(Path("written"))
+    with run_folder.held(written):
+        run_folder.discard_unused()
+    assert {one.name for one in Path().iterdir()} == {"used", "told", "before", "written"}
+    run_folder.discard_unused()
+    assert not written.exists()

@@ -21,7 +21,8 @@ SERVERS = {one.name: one for one in manifests.servers()}
 BROUGHT = {"kourier", "lithium", "ring"}  # manifests only: the user brings them
 UNTRIED = {name for name, one in SERVERS.items() if not one.tried}  # published images alone
 BUILT = sorted(set(SERVERS) - BROUGHT - UNTRIED)
-PROCESS_ALONE = {"h2o"}  # Debian 13, which images are made from, has no package of it
+# Debian 13, which images are made from, has no package of these.
+PROCESS_ALONE = {"h2o", "trafficserver"}
 # From 0 to 7: only that eighth of the servers that no run uses by default (make field-eighth).
 EIGHTH = os.environ.get("HTTPMARK_EIGHTH")
 
@@ -55,7 +56,7 @@ def test_each_server_can_be_started_both_ways(name: str) -> None:
         assert one.container is not None
         recipes.append((one.container, one.container.start or one.container.args))
     for recipe, words in recipes:
-        texts = " ".join([*words, *recipe.files.values()])
+        texts = " ".join([*words, *recipe.files.values(), *recipe.env.values()])
         told = "{endpoint}" in texts or ("{address}" in texts and "{port}" in texts)
         assert told or recipe.port is not None
         assert "{workers}" in texts or one.workers == "one"
@@ -119,15 +120,14 @@ def verified() -> list[str]:
 
 
 def runtimes_of(name: str) -> list[Any]:
-    """A server as a process and as a container, as parameters of a test."""
+    """A server as a process, as a container or as both, as its manifest says: parameters."""
     rest = not SERVERS[name].by_default
     nightly = [pytest.mark.nightly]
     process = nightly if rest and name not in BUILT_FROM_NOTHING else []
     docker = [pytest.mark.needs("docker"), *(nightly if rest or name in BUILT_FOR_MINUTES else [])]
-    return [
-        pytest.param(name, "process", marks=process),
-        pytest.param(name, "docker", marks=docker),
-    ]
+    marks = {"process": process, "docker": docker}
+    told = {"process": SERVERS[name].process, "docker": SERVERS[name].container}
+    return [pytest.param(name, how, marks=marks[how]) for how in marks if told[how] is not None]
 
 
 @pytest.mark.first

@@ -289,15 +289,16 @@ def test_what_decides_answers_is_changed_and_nothing_else() -> None:
 
 @pytest.mark.process
 def test_what_takes_too_long_is_stopped(tmp_path: Path) -> None:
-    words = [sys.executable, "-c", "import time; time.sleep(60)"]
+    words = [sys.executable, "-c", "import time; time.sleep(600)"]
     begin = time.monotonic()
     on = threading.Event()
     assert run_bounded(words, 0.5, tmp_path / "log", on) is None
     ends = [sys.executable, "-c", "raise SystemExit(3)"]
     assert run_bounded(ends, 30, tmp_path / "log", on) == 3
     on.set()
-    assert run_bounded(words, 60, tmp_path / "log", on) is None
-    assert time.monotonic() - begin < 30
+    assert run_bounded(words, 600, tmp_path / "log", on) is None
+    # A Python that only starts may lose a SIGINT, and is killed after a while.
+    assert time.monotonic() - begin < 300
 
 
 def test_no_object_file_of_an_earlier_build_looks_newer_than_its_source(

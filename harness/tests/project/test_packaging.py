@@ -40,7 +40,10 @@ def test_a_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
         },
     )  # fmt: skip
     assert installed.returncode == 0, installed.stderr[-2000:]
-    assert installed.stdout.splitlines()[-1].startswith("httpmark, version ")
+    # The action ends by asking for the version, which comes before the engines it was built with.
+    version, engines = installed.stdout.splitlines()[-2:]
+    assert version.startswith("httpmark, version "), installed.stdout
+    assert engines.startswith("engines of httpmark-server: epoll"), installed.stdout
     # Whatever is found now comes from the wheel.
     shutil.rmtree(checkout)
     command = Path(output.read_text().strip().removeprefix("command="))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -9,11 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from httpmark.harness.command import cli
+from httpmark.harness.command.subcommands import findings
 from httpmark.harness.gate.broken_requirements import Group, Summary
 from httpmark.harness.gate.findings import Finding, Status
 from httpmark.harness.judging.message_readings import Split
 from httpmark.harness.model import run_folder
 from httpmark.harness.model.cases import Level
+from httpmark.harness.model.errors import HarnessError
 from httpmark.harness.report import field_findings
 from httpmark.harness.report.field_findings import BEGIN, END
 from httpmark.harness.tests.shared.made_run import made_run, with_server
@@ -63,6 +66,19 @@ def test_a_rule_names_all_who_break_it_and_smuggling_comes_first() -> None:
     assert rules["b"].smuggling
 
 
+def test_what_is_doubtful_counts_for_nobody() -> None:
+    found = field_findings.without_doubtful(a_field(), {"a": ["go_net_http"], "x": ["rust_hyper"]})
+    servers = {one.name: one for one in found.servers}
+    assert [one.requirement for one in servers["go_net_http"].broken] == ["b", "c", "d"]
+    assert [one.requirement for one in servers["go_net_http"].doubtful] == ["a"]
+    assert servers["rust_hyper"].doubtful == ()
+    assert {one.requirement: len(one.servers) for one in found.rules} == {
+        "a": 1, "b": 1, "c": 1, "d": 1,
+    }  # fmt: skip
+    assert "1 failure is not counted as broken" in field_findings.markdown(found)
+    assert "not counted" not in field_findings.markdown(a_field())
+
+
 def test_the_page_shows_three_each_and_hostile_text_is_harmless() -> None:
     text = field_findings.markdown(a_field())
     assert "3 servers with 2 HTTP parsers" in text
@@ -106,3 +122,46 @@ def test_the_command_writes_the_page_and_its_data(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     data = msgspec.json.decode(page.with_suffix(".json").read_bytes(), type=field_findings.Field)
     assert page.read_text("utf-8") == "# Page\n" + field_findings.markdown(data)
+
+
+def test_servers_of_a_later_run_are_added_or_stand_for_those_of_their_name() -> None:
+    first = with_server(made_run(NAMES), "rust_hyper", unavailable="no cargo")
+    again = with_server(made_run(("go_net_http", "rust_hyper")), "go_net_http", version="9")
+    failed = with_server(made_run(("go_net_http",)), "go_net_http", unavailable="port in use")
+    new = with_server(made_run(("reference",)), "reference", name="caddy")
+    run, owner = field_findings.together([first, again, failed, new])
+    absent = owner.pop("absent_server")
+    assert absent == 0
+    assert owner == {"reference": 0, "go_net_http": 1, "rust_hyper": 1, "null": 0, "caddy": 3}
+    found = {one.name: one for one in run.servers}
+    assert found["go_net_http"].version == "9"
+    assert not found["rust_hyper"].unavailable
+
+
+def test_the_command_counts_what_each_run_says_of_its_own_servers(tmp_path: Path) -> None:
+    old, new, third = tmp_path / "old", tmp_path / "new", tmp_path / "third"
+    for one in (old, new, third):
+        one.mkdir()
+    run_folder.write(made_run(NAMES), old)
+    run_folder.write(with_server(made_run(NAMES), "go_net_http", version="9"), new)
+    told = CliRunner().invoke(cli.httpmark, ["findings", str(old), "--with", str(new), "--json"])
+    assert told.exit_code == 0, told.output
+    servers = {one["name"]: one for one in json.loads(told.output)["servers"]}
+    assert servers["go_net_http"]["version"] == "9"
+    assert "null" not in servers, "a control is left out"
+    other = msgspec.structs.replace(made_run(NAMES), suites=("no", "such"))
+    run_folder.write(other, third)
+    refused = CliRunner().invoke(cli.httpmark, ["findings", str(old), "--with", str(third)])
+    assert isinstance(refused.exception, HarnessError)
+    assert "not a run of the suites of" in str(refused.exception)
+
+
+def test_the_readings_beside_a_page_say_what_does_not_count(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    assert findings.doubtful(page) == {}
+    readings = tmp_path / "README_readings.toml"
+    readings.write_text('[[reading]]\nrequirement = "a"\ndoubtful = ["s"]\nwhy = "w"\n', "utf-8")
+    assert findings.doubtful(page) == {"a": ("s",)}
+    readings.write_text("[[reading]]\nwhy = 1\n", "utf-8")
+    with pytest.raises(HarnessError, match=r"README_readings.toml: .*requirement|Expected `str`"):
+        findings.doubtful(page)

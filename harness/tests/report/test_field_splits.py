@@ -45,10 +45,25 @@ def test_servers_that_end_a_request_at_two_places_are_told(tmp_path: Path) -> No
             evidence.set_facts(name, FACTS)
             evidence.add(name, [made])
         evidence.flush()
-        [found] = field_splits.splits(loading.load(), evidence, list(played))
+        [found] = field_splits.splits(loading.load(), dict.fromkeys(played, evidence))
         assert found.case == CASE
         assert found.readings == (
             ("1 request", ("one",)),
             ("1 request, what follows refused", ("two",)),
         )
-        assert field_splits.splits(loading.load(), evidence, ["one", "three"]) == ()
+        assert field_splits.splits(loading.load(), {"one": evidence, "three": evidence}) == ()
+
+
+def test_servers_of_two_runs_are_compared_each_by_its_own_evidence(tmp_path: Path) -> None:
+    with (
+        Evidence(tmp_path / "first", create=True) as first,
+        Evidence(tmp_path / "second", create=True) as second,
+    ):
+        first.set_facts("one", FACTS)
+        first.add("one", [exchange(shown(method="POST", content=b"hello"), canary=True)])
+        second.set_facts("two", FACTS)
+        second.add("two", [exchange(shown(method="POST"), answer(400, close=True), canary=False)])
+        first.flush()
+        second.flush()
+        [found] = field_splits.splits(loading.load(), {"one": first, "two": second})
+    assert [names for _, names in found.readings] == [("one",), ("two",)]

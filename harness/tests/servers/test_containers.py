@@ -16,12 +16,13 @@ import pytest
 from httpmark.harness.model.cases import SECRET
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.servers import Server
-from httpmark.harness.servers import containers as servers_containers
 from httpmark.harness.servers import (
+    container_rights,
     docker_daemon,
     sockets,
     static_files,
 )
+from httpmark.harness.servers import containers as servers_containers
 from httpmark.harness.tests.shared.tiny_server import GONE_DEADLINE_S, helper, lives, start
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
@@ -39,7 +40,7 @@ def test_a_container_of_files_is_given_the_planted_ones() -> None:
     archive = servers_containers._scratch_archive({"a.conf": "b"}, with_static=True)
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         names = tar.getnames()
-        folder = servers_containers._IN_CONTAINER.removeprefix("/")
+        folder = servers_containers._SCRATCH
         assert f"{folder}/a.conf" in names
         assert f"{folder}/{SECRET}" in names
         assert f"{folder}/{static_files.FOLDER}/sub/index.html" in names
@@ -71,6 +72,57 @@ def test_a_container_has_its_name_its_labels_and_its_processors(contained: Serve
     assert name not in containers()
     assert not any(map(lives, pids))
     assert not sockets.port_taken("127.0.0.1", one.port)
+    one.stop()
+
+
+def status(pid: int) -> dict[str, str]:
+    rows = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (row.partition(":") for row in rows)}
+
+
+@pytest.mark.needs("docker")
+def test_a_container_may_do_little(contained: Server) -> None:
+    one = start(contained, runtime="docker", run_id="rights")
+    found = docker_daemon.docker_client().api.inspect_container("httpmark-rights-nginx")
+    limits = found["HostConfig"]
+    assert limits["PidsLimit"] == container_rights.PIDS_MAX
+    assert 0 < limits["Memory"] == limits["MemorySwap"]
+    for pid in one.pids():
+        said = status(pid)
+        assert said["NoNewPrivs"] == "1"
+        # None of them, neither now nor after a program is started: the bounding set is empty.
+        assert {said[name] for name in ("CapEff", "CapPrm", "CapInh", "CapBnd")} == {"0" * 16}
+    client = docker_daemon.docker_client()
+    container = client.containers.get("httpmark-rights-nginx")
+
+    def writes(path: str) -> bool:
+        code, _ = container.exec_run(["touch", path], user="0")
+        return bool(code == 0)
+
+    assert not writes("/etc/anything")
+    assert not writes("/anything")
+    assert writes("/tmp/anything")
+    assert writes("/httpmark/scratch/anything")
+    [volume] = [one["Name"] for one in found["Mounts"] if one["Type"] == "volume"]
+    one.stop()
+    assert volume not in {one.name for one in client.volumes.list()}
+
+
+@pytest.mark.needs("docker")
+def test_a_container_keeps_what_its_manifest_says(contained: Server) -> None:
+    recipe = contained.container
+    assert recipe is not None
+    changed = msgspec.structs.replace(
+        recipe, keeps=("capabilities", "new-privileges"), writes=("/var/cache",)
+    )
+    server = msgspec.structs.replace(contained, container=changed)
+    one = start(server, runtime="docker", run_id="kept")
+    container = docker_daemon.docker_client().containers.get("httpmark-kept-nginx")
+    said = status(one.pids()[0])
+    assert said["NoNewPrivs"] == "0"
+    assert int(said["CapBnd"], 16) != 0
+    assert container.exec_run(["touch", "/var/cache/anything"], user="0")[0] == 0
+    assert container.exec_run(["touch", "/etc/anything"], user="0")[0] != 0
     one.stop()
 
 

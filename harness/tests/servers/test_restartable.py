@@ -54,12 +54,23 @@ def test_a_server_that_does_not_start_again_is_said(tmp_path: Path) -> None:
         one.restart(patience_s=0.1)
 
 
+DIES_WHEN_TOLD = """
+import pathlib, threading
+told = pathlib.Path(__file__).with_name("die")
+
+def die():
+    while not told.exists():
+        time.sleep(0.01)
+    os._exit(134)
+
+threading.Thread(target=die, daemon=True).start()
+"""
+
+
 def test_an_exit_code_of_a_shell_names_the_signal(tmp_path: Path) -> None:
-    port, server = (
-        own_port(),
-        tiny(tmp_path, "import threading\nthreading.Timer(0.3, lambda: os._exit(134)).start()"),
-    )
+    port, server = own_port(), tiny(tmp_path, DIES_WHEN_TOLD)
     one = Restartable(lambda: start(server, port=port))
+    (tmp_path / "die").touch()
     try:
         assert until(lambda: one.death() is not None)
         assert one.ending() == "exit code 134 (SIGABRT, as a shell tells it)"

@@ -48,6 +48,8 @@ FAULTS = {
     "static shows the secret": "static",
     "static is empty": "static",
     "websocket refused": "websocket",
+    "events with a length": "events",
+    "events in plain text": "events",
 }
 
 
@@ -124,8 +126,23 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200, json.dumps(dict(pairs)).encode(), "application/json")
         elif path.startswith("/static/"):
             self.static(path)
+        elif path == "/events":
+            self.events()
         else:
             self.behave(path)
+
+    def events(self) -> None:
+        kind = "text/plain" if self.fault == "events in plain text" else "text/event-stream"
+        pieces = (b"data: 1\n\n", b"data: 2\n\n")
+        if self.fault == "events with a length":
+            self.answer(200, b"".join(pieces), kind)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for piece in (*pieces, b""):
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
 
     def static(self, path: str) -> None:
         if path == "/static/ok.html":

@@ -35,7 +35,12 @@ def bare(status: bytes, fields: bytes = b"", content: bytes = b"") -> bytes:
 REFUSED = ok(b"Connection: close\r\nContent-Type: text/plain\r\n", b"no", b"400 Bad Request")
 
 
-def seen(*events: Event, began_s: float | None = None, head_only: bool = False) -> ExchangeView:
+def seen(
+    *events: Event,
+    began_s: float | None = None,
+    head_only: bool = False,
+    among_many: bool = False,
+) -> ExchangeView:
     """An exchange from its events, 1 ms apart: bytes sent and received, pauses, ends."""
     at_us = 1000
     sent = received = timeline = b""
@@ -61,6 +66,7 @@ def seen(*events: Event, began_s: float | None = None, head_only: bool = False) 
         timeline=timeline,
         began_s=began_s,
         head_only=head_only,
+        among_many=among_many,
     )
 
 

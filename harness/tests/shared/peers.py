@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 12\r\n\r\nHello World!"
@@ -99,17 +100,24 @@ def closing(octets: bytes) -> Handler:
     return handler
 
 
-def crowded(most: int) -> Handler:
+def crowded(most: int, *, lasting_s: float = 0.0) -> Handler:
     """A handler that keeps connections, but closes them unannounced while more than ``most`` are
-    open, as Apache's event module does where it lacks threads."""
+    open, as Apache's event module does where it lacks threads.
+
+    :param lasting_s: how long it goes on closing them after that.
+    """
     opened = set[socket.socket]()
+    until_s = 0.0
 
     def handler(connection: socket.socket) -> None:
+        nonlocal until_s
         opened.add(connection)
         try:
             while head(connection):
                 connection.sendall(OK)
                 if len(opened) > most:
+                    until_s = time.monotonic() + lasting_s
+                if len(opened) > most or time.monotonic() < until_s:
                     return
         finally:
             opened.discard(connection)

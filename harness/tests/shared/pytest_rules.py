@@ -43,15 +43,37 @@ def starts_process(fixture: _Fixture) -> _Fixture:
     return fixture
 
 
+# What a test's network is made of, tried in a namespace that is gone at once.
+_NETWORK = (
+    "unshare", "--net", "sh", "-ec",
+    "test -w /run; ip link add br0 type bridge; ip link add one0 type veth; "
+    "ip tuntap add mode tap name tap0; "
+    "tc qdisc add dev one0 root tbf rate 1mbit burst 4kb limit 9000",
+)  # fmt: skip
+
+# A file system of a test's own, in a namespace that is gone at once.
+_SMALL_DISK = ("unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", "/mnt")
+
+
 @functools.cache
 def machine_has(name: str) -> bool:
-    """Whether this machine offers a requirement; "docker" means a daemon that answers."""
+    """Whether this machine offers a requirement; "docker" means a daemon that answers, "netns"
+    that network namespaces can be made and joined, "small disk" that a file system can be mounted.
+    """
     if name == "docker":
         if shutil.which("docker") is None:
             return False
         with _guard.lifted():
             asked = subprocess.run(["docker", "info"], capture_output=True, timeout=20, check=False)
         return asked.returncode == 0
+    if name == "small disk":
+        with _guard.lifted():
+            made = subprocess.run(_SMALL_DISK, capture_output=True, timeout=20, check=False)
+        return made.returncode == 0
+    if name == "netns":
+        with _guard.lifted():
+            made = subprocess.run(_NETWORK, capture_output=True, timeout=20, check=False)
+        return made.returncode == 0
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin") is not None
 
 

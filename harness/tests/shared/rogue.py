@@ -131,6 +131,8 @@ BUGS = {
     "B102": "nothing is read after a slow answer",
     "B103": "/big is as short as /hello",
     "B104": "/echo is answered with 500",
+    "B105": "a tab in a quoted chunk extension draws 400",
+    "B106": "the size of a streamed chunk has no line end",
 }
 
 # Limits in bytes; tests declare them.
@@ -777,6 +779,8 @@ class Connection:
             rest = rest[rest.find(b";") :] if b";" in rest else b""
         if not size and self.bug != "B50":
             raise Refused(400, "RFC 9112 7.1: no chunk size")
+        if self.bug == "B105" and b"\t" in rest.partition(b'"')[2]:
+            raise Refused(400, "RFC 9112 7.1.1: a control in an extension")
         if self.bug != "B52" and not EXTENSIONS.fullmatch(rest):
             raise Refused(400, "RFC 9112 7.1.1: bytes after the chunk size")
         value = int(size or b"0", 16)
@@ -898,6 +902,8 @@ class Connection:
             shown = json.dumps(dict(urllib.parse.parse_qsl(query))).encode()
             await self.answer(request, 500 if self.bug == "B104" else 200, shown,
                               kind=b"application/json")  # fmt: skip
+        elif path == b"/events":
+            await self._stream(request)
         elif path == b"/404":
             await self.answer(request, 404, b"nothing here\n")
         elif self._not_allowed(request):
@@ -944,6 +950,28 @@ class Connection:
             await self.answer(request, 405, b"GET or HEAD\n", fields=[(b"Allow", b"GET, HEAD")])
         else:
             await self.answer(request, 200, content, kind=b"text/html", fields=fields)
+
+    async def _stream(self, request: Request) -> None:
+        """Server-sent events: chunked, or up to the close for a client of HTTP/1.0."""
+        head = [
+            b"HTTP/1.1 200 OK",
+            b"Date: " + self.rogue.date(),
+            b"Content-Type: text/event-stream",
+        ]
+        is_old = request.version == b"HTTP/1.0"
+        request.close = request.close or is_old
+        if not is_old:
+            head.append(b"Transfer-Encoding: chunked")
+        if request.close:
+            head.append(b"Connection: close")
+        self.writer.write(b"\r\n".join(head) + b"\r\n\r\n")
+        for number in range(3):
+            event = b"id: %d\ndata: one of three\n\n" % number
+            size = b"%x" % len(event) + (b"" if self.bug == "B106" else b"\r\n")
+            self.writer.write(event if is_old else size + event + b"\r\n")
+        if not is_old:
+            self.writer.write(b"0\r\n\r\n")
+        await self.writer.drain()
 
     async def answer(
         self,

@@ -46,7 +46,7 @@ from httpmark.harness.model.cases import (
 )
 from httpmark.harness.model.exchanges import Exchange, ExchangeFlag, Outcome
 from httpmark.harness.model.verdicts import Word
-from httpmark.harness.servers import static_files
+from httpmark.harness.servers import sockets, static_files
 from httpmark.harness.tests.shared import rogue
 from httpmark.harness.tests.shared.asking_again import asked_again
 
@@ -178,6 +178,8 @@ NAMED: dict[str, tuple[str, ...]] = {
     "B102": ("CONN-29",),
     "B103": ("SEM-27",),
     "B104": ("SEM-28",),
+    "B105": ("CHK-92",),
+    "B106": ("PIPE-18",),
 }
 
 # Bugs that rules on every answer see: the cases whose answers show them.
@@ -230,6 +232,7 @@ FACTS = Facts(
         "behave",
         "echo",
         "static",
+        "events",
         "catch_all",
         "own_answer",
         "early",
@@ -388,6 +391,9 @@ def _stage(port: int, one: Planned) -> stage.Stage:
         pids=list,
         flood=lambda octets, total, stall_s, look: (0, "closed"),
         trickle=lambda octets, clients, seconds, look: 0,
+        read_late=lambda octets, is_whole, quiet_s, patience_s, opening: sockets.ReadLate(
+            b"", b"", sockets.Ending.CLOSED
+        ),
         negatives=list,
     )
 

@@ -175,6 +175,82 @@ TEST_F(Verifier, a_short_error_is_not_waited_for_as_if_it_were_the_long_answer) 
     EXPECT_EQ(verifier_.check(error).kind, CheckKind::kStatus);
 }
 
+// Its first bytes are those of the long answer, too: waiting for as many as that has would be for
+// ever.
+TEST_F(Verifier, a_short_answer_that_comes_in_parts_is_not_waited_for_as_if_it_were_the_long_one) {
+    const std::string error =
+        "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994\r\nContent-Length: 0\r\n\r\n";
+    const std::string status = "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n";
+    ASSERT_LT(error.size(), reply().size());
+    for (const std::string& whole : {error, status}) {
+        for (std::size_t size = 1; size < whole.size(); ++size) {
+            const CheckResult part = verifier_.check(std::string_view(whole).substr(0, size));
+            EXPECT_EQ(part.kind, CheckKind::kNeedMore) << size;
+            EXPECT_LE(part.need, whole.size()) << size;
+        }
+        EXPECT_EQ(verifier_.check(whole).size, whole.size());
+    }
+}
+
+TEST(VerifierLearning, fewer_chunks_than_the_first_answer_had_are_not_waited_for) {
+    ResponseVerifier verifier(0, false);
+    const std::string begin = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
+    const std::string end = "0\r\n\r\n";
+    const std::string learned = begin + "A\r\n0123456789\r\n" + end;
+    ASSERT_EQ(verifier.check(learned).kind, CheckKind::kVerified);
+    const std::string fewer = begin + end;
+    for (std::size_t size = 1; size < fewer.size(); ++size) {
+        const CheckResult part = verifier.check(std::string_view(fewer).substr(0, size));
+        EXPECT_EQ(part.kind, CheckKind::kNeedMore) << size;
+        EXPECT_LE(part.need, fewer.size()) << size;
+    }
+    EXPECT_EQ(verifier.check(fewer).kind, CheckKind::kBody);
+    // Within a chunk whose size is known, nothing less than the chunk will do.
+    const std::size_t within = begin.size() + 5;
+    EXPECT_EQ(verifier.check(std::string_view(learned).substr(0, within)).need,
+              learned.size() - end.size());
+}
+
+TEST_F(Verifier, a_line_end_in_the_place_of_the_date_makes_another_head) {
+    const std::string other = "HTTP/1.1 200 OK\r\nDate: x\r\nContent-Length: 12\r\n\r\n";
+    const std::string same_size = other + reply().substr(other.size());
+    EXPECT_EQ(verifier_.check(same_size).size, other.size() + 12);
+}
+
+TEST(ParseResponse, a_line_may_be_as_long_whole_as_in_parts) {
+    for (const std::size_t size : {kLoadHeadBytesMax - 3, kLoadHeadBytesMax + 1}) {
+        const std::string status = "HTTP/1.1 200 OK\r\n";
+        const std::string octets = status + "X: " + std::string(size, 'a') + "\r\n\r\n";
+        ParsedResponse whole;
+        parse_response(octets, false, &whole);
+        const std::string_view begun = std::string_view(octets).substr(0, octets.size() - 3);
+        ParsedResponse part;
+        parse_response(begun, false, &part);
+        EXPECT_EQ(part.state, whole.state) << size;
+        EXPECT_STREQ(part.why, "line without an end");
+        EXPECT_STREQ(part.why, whole.why);
+    }
+}
+
+TEST(ParseResponse, a_bad_trailer_is_shown_where_it_begins) {
+    const std::string begin = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n";
+    ParsedResponse parsed;
+    parse_response(begin + "no colon\r\n\r\n", false, &parsed);
+    EXPECT_STREQ(parsed.why, "bad trailer");
+    EXPECT_EQ(parsed.why_at, begin.size());
+}
+
+TEST(ParseResponse, an_endless_trailer_section_is_given_up) {
+    std::string octets = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
+    ParsedResponse parsed;
+    while (octets.size() <= 2 * kLoadHeadBytesMax && parsed.state == ParseState::kNeedMore) {
+        for (int i = 0; i < 100; ++i) octets += "X-Trailer: 0123456789\r\n";
+        parse_response(octets, false, &parsed);
+    }
+    EXPECT_EQ(parsed.state, ParseState::kInvalid);
+    EXPECT_STREQ(parsed.why, "trailer section too large");
+}
+
 TEST(VerifierLearning, the_first_response_has_to_be_good) {
     ResponseVerifier verifier(0, false);
     verifier.set_wall_clock(kNow, kNow);

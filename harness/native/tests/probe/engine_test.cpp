@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/un.h>
 
 #include <chrono>
@@ -13,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "shared/clock.hpp"
 #include "tests/shared/scripted_server.hpp"
 
 namespace httpmark {
@@ -57,6 +60,7 @@ struct Seen {
     std::uint32_t first_us = 0;
     std::uint32_t end_us = 0;
     std::uint32_t sent = 0;
+    std::uint64_t ended_unix_us = 0;
     int finals = 0;
     std::string received;
     std::string events;  // the kinds
@@ -86,11 +90,12 @@ std::map<std::uint32_t, Seen> parse(const std::string& out) {
         const std::size_t received = number(at + 24, 4);
         const std::size_t events = number(at + 28, 2);
         seen.finals = static_cast<int>(number(at + 30, 2));
-        seen.received = out.substr(at + 32, received);
+        seen.ended_unix_us = std::uint64_t{number(at + 36, 4)} << 32 | number(at + 32, 4);
+        seen.received = out.substr(at + 40, received);
         for (std::size_t i = 0; i < events; ++i) {
-            seen.events += static_cast<char>('0' + out.at(at + 32 + received + 9 * i));
+            seen.events += static_cast<char>('0' + out.at(at + 40 + received + 9 * i));
         }
-        EXPECT_EQ(length, 32 + received + 9 * events);
+        EXPECT_EQ(length, 40 + received + 9 * events);
         const std::uint32_t case_number = number(at, 4);
         EXPECT_EQ(all.count(case_number), 0u);
         all[case_number] = seen;
@@ -175,6 +180,7 @@ TEST(ProbeEngine, an_answer_on_a_connection_that_stays_open) {
 }
 
 TEST(ProbeEngine, an_announced_close_is_waited_for) {
+    const std::uint64_t before_us = unix_us();
     const Seen seen = play_one(
         [](int fd) {
             hear_heads(fd, 1);
@@ -186,6 +192,8 @@ TEST(ProbeEngine, an_announced_close_is_waited_for) {
     EXPECT_EQ(seen.end, End::kClosed);
     EXPECT_EQ(seen.flags, kExchangeAnnouncedClose);
     EXPECT_GE(seen.end_us, 50'000u);
+    EXPECT_GE(seen.ended_unix_us, before_us + 50'000u);
+    EXPECT_LE(seen.ended_unix_us, unix_us());
     EXPECT_EQ(seen.events, "123");
 }
 
@@ -270,6 +278,28 @@ TEST(ProbeEngine, the_deadline_ends_a_case_as_it_stands) {
     EXPECT_EQ(seen.flags, kExchangeDeadline);
     EXPECT_EQ(seen.steps, 1);
     EXPECT_EQ(seen.received, "HTTP/1.1 200 OK\r\n");
+}
+
+// The probe is held up while a server is in time: by a signal whose handler sleeps.
+TEST(ProbeEngine, nobody_is_late_because_the_probe_did_not_run) {
+    struct sigaction sleeps = {};
+    struct sigaction before = {};
+    sleeps.sa_handler = [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(400)); };
+    ASSERT_EQ(sigaction(SIGUSR1, &sleeps, &before), 0);
+    const pthread_t probe = pthread_self();
+    const Seen seen = play_one(
+        [probe](int fd) {
+            hear_heads(fd, 1);
+            pthread_kill(probe, SIGUSR1);
+            std::this_thread::sleep_for(std::chrono::milliseconds(450));
+            say(fd, kOk);
+            hear_heads(fd, 9);
+        },
+        {{send_step(kGet), await_step(200)}, 300});
+    sigaction(SIGUSR1, &before, nullptr);
+    EXPECT_EQ(seen.outcome, Outcome::kAnswered);
+    EXPECT_EQ(seen.flags, kExchangeHeldUp);
+    EXPECT_GE(seen.end_us, 440'000u);
 }
 
 TEST(ProbeEngine, nobody_listens) {

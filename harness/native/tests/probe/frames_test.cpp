@@ -90,14 +90,15 @@ TEST(ProbeFrames, an_exchange_octet_by_octet) {
     exchange.end_us = 3;
     exchange.sent = 4;
     exchange.final_responses = 6;
+    exchange.ended_unix_us = 0x0102030405060708;
     exchange.received = "HTTP";
     exchange.events = &events;
     std::string out;
     encode_exchange(exchange, &out);
-    const std::string expected = u32(32 + 4 + 18) + u32(0x0a0b0c0d) + std::string("\0\2\11\2", 4) +
+    const std::string expected = u32(40 + 4 + 18) + u32(0x0a0b0c0d) + std::string("\0\2\11\2", 4) +
                                  u32(1) + u32(2) + u32(3) + u32(4) + u32(4) +
-                                 std::string("\2\0\6\0", 4) + "HTTP" + "\1" + u32(5) + u32(3) +
-                                 "\4" + u32(0x01020304) + u32(0);
+                                 std::string("\2\0\6\0", 4) + u32(0x05060708) + u32(0x01020304) +
+                                 "HTTP" + "\1" + u32(5) + u32(3) + "\4" + u32(0x01020304) + u32(0);
     EXPECT_EQ(out, expected);
 }
 

@@ -8,7 +8,7 @@ import msgspec
 
 from httpmark.harness.judging.response_rules.exchange_view import ExchangeView, view
 from httpmark.harness.model.cases import Case, Op, Step
-from httpmark.harness.model.exchanges import End, Exchange, Outcome
+from httpmark.harness.model.exchanges import Attempt, End, Exchange, Outcome
 from httpmark.harness.model.timeline import EVENT_RECORD
 from httpmark.harness.tests.shared.made_exchanges import GET
 
@@ -52,4 +52,6 @@ def test_what_an_exchange_says_of_its_end_is_taken_over() -> None:
     assert one.own_close
     assert one.began_s == 98.0
     assert played([Step(Op.SEND, GET)], [len(GET)], flags=16).cut
+    assert one.among_many
+    assert not played([Step(Op.SEND, GET)], [len(GET)], attempt=Attempt.LATE).among_many
     assert played([Step(Op.SEND, GET)], [len(GET)]).began_s is None

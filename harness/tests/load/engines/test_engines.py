@@ -26,6 +26,7 @@ from httpmark.harness.model.errors import HarnessError, Unusable
 from httpmark.harness.model.load import LoadMode, LoadPlan, LoadRequest
 from httpmark.harness.servers import binaries, certificates, proc_files
 from httpmark.harness.tests.shared import peers
+from httpmark.harness.tests.shared.tiny_server import until
 
 PLAN = LoadPlan(name="p", title="t", why="w", connections=8, depth=4, duration_s=0.3, warmup_s=0.1)
 
@@ -195,27 +196,42 @@ def dated() -> bytes:
     return b"HTTP/1.1 200 OK\r\nDate: %s\r\nContent-Length: 5\r\n\r\nhello" % date
 
 
-@pytest.mark.process
-def test_what_is_drained_is_no_throughput() -> None:
-    # 40 requests under way, 20 ms each one after the other: 50 a second, 0.8 s to drain.
+def drained(answer_s: float, depth: int) -> launch.Measured:
+    """What is measured for 0.4 s of a server that takes so long for each answer, one after the
+    other, with so many requests under way."""
+
     def slow(connection: socket.socket) -> None:
         held = b""
         while piece := connection.recv(65536):
             held += piece
             for _ in range(held.count(b"\r\n\r\n")):
-                time.sleep(0.02)
+                time.sleep(answer_s)
                 connection.sendall(dated())
             held = held.rpartition(b"\r\n\r\n")[2]
 
     plan = LoadPlan(
-        name="p", title="t", why="w", connections=1, depth=40, duration_s=0.4, warmup_s=0.0
+        name="p", title="t", why="w", connections=1, depth=depth, duration_s=0.4, warmup_s=0.0
     )
     with peers.peer(slow) as peer:
-        measured = native.Native().measure(
+        return native.Native().measure(
             plan, launch.Target("127.0.0.1", peer.port), duration_s=0.4, cpus=None
         )
+
+
+@pytest.mark.process
+def test_what_is_drained_is_no_throughput() -> None:
+    measured = drained(0.02, 40)  # 50 a second, 0.8 s to drain
     assert measured.errors == {}
     assert measured.requests / measured.seconds < 55
+
+
+@pytest.mark.process
+def test_a_slow_server_is_not_waited_for_to_the_last_answer() -> None:
+    begun_s = time.monotonic()
+    measured = drained(0.1, 60)  # 6 s to drain
+    took_s = time.monotonic() - begun_s
+    assert (measured.errors, measured.unanswered) == ({}, 0)
+    assert took_s < 0.4 + launch.DRAIN_SLOW_S + 3
 
 
 @pytest.mark.process
@@ -521,6 +537,26 @@ def test_random_arrivals_are_others_in_each_window_and_the_same_in_each_run(
     assert seeds(7) == ["7", "8", "9"] == seeds(7)
     assert seeds(2**31) != seeds(7)
     assert all(int(seed) < 1_000_000_000 for seed in seeds(2**31))
+
+
+@pytest.mark.process
+@pytest.mark.needs("setpriv")
+def test_a_generator_does_not_outlive_who_started_it(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    text = (
+        "import sys; from pathlib import Path; from httpmark.harness.load.engines import launch; "
+        "launch.run_engine(['sleep', '60'], timeout_s=60, cpus=None, "
+        "look=lambda pid: Path(sys.argv[1]).write_text(str(pid)))"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", text, str(started)])
+    try:
+        assert until(lambda: started.exists() and started.read_text())
+        pid = int(started.read_text())
+        assert until(lambda: proc_files.text(pid, "cmdline").startswith("sleep"))
+    finally:
+        parent.kill()
+        parent.wait()
+    assert until(lambda: not proc_files.text_if_there(pid, "cmdline"))
 
 
 @pytest.mark.process

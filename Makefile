@@ -190,29 +190,35 @@ test-python: $(VENV)/.dev
 	@$(MAKE) --no-print-directory test-timed
 
 test-shared: $(VENV)/.dev
-	$(BIN)/pytest -n 6 --dist worksteal -m "not timed and not nightly" harness/tests $(ARGS)
+	$(call TOGETHER,6,-m "not timed and not nightly" harness/tests $(ARGS))
+
+# $(1) tests at a time on two processors. The few of them that fail are asked again alone, and told.
+define TOGETHER
+$(BIN)/pytest -n $(1) --dist worksteal $(2) || { [ $$? = 1 ] && \
+	  HTTPMARK_ALONE_MAX=3 $(BIN)/pytest --last-failed --last-failed-no-failures none $(2); }
+endef
 
 test-timed: $(VENV)/.dev
 	$(BIN)/pytest -m "timed and not nightly" $(ARGS)
 
 nightly-tests: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n 2 --dist worksteal -m nightly --ignore $(IMAGES) --ignore $(LIARS) $(ARGS)
+	@export HYPOTHESIS_PROFILE=nightly; $(call TOGETHER,2,-m nightly --ignore $(IMAGES) --ignore $(LIARS) $(ARGS))
 
 # Each server of images/ that is not built on each change, as a process and as a container.
 IMAGES := harness/tests/project/test_images.py
 nightly-images: $(VENV)/.dev
-	$(BIN)/pytest -n 2 --dist worksteal -m nightly $(IMAGES) $(ARGS)
+	$(call TOGETHER,2,-m nightly $(IMAGES) $(ARGS))
 
 # Every command that talks to a target, before every server that lies: an hour, most of it waiting.
 LIARS := harness/tests/project/test_liars.py
 nightly-liars: $(VENV)/.dev
-	$(BIN)/pytest -n 2 --dist worksteal -m nightly $(LIARS) $(ARGS)
+	$(call TOGETHER,2,-m nightly $(LIARS) $(ARGS))
 
 # An eighth of them, another one with each commit: what is verified on each change beside the servers
 # that every run uses.
 EIGHTH ?= $(shell expr $$(git rev-list --count HEAD) % 8)
 field-eighth: $(VENV)/.dev
-	HTTPMARK_EIGHTH=$(EIGHTH) $(BIN)/pytest -n 2 --dist worksteal -m nightly $(IMAGES) $(ARGS)
+	@export HTTPMARK_EIGHTH=$(EIGHTH); $(call TOGETHER,2,-m nightly $(IMAGES) $(ARGS))
 
 nightly-clang: needs-nightly
 	cmake --preset clang >/dev/null

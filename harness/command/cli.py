@@ -71,20 +71,33 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _interrupted(number: int, _: FrameType | None) -> None:
+def _interrupted(number: int, frame: FrameType | None) -> None:
     _ignore_signals()
-    progress.interrupt(progress.SIGNALLED + number)
+    _interrupt(progress.SIGNALLED + number, frame)
+
+
+def _interrupt(code: int, frame: FrameType | None) -> None:
+    """Interrupt what a frame does; later, where it is the hook that itself lets no error out."""
+    while frame is not None:
+        if frame.f_code is _interrupt_again.__code__:
+            _interrupt_later(code)
+            return
+        frame = frame.f_back
+    progress.interrupt(code)
+
+
+def _interrupt_later(code: int) -> None:
+    signal.signal(signal.SIGALRM, lambda _, frame: _interrupt(code, frame))
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
     """An interruption that came where Python lets no error out, as in a destructor, comes again."""
     stop = lost.exc_value
-    if not isinstance(stop, progress.Interrupted):
+    if isinstance(stop, progress.Interrupted):
+        _interrupt_later(stop.code)
+    else:
         sys.__unraisablehook__(lost)
-        return
-    code = stop.code
-    signal.signal(signal.SIGALRM, lambda number, frame: progress.interrupt(code))
-    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
 def _interruption_behind(error: BaseException | None) -> progress.Interrupted | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,9 @@ from httpmark.harness.tests.shared import fragile_server
 from httpmark.harness.tests.shared.command_process import last_line, run, start
 from httpmark.harness.tests.shared.native_server import listening
 from httpmark.harness.tests.shared.ports import own_port
+from httpmark.harness.tests.shared.tiny_server import until
+
+LOAD = "httpmark-load"
 
 
 def serve(folder: Path) -> tuple[str, str]:
@@ -110,16 +112,26 @@ def test_a_target_is_not_limited_and_not_stopped(tmp_path: Path) -> None:
         assert run("abuse", url, *words, "--fail-over", "1000000", cwd=tmp_path)[0] == 0
 
 
+def loads(pid: int) -> list[int]:
+    """The generators of load among what a process started."""
+    return [one for one in proc_files.tree([pid]) if proc_files.text_if_there(one, "comm") == LOAD]
+
+
 @pytest.mark.process
 def test_what_was_interrupted_shows_what_it_has_and_leaves_nothing(tmp_path: Path) -> None:
     names = ("tls-handshakes", "connects", "slow-heads", "chunk-extensions")
     words = ("--quick", *(word for name in names for word in ("--scenario", name)))
     page = tmp_path / "abuse.md"
     with start("abuse", *serve(tmp_path), *words, "--page", str(page), cwd=tmp_path) as process:
-        # It takes about 20 s, and the first scenario none: the server speaks no TLS.
-        time.sleep(11)
+        # The first load is that of the quiet. The scenario before takes none: there is no TLS.
+        seen: set[int] = set()
+
+        def is_second_load() -> bool:
+            seen.update(loads(process.pid))
+            return len(seen) > 1
+
+        assert until(is_second_load, deadline_s=60)
         tree = proc_files.tree([process.pid])
-        assert len(tree) > 1
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=30)
     assert process.returncode == 130

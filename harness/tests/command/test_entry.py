@@ -46,6 +46,12 @@ def test_an_interruption_at_any_moment_is_one_line(
 _LOST = """
 import os, signal, time
 from httpmark.harness.command import cli
+set_timer = signal.setitimer
+def set_soon(which, seconds):
+    signal.setitimer = set_timer
+    set_timer(which, SOON_S or seconds)
+    time.sleep(2 * SOON_S)
+signal.setitimer = set_soon
 def late(*_):
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(0.05)
@@ -61,13 +67,18 @@ cli.main()
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("moment", "makes"),
-    [("__del__", "Late()"), ("__set_name__", "type('Made', (), {'a': Late()})")],
+    ("moment", "makes", "soon_s"),
+    [
+        ("__del__", "Late()", "0"),
+        # It comes again while Python still tells of the first, where no error is let out either.
+        ("__del__", "Late()", "0.01"),
+        ("__set_name__", "type('Made', (), {'a': Late()})", "0"),
+    ],
 )
 def test_an_interruption_is_not_lost_where_python_lets_no_such_error_out(
-    tmp_path: Path, moment: str, makes: str
+    tmp_path: Path, moment: str, makes: str, soon_s: str
 ) -> None:
-    code = _LOST.replace("MOMENT", moment).replace("MAKES", makes)
+    code = _LOST.replace("MOMENT", moment).replace("MAKES", makes).replace("SOON_S", soon_s)
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, timeout=40, capture_output=True, text=True,
         check=False,

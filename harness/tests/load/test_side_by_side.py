@@ -288,7 +288,7 @@ def server(tmp_path: Path) -> Callable[[int], str]:
 @pytest.mark.process
 def test_two_commands_side_by_side(server: Callable[[int], str], tmp_path: Path) -> None:
     words = ("--profile", "keepalive", "--quick", "--pairs", "3", "--seed", "1", "--json")
-    # Head does away with base's idle work: that is decided at the first look, even on a busy day.
+    # Head does away with base's idle work, which shows on the busiest day.
     code, out, errors = command(
         "compare", server(2000), server(0), *words, cwd=tmp_path, timeout=280
     )
@@ -297,7 +297,7 @@ def test_two_commands_side_by_side(server: Callable[[int], str], tmp_path: Path)
     assert found["verdict"] == "pass"
     cost = next(line for line in found["lines"] if line["metric"] == "cpu_ns_per_request")
     assert cost["judged"]["ratio"] < 0.7
-    assert cost["judged"]["pairs"] == 3
+    assert cost["judged"]["pairs"] >= 3
 
 
 @pytest.mark.process

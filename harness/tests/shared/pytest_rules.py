@@ -8,6 +8,8 @@
 - ``@pytest.mark.first`` is for a test that takes a minute: it begins before the others, so that the
   workers of xdist have something to do until the end.
 - What was asked again (``asking_again``) and what was skipped is told at the end.
+- HTTPMARK_ALONE_MAX says that those which failed beside others are run again alone, and how many
+  that may be. Which of them pass now is told: a busy machine disturbs them; they are to be mended.
 """
 
 from __future__ import annotations
@@ -171,6 +173,20 @@ def ordered(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     return ordered + list(rest)
 
 
+def _alone_max() -> int | None:
+    """How many tests may be run again alone; None: this is no such run."""
+    most = os.environ.get("HTTPMARK_ALONE_MAX")
+    return None if most is None else int(most)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    most = _alone_max()
+    if most is not None and len(session.items) > most:
+        raise pytest.UsageError(
+            f"{len(session.items)} tests failed; no more than {most} are run again alone"
+        )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("needs"):
@@ -215,3 +231,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section(f"asked again: {len(told)}")
         for line in told:
             terminalreporter.write_line(line)
+    passed = terminalreporter.stats.get("passed", ())
+    if _alone_max() is not None and passed:
+        terminalreporter.section(f"failed beside others, and passed alone: {len(passed)}")
+        for report in passed:
+            terminalreporter.write_line(report.nodeid)

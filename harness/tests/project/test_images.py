@@ -131,6 +131,7 @@ def runtimes_of(name: str) -> list[Any]:
 
 
 @pytest.mark.first
+@pytest.mark.timeout(900)  # it may build what another test waits for, on a machine that is busy
 @pytest.mark.process
 @pytest.mark.parametrize(("name", "how"), [one for name in verified() for one in runtimes_of(name)])
 def test_a_server_keeps_what_its_manifest_says(name: str, how: str, certificate: Pair) -> None:

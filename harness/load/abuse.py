@@ -17,7 +17,7 @@ import msgspec
 from httpmark.harness.http import response_reader
 from httpmark.harness.http.address import endpoint, url
 from httpmark.harness.load.abuse_scenarios import BY_NAME, Needs, Scenario
-from httpmark.harness.load.engines.launch import run_engine
+from httpmark.harness.load.engines import launch
 from httpmark.harness.model.abuse import Done, Fate, Held, Honest, Suffered
 from httpmark.harness.model.errors import Unusable
 from httpmark.harness.servers import (
@@ -183,7 +183,7 @@ class Besieged:
         before_s = _SETTLE_S + (asked.lead_s if abuse is not None else 0.0)
         window = _Window(place, abuse, begins_s=before_s, seconds=asked.seconds)
         command = [
-            binaries.need("load"),
+            *(*launch.at_once(), binaries.need("load")),
             *("--connections", str(asked.clients), "--mode", "open", "--rate", f"{asked.rate:g}"),
             *("--duration-s", f"{asked.seconds:g}", "--warmup-s", f"{before_s:g}"),
             *("--first-answer-s", f"{_FIRST_ANSWER_S:g}"),
@@ -196,7 +196,7 @@ class Besieged:
             look()
 
         try:
-            code, out, errors, _ = run_engine(
+            code, out, errors, _ = launch.run_engine(
                 command,
                 timeout_s=_FIRST_ANSWER_S + before_s + asked.seconds + _DRAIN_S + _GRACE_S,
                 cpus=None,

@@ -150,6 +150,20 @@ def _dies_with_us() -> tuple[str, ...]:
     return (found, "--pdeathsig", "KILL", "--") if found else ()
 
 
+@functools.cache
+def at_once() -> tuple[str, ...]:
+    """What to put before a command that is to run as soon as it wakes, whoever else wants the
+    processor: real-time priority. Nothing where the system does not grant it.
+
+    For what rests most of the time; who computes would keep all others from the processor.
+    """
+    found = shutil.which("chrt")
+    words = (found, "--rr", "1") if found else ()
+    if not words or subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
+        return ()
+    return words
+
+
 def started(
     command: Sequence[str],
     out: IO[bytes],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
 import socket
 import ssl
@@ -60,6 +61,16 @@ def hearing(answer: bytes = b"") -> Iterator[Heard]:
         yield heard
         listener.shutdown(socket.SHUT_RDWR)
         thread.join(5)
+
+
+def test_abusers_take_only_what_the_others_leave() -> None:
+    """A processor: the policy is that of their thread alone."""
+    manner = Manner(opening=b"a", repeated=b"a", every_s=0.02)
+    with hearing() as heard, Crowd("127.0.0.1", heard.port, manner, clients=1):
+        heard.until(1)
+        policies = [os.sched_getscheduler(int(one)) for one in os.listdir("/proc/self/task")]
+        assert policies.count(os.SCHED_IDLE) == 1
+        assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
 def test_each_client_sends_its_opening_once_and_the_rest_again_and_again() -> None:

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <vector>
 
 #include "check.hpp"
@@ -25,6 +26,24 @@ namespace {
 constexpr LoopToken kWakeToken = ~LoopToken{0};
 // Listeners have tokens no connection can have: the generation half is all ones.
 constexpr LoopToken kListenerBase = 0xFFFFFFFF00000000;
+
+// An event that takes so long is costly. Who causes such ones waits until the others have been
+// served.
+constexpr std::uint64_t kCostlyNs = 100'000;
+// A connection's cost: one more for each costly event, one less for each other. A new one is to
+// prove itself; one that is known to cost little may once have waited for a processor.
+constexpr std::uint8_t kCostOfNew = 3;
+constexpr std::uint8_t kCostly = 2;
+// How long costly ones are served before the others are looked for again.
+constexpr std::uint64_t kSliceNs = 500'000;
+constexpr std::size_t kCosts = 1 << 16;
+
+std::uint64_t read_clock_ns() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
+}
 
 class EpollLoop final : public Loop {
   public:
@@ -114,22 +133,64 @@ class EpollLoop final : public Loop {
         const int count =
             epoll_wait(epoll_, ready_.data(), static_cast<int>(ready_.size()), timeout_ms);
         events_->on_turn();
+        std::uint64_t now = read_clock_ns();
+        std::size_t costly = 0;
         for (int i = 0; i < count; ++i) {
-            const epoll_event& event = ready_[static_cast<std::size_t>(i)];
+            const epoll_event event = ready_[static_cast<std::size_t>(i)];
             const LoopToken token = event.data.u64;
             if (token == kWakeToken) {
                 std::uint64_t drained = 0;
                 (void)!read(wake_, &drained, sizeof drained);
                 events_->on_wake();
+                now = read_clock_ns();
             } else if ((token & kListenerBase) == kListenerBase) {
                 accept_from(static_cast<std::uint32_t>(token));
+                now = read_clock_ns();
+            } else if (cost_of(token) >= kCostly) {
+                ready_[costly++] = event;
             } else {
-                serve(token, event.events);
+                serve_by_the_clock(event, now);
             }
         }
+        serve_costly(costly, now);
     }
 
   private:
+    static std::uint32_t slot_of(LoopToken token) { return static_cast<std::uint32_t>(token); }
+    std::uint8_t& cost_of(LoopToken token) { return costs_[slot_of(token) % kCosts]; }
+
+    // Each in its turn, for a slice: level triggering brings those that are left again.
+    void serve_costly(std::size_t count, std::uint64_t now) {
+        const std::uint64_t end = now + kSliceNs;
+        while (count != 0 && now < end) {
+            std::size_t next = 0;
+            for (std::size_t i = 1; i < count; ++i) {
+                if (distance(ready_[i]) < distance(ready_[next])) next = i;
+            }
+            const epoll_event event = ready_[next];
+            ready_[next] = ready_[--count];
+            last_costly_ = slot_of(event.data.u64);
+            serve_by_the_clock(event, now);
+        }
+    }
+
+    // How many slots after the one that was served last.
+    std::uint32_t distance(const epoll_event& event) const {
+        return slot_of(event.data.u64) - last_costly_ - 1;
+    }
+
+    void serve_by_the_clock(const epoll_event& event, std::uint64_t& now) {
+        const std::uint64_t began = now;
+        serve(event.data.u64, event.events);
+        now = read_clock_ns();
+        std::uint8_t& cost = cost_of(event.data.u64);
+        if (now - began >= kCostlyNs) {
+            if (cost < kCostOfNew) ++cost;
+        } else if (cost > 0) {
+            --cost;
+        }
+    }
+
     static std::ptrdiff_t send_with(int socket, const char* data, std::size_t size, int flags) {
         ssize_t taken = 0;
         do {
@@ -175,8 +236,10 @@ class EpollLoop final : public Loop {
         const LoopToken token = events_->on_accept(fd, listener);
         if (token == LoopEvents::kRefused) {
             ::close(fd);
-        } else if (events_->handle_of(token) >= 0 && !watch(fd, token, EPOLLIN) &&
-                   errno != EEXIST) {
+            return;
+        }
+        cost_of(token) = kCostOfNew;
+        if (events_->handle_of(token) >= 0 && !watch(fd, token, EPOLLIN) && errno != EEXIST) {
             events_->on_broken(token);
         }
     }
@@ -212,6 +275,9 @@ class EpollLoop final : public Loop {
     char* receive_ = nullptr;
     std::vector<int> listeners_;
     bool paused_ = false;
+    // Where two connections share one, one may wait in vain, and no more.
+    std::array<std::uint8_t, kCosts> costs_{};
+    std::uint32_t last_costly_ = 0;
     std::array<epoll_event, 256> ready_{};
 };
 

@@ -3,7 +3,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -430,6 +432,69 @@ TEST(EpollLoop, outlives_what_cannot_be_watched) {
     loop->turn(1000);
     LAW(events.wakes == 1);
     close(file);
+}
+
+// Connections by pairs of sockets, of which the first so many are costly to serve.
+struct ServesPairs final : CountsWakes {
+    static constexpr unsigned kCostly = 20;
+    static constexpr unsigned kAll = kCostly + 1;
+
+    ServesPairs() : loop(make_epoll_loop({16, 64})) {
+        std::string error;
+        CHECK(loop->start(*this, error));
+        for (unsigned i = 0; i < kAll; ++i) {
+            int pair[2];
+            CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+            ours[i] = pair[0];
+            theirs[i] = pair[1];
+            // It is not watched yet: asking for bytes begins that.
+            loop->set_interest(ours[i], i, true, false);
+        }
+    }
+    ~ServesPairs() {
+        for (unsigned i = 0; i < kAll; ++i) {
+            ::close(ours[i]);
+            ::close(theirs[i]);
+        }
+    }
+    ServesPairs(const ServesPairs&) = delete;
+    ServesPairs& operator=(const ServesPairs&) = delete;
+
+    std::int32_t handle_of(LoopToken token) override { return ours[token]; }
+    void on_data(LoopToken token, const char*, std::size_t) override {
+        ++served[token];
+        ++costly_since;
+        if (token < kCostly) {
+            if (token == 3) write_all(theirs[kCostly], "x");
+            usleep(300);
+        } else {
+            most_before = std::max(most_before, costly_since - 1);
+        }
+        if (token >= kCostly || token == 3) costly_since = 0;
+    }
+
+    std::unique_ptr<Loop> loop;
+    int ours[kAll]{};
+    int theirs[kAll]{};
+    unsigned served[kAll]{};
+    unsigned costly_since = 0;  // connections served since another one had something to say
+    unsigned most_before = 0;
+};
+
+// Twenty clients always have something to say, and each takes 0.3 ms. One that says little waits
+// for a slice of their time, and not for all of them; they are served in turn.
+TEST(EpollLoop, who_costs_little_waits_for_few_of_those_who_cost_much) {
+    ServesPairs all;
+    for (unsigned i = 0; i < ServesPairs::kCostly; ++i)
+        write_all(all.theirs[i], std::string(4000, 'x'));
+    // Who costs much is found by serving twice.
+    for (unsigned i = 0; i < 2; ++i) all.loop->turn(0);
+    LAW(std::count(all.served, all.served + ServesPairs::kCostly, 2U) == ServesPairs::kCostly);
+    all.served[ServesPairs::kCostly] = all.costly_since = all.most_before = 0;
+    for (unsigned i = 0; i < 100; ++i) all.loop->turn(0);
+    const auto [least, most] = std::minmax_element(all.served, all.served + ServesPairs::kCostly);
+    LAW(*least >= 4 && *most - *least <= 1, << *least << ' ' << *most);
+    LAW(all.served[ServesPairs::kCostly] >= 4 && all.most_before <= 2, << all.most_before);
 }
 
 TEST(Loop, io_uring_is_built_where_it_is_required) {

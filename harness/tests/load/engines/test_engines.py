@@ -560,6 +560,16 @@ def test_a_generator_does_not_outlive_who_started_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.needs("setpriv")  # of the package that chrt comes with
+def test_what_runs_at_once_has_what_the_system_grants() -> None:
+    tries = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
+    tells = "import os; print(os.sched_getscheduler(0))"
+    granted = subprocess.run([sys.executable, "-c", tries], capture_output=True, check=False)
+    told = subprocess.check_output([*launch.at_once(), sys.executable, "-c", tells])
+    assert int(told) == (os.SCHED_OTHER if granted.returncode else os.SCHED_RR)
+
+
+@pytest.mark.process
 def test_a_rate_that_was_only_served_in_the_drain_was_not_served() -> None:
     plan = msgspec.structs.replace(OPEN, rate=350.0, warmup_s=0.0)
     one_at_a_time = threading.Lock()

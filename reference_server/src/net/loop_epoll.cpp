@@ -159,24 +159,22 @@ class EpollLoop final : public Loop {
     static std::uint32_t slot_of(LoopToken token) { return static_cast<std::uint32_t>(token); }
     std::uint8_t& cost_of(LoopToken token) { return costs_[slot_of(token) % kCosts]; }
 
-    // Each in its turn, for a slice: level triggering brings those that are left again.
+    // Each in its turn, by slots, for a slice: level triggering brings those that are left again.
     void serve_costly(std::size_t count, std::uint64_t now) {
-        const std::uint64_t end = now + kSliceNs;
-        while (count != 0 && now < end) {
-            std::size_t next = 0;
-            for (std::size_t i = 1; i < count; ++i) {
-                if (distance(ready_[i]) < distance(ready_[next])) next = i;
-            }
-            const epoll_event event = ready_[next];
-            ready_[next] = ready_[--count];
+        const std::uint32_t first = last_costly_ + 1;
+        const auto is_later = [first](const epoll_event& one, const epoll_event& other) {
+            return slot_of(one.data.u64) - first > slot_of(other.data.u64) - first;
+        };
+        const auto begin = ready_.begin();
+        auto end = begin + static_cast<std::ptrdiff_t>(count);
+        std::make_heap(begin, end, is_later);
+        const std::uint64_t until = now + kSliceNs;
+        while (end != begin && now < until) {
+            std::pop_heap(begin, end, is_later);
+            const epoll_event event = *--end;
             last_costly_ = slot_of(event.data.u64);
             serve_by_the_clock(event, now);
         }
-    }
-
-    // How many slots after the one that was served last.
-    std::uint32_t distance(const epoll_event& event) const {
-        return slot_of(event.data.u64) - last_costly_ - 1;
     }
 
     void serve_by_the_clock(const epoll_event& event, std::uint64_t& now) {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import random
 import secrets
 import signal
@@ -120,8 +121,29 @@ def table(done: Sequence[tuple[str, Kill, Killed]]) -> str:
     )
 
 
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[bool]:
+    """Whether no other program kills in a folder: two would clear it for each other."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
 def main(words: Sequence[str] | None = None) -> int:
     given = options(words)
+    with _alone_in(given.folder) as is_alone:
+        if is_alone:
+            return _killed(given)
+    print(f"kills: another one uses {given.folder}: name a --folder", file=sys.stderr)
+    return 2
+
+
+def _killed(given: argparse.Namespace) -> int:
     seed = given.seed if given.seed is not None else secrets.randbits(31)
     print(f"seed {seed}; {given.kills} kills", flush=True)
     began = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import sys
 from pathlib import Path
 
@@ -112,3 +113,11 @@ def test_commands_that_are_killed_lose_and_leave_nothing(
 ) -> None:
     code = kills.main(["--kills", "20", "--seed", "1", "--folder", str(tmp_path / "k")])
     assert code == 0, capsys.readouterr().out
+
+
+def test_two_do_not_kill_in_one_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "kills"
+    with (folder.with_suffix(".lock")).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert kills.main(["--folder", str(folder)]) == 2
+    assert "another one uses" in capsys.readouterr().err

@@ -166,8 +166,10 @@ class Crowd:
         self._thread.join(_STOP_S)
 
     def _run(self) -> None:
-        # Abusers stand for other machines: nobody here is to wait for a processor behind them.
-        os.sched_setscheduler(threading.get_native_id(), os.SCHED_IDLE, os.sched_param(0))
+        # Abusers stand for other machines: nobody here is to wait for a processor behind them. A
+        # sandbox may refuse that.
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(threading.get_native_id(), os.SCHED_IDLE, os.sched_param(0))
         if self._per_second is not None:
             self._flood(self._per_second)
         else:

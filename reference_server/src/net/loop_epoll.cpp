@@ -36,6 +36,8 @@ constexpr std::uint8_t kCostOfNew = 3;
 constexpr std::uint8_t kCostly = 2;
 // How long costly ones are served before the others are looked for again.
 constexpr std::uint64_t kSliceNs = 500'000;
+// How many costs are kept. Where two connections share one, one of them may wait in vain, and no
+// more.
 constexpr std::size_t kCosts = 1 << 16;
 
 std::uint64_t read_clock_ns() {
@@ -273,7 +275,6 @@ class EpollLoop final : public Loop {
     char* receive_ = nullptr;
     std::vector<int> listeners_;
     bool paused_ = false;
-    // Where two connections share one, one may wait in vain, and no more.
     std::array<std::uint8_t, kCosts> costs_{};
     std::uint32_t last_costly_ = 0;
     std::array<epoll_event, 256> ready_{};

@@ -54,14 +54,13 @@ def without_end(target: targets.Target, answer: bytes) -> str | None:
 
 
 def _is_cut(answer: bytes) -> bool:
-    """Whether an answer began well and is not whole."""
+    """Whether an answer began well and is not whole; one that only a close ends never is."""
     try:
-        response_reader.read_final(answer, ended=False)
+        return not response_reader.read_final(answer, ended=False).complete
     except response_reader.Incomplete:
         return bool(answer)
     except response_reader.Malformed:
-        pass
-    return False
+        return False
 
 
 def _ask(

@@ -119,9 +119,18 @@ def _too_long(connection: socket.socket) -> None:
         connection.sendall(peers.OK[:-1])
 
 
+def _for_ever(connection: socket.socket) -> None:
+    """Sends content that only a close would end."""
+    peers.head(connection)
+    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        connection.sendall(bytes(1 << 16))
+
+
 @pytest.mark.parametrize(
     ("handler", "why"),
     [
+        (_for_ever, "is longer than 1 MiB"),
         (_too_long, "did not end within 0.5 s"),
         (peers.closing(peers.OK[:-1]), None),  # it ended, and is judged
         (peers.answering(answer(200, bytes(2 << 20))), "is longer than 1 MiB"),

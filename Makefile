@@ -151,8 +151,8 @@ check: needs-check $(VENV)/.dev
 	$(BIN)/pytest -n 2 --dist worksteal -m "not process and not timed and not nightly" $(ARGS)
 
 test: needs-test $(VENV)/.dev
-	@$(MAKE) --no-print-directory -j2 --output-sync=none test-compiled test-shared
-	@$(MAKE) --no-print-directory test-timed
+	@$(MAKE) --no-print-directory test-compiled
+	@$(MAKE) --no-print-directory test-python
 
 nightly: needs-nightly $(VENV)/.dev
 	@$(MAKE) --no-print-directory nightly-tests nightly-images nightly-liars nightly-clang nightly-valgrind nightly-fuzz sanitizers
@@ -184,7 +184,8 @@ test-compiled: needs-test $(CONFIGURED)
 	@$(MAKE) --no-print-directory test-native
 
 # Tests below reference_server/ ask what test-native builds, so they come after it.
-# What measures time runs alone. All else shares both processors between six, as it mostly waits.
+# What measures time runs alone. All else shares both processors between six, as it mostly waits; a
+# build beside them would take what they need to keep their times.
 test-python: $(VENV)/.dev
 	@$(MAKE) --no-print-directory test-shared
 	@$(MAKE) --no-print-directory test-timed
@@ -195,7 +196,7 @@ test-shared: $(VENV)/.dev
 # $(1) tests at a time on two processors. The few of them that fail are asked again alone, and told.
 define TOGETHER
 $(BIN)/pytest -n $(1) --dist worksteal $(2) || { [ $$? = 1 ] && \
-	  HTTPMARK_ALONE_MAX=3 $(BIN)/pytest --last-failed --last-failed-no-failures none $(2); }
+	  HTTPMARK_ALONE_MAX=12 $(BIN)/pytest --last-failed --last-failed-no-failures none $(2); }
 endef
 
 test-timed: $(VENV)/.dev

@@ -53,8 +53,9 @@ struct Conversation {
     std::uint32_t connect_us = 0;
     std::uint32_t first_us = kNever;
     std::uint32_t sent = 0;
-    std::uint64_t came = 0;  // bytes, kept or not
-    std::uint16_t final_responses = 0;
+    std::uint64_t came = 0;             // bytes, kept or not
+    std::uint16_t final_responses = 0;  // 65,535 stands for more
+    std::size_t untaken_finals = 0;     // of `responses`, from responses_taken on
     std::uint64_t armed_us = 0;  // its time in the heap, never after the time it has to wake at
     std::size_t heap_at = 0;
     Conversation* fresh_before = nullptr;
@@ -83,10 +84,19 @@ struct Conversation {
         came = 0;
         first_us = kNever;
         final_responses = 0;
+        untaken_finals = 0;
         framing.reset();
         responses.clear();
         received.clear();
         events.clear();
+    }
+
+    // A response has come whole, or its header section where `head_only` says so.
+    void add_response(bool is_final) {
+        responses.push_back(is_final);
+        if (!is_final) return;
+        ++untaken_finals;
+        if (final_responses < std::numeric_limits<std::uint16_t>::max()) ++final_responses;
     }
 
     // Gives all that is waited for so much more time. Where that is long, times say little.

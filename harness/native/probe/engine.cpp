@@ -28,8 +28,6 @@ constexpr int kEventsPerWait = 256;
 // was stopped, or the machine was, or others had the processors.
 constexpr std::uint64_t kTurnMs = 20;
 constexpr std::uint64_t kHeldUpUs = 20'000;
-// A server that floods so many conversations floods all that it likes to.
-constexpr std::size_t kFloodsMax = 64;
 
 Outcome outcome_of(const Conversation& conversation) {
     if (conversation.is_refused) return Outcome::kRefused;
@@ -99,7 +97,7 @@ int ProbeEngine::run() {
 
 bool ProbeEngine::has_failed() const {
     if (output_.has_failed()) return true;
-    if (floods_ >= kFloodsMax) {
+    if (flood_bytes_ >= kFloodBytesMax) {
         std::fprintf(stderr, "httpmark-probe: the server sends without end\n");
         return true;
     }
@@ -230,6 +228,9 @@ void ProbeEngine::finish(Conversation* conversation) {
         conversation->has_unsent = true;
     }
     if (conversation->has_unsent) conversation->flags |= kExchangeUnsent;
+    if ((conversation->flags & (kExchangeAwaitRanOut | kExchangeDeadline)) != 0 &&
+        conversation->final_responses == 0)
+        flood_bytes_ += conversation->came;
     if (conversation->framing.announced_close()) conversation->flags |= kExchangeAnnouncedClose;
 
     // A session that was never agreed on is no connection.

@@ -28,6 +28,10 @@ struct epoll_event;
 
 namespace httpmark {
 
+// A conversation in which so much comes is left.
+inline constexpr std::uint64_t kFloodBytes = std::uint64_t{16} << 20;
+// A server that sends so much without a whole answer does not mean to end any of them.
+inline constexpr std::uint64_t kFloodBytesMax = 64 * kFloodBytes;
 // While conversations hold this much no new case begins, and those that hold much already keep no
 // more: memory is bounded.
 inline constexpr std::size_t kHeldBytesMax = std::size_t{64} << 20;
@@ -125,8 +129,8 @@ class ProbeEngine {
     std::size_t in_flight_ = 0;
     std::size_t held_bytes_ = 0;
     std::vector<char> receive_;
-    std::size_t floods_ = 0;   // conversations that were left because they did not end
-    bool send_reset_ = false;  // an end of the stream stands for a reset
+    std::uint64_t flood_bytes_ = 0;  // of conversations that ended without a whole answer
+    bool send_reset_ = false;        // an end of the stream stands for a reset
 };
 
 }  // namespace httpmark

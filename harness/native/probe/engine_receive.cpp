@@ -14,8 +14,12 @@ namespace {
 constexpr int kReadsPerEvent = 16;
 // What a conversation may keep when all together hold as much as they may, and of a flood.
 constexpr std::size_t kFewBytes = 64 * 1024;
-// Who sends so much in one conversation does not mean to end: it is left.
-constexpr std::uint64_t kFloodBytes = std::uint64_t{16} << 20;
+
+// A response for each request, or two with an interim one, are far fewer: a request has 16 octets
+// or more.
+std::size_t responses_max(const Conversation& conversation) {
+    return 1024 + conversation.play.octets.size() / 8;
+}
 
 bool takes_final(AwaitKind kind) {
     return kind == AwaitKind::kFinal || kind == AwaitKind::kHead || kind == AwaitKind::kConnect;
@@ -24,13 +28,8 @@ bool takes_final(AwaitKind kind) {
 // What the request was that the response beginning now belongs to: told by the AWAIT that will take
 // it, which is as many AWAITs ahead as there are final responses that no AWAIT has taken yet.
 RequestKind kind_of_next_response(const Conversation& conversation) {
-    // More than there are steps to take them change nothing: a server may send any number.
-    const std::size_t most = conversation.play.steps.size();
-    std::size_t ahead = 0;
-    for (std::size_t i = conversation.responses_taken;
-         i < conversation.responses.size() && ahead < most; ++i) {
-        if (conversation.responses[i]) ++ahead;
-    }
+    // Counted as they come: a server may send any number, and none is looked at twice.
+    std::size_t ahead = conversation.untaken_finals;
     for (std::size_t i = conversation.step; i < conversation.play.steps.size(); ++i) {
         const ProbeStep& step = conversation.play.steps[i];
         if (step.op != StepOp::kAwait || !takes_final(step.kind)) continue;
@@ -66,7 +65,9 @@ void ProbeEngine::read_available(Conversation* conversation) {
         const ssize_t got = receive_bytes(conversation, receive_.data(), receive_.size());
         if (got > 0) {
             keep(conversation, {receive_.data(), static_cast<std::size_t>(got)});
-            if (conversation->came >= kFloodBytes) {
+            // Who sends so much in one conversation does not mean to end.
+            if (conversation->came >= kFloodBytes ||
+                conversation->responses.size() > responses_max(*conversation)) {
                 leave_flood(conversation);
                 return;
             }
@@ -91,7 +92,8 @@ void ProbeEngine::read_available(Conversation* conversation) {
 }
 
 void ProbeEngine::leave_flood(Conversation* conversation) {
-    ++floods_;
+    flood_bytes_ += kFloodBytes;
+    conversation->came = 0;  // counted
     conversation->is_dead = true;
     conversation->flags |= kExchangeCut | kExchangeDeadline;
     const std::size_t kept = std::min(conversation->received.size(), kFewBytes);
@@ -128,19 +130,13 @@ void ProbeEngine::digest(Conversation* conversation, std::string_view octets) {
                 const bool is_interim = conversation->framing.is_interim();
                 const bool is_whole =
                     conversation->framing.begin_body(kind_of_next_response(*conversation));
-                if (is_interim) {
-                    conversation->responses.push_back(false);
-                } else if (is_whole || conversation->head_only) {
-                    conversation->responses.push_back(true);
-                    ++conversation->final_responses;
+                if (is_interim || is_whole || conversation->head_only) {
+                    conversation->add_response(!is_interim);
                 }
                 break;
             }
             case FramingEvent::kMessage:
-                if (!conversation->head_only) {
-                    conversation->responses.push_back(true);
-                    ++conversation->final_responses;
-                }
+                if (!conversation->head_only) conversation->add_response(true);
                 break;
         }
     }
@@ -152,8 +148,7 @@ void ProbeEngine::see_fin(Conversation* conversation) {
     tick();
     note(conversation, EventKind::kFin, 0);
     if (conversation->framing.finish() && !conversation->head_only) {
-        conversation->responses.push_back(true);
-        ++conversation->final_responses;
+        conversation->add_response(true);
     }
     if (conversation->own_fin) conversation->is_dead = true;
 }

@@ -180,15 +180,14 @@ bool ProbeEngine::play_send(Conversation* conversation, const ProbeStep& step) {
 
 bool ProbeEngine::take_response(Conversation* conversation, AwaitKind kind) {
     if (is_look(kind)) {
-        const auto untaken = conversation->responses.begin() +
-                             static_cast<std::ptrdiff_t>(conversation->responses_taken);
-        return kind == AwaitKind::kLookAny ? untaken != conversation->responses.end()
-                                           : std::find(untaken, conversation->responses.end(),
-                                                       true) != conversation->responses.end();
+        return conversation->untaken_finals != 0 ||
+               (kind == AwaitKind::kLookAny &&
+                conversation->responses_taken < conversation->responses.size());
     }
     while (conversation->responses_taken < conversation->responses.size()) {
         const bool is_final = conversation->responses[conversation->responses_taken];
         ++conversation->responses_taken;
+        if (is_final) --conversation->untaken_finals;
         if (is_final || kind == AwaitKind::kAny) return true;
     }
     return false;

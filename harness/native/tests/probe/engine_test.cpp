@@ -385,6 +385,59 @@ TEST(ProbeEngine, a_look_leaves_the_answer_to_the_await) {
     EXPECT_GT(looked.end_us, 90'000u);
 }
 
+std::string many(std::string_view text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+}
+
+TEST(ProbeEngine, answers_without_number_cost_what_they_weigh) {
+    const auto after = [](const std::string& answers) {
+        return [&answers](int fd) {
+            hear_heads(fd, 1);
+            say(fd, answers);
+        };
+    };
+    const std::string interim = "HTTP/1.1 100 \r\n\r\n";
+    // Two for each octet of the request and more: to look at all of them for each would take long.
+    const std::string request =
+        "GET / HTTP/1.1\r\nHost: a\r\nX: " + many("x", 800'000) + "\r\n\r\n";
+    const Seen seen = play_one(after(many(interim, 100'000) + kOk),
+                               {{send_step(request), await_step(20'000)}, 30'000});
+    EXPECT_EQ(seen.finals, 1);
+    EXPECT_EQ(seen.flags & kExchangeDeadline, 0);
+    // The most that there is room for stands for more.
+    const Seen all = play_one(after(many(kOk, 70'000)),
+                              {{send_step(request), await_step(1000)}, 30'000, 20'000});
+    EXPECT_EQ(all.end, End::kClosed);
+    EXPECT_EQ(all.finals, 65'535);
+    // Who was asked once and answers thousands of times is left.
+    for (const std::string& answer : {interim, kOk}) {
+        const Seen left = play_one(after(many(answer, 200'000)),
+                                   {{send_step(kGet), await_step(1000)}, 30'000, 20'000});
+        EXPECT_EQ(left.flags & (kExchangeCut | kExchangeDeadline),
+                  kExchangeCut | kExchangeDeadline);
+        EXPECT_LT(left.received.size(), 200'000u);
+    }
+}
+
+TEST(ProbeEngine, a_server_that_sends_without_end_is_left) {
+    std::string frames;
+    for (std::uint32_t i = 0; i < 200; ++i) {
+        frames += frame(i, {{send_step(kGet), await_step(5000)}, 10'000});
+    }
+    ScriptedServer server([](int fd) {
+        hear_heads(fd, 1);
+        const std::string block(1 << 20, 'x');
+        say(fd, "HTTP/1.1 200 OK\r\n\r\n");
+        for (int i = 0; i < 40; ++i) say(fd, block);
+    });
+    int code = 0;
+    const auto all = play_frames(server.endpoint(), frames, {}, &code);
+    EXPECT_EQ(code, 3);
+    EXPECT_LT(all.size(), 200u);
+}
+
 // A server may read what a message announced before it closes (RFC 9112 9.6).
 TEST(ProbeEngine, announced_octets_go_to_a_server_that_announced_close_and_reads_on) {
     const CaseText text = {{send_step(kGet), await_step(1000, 4), send_step("more", 0x20),

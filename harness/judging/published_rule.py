@@ -7,13 +7,13 @@ reading.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 import msgspec
 
 from httpmark.harness.http import response_reader
-from httpmark.harness.judging import own_answers, published_rule
+from httpmark.harness.judging import own_answers
+from httpmark.harness.judging.remembering import remembers_answers
 from httpmark.harness.model.cases import Facts, Family
 from httpmark.harness.model.exchanges import End, Exchange, Outcome
 from httpmark.harness.model.verdicts import Verdict, Word
@@ -129,20 +129,20 @@ def accepted(seen: Seen) -> Judgement:
 WORDS: dict[str, Rule] = {"seed": seed, "accepted": accepted}
 
 
-@functools.lru_cache(maxsize=4096)
-def _judged(word: str, seen: published_rule.Seen) -> published_rule.Judgement:
+@remembers_answers(lambda word, seen: len(seen.received))
+def _judged(word: str, seen: Seen) -> Judgement:
     """Remembered by value: a suite of 124,000 exchanges has a few dozen different answers."""
-    return published_rule.WORDS[word](seen)
+    return WORDS[word](seen)
 
 
-@functools.lru_cache(maxsize=4096)
-def _reading(seen: published_rule.Seen) -> tuple[bool, str]:
-    return published_rule.reading(seen)
+@remembers_answers(lambda seen: len(seen.received))
+def _reading(seen: Seen) -> tuple[bool, str]:
+    return reading(seen)
 
 
-def _seen(exchange: Exchange, facts: Facts | None) -> published_rule.Seen:
+def _seen(exchange: Exchange, facts: Facts | None) -> Seen:
     own = own_answers.at(own_answers.of(exchange.sent, facts), 0)
-    return published_rule.Seen(
+    return Seen(
         exchange.outcome,
         exchange.end,
         exchange.received,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 
 from httpmark.harness.http import request_reader, response_reader
 from httpmark.harness.http.dates import moment
+from httpmark.harness.judging.remembering import remembers_answers
 from httpmark.harness.judging.response_rules import framing_rules, head_rules
 from httpmark.harness.judging.response_rules.answers import (
     Answer,
@@ -36,7 +36,7 @@ def read_answers(
     return _answers(seen.received, asked(seen.sent, requests), given)
 
 
-@functools.lru_cache(maxsize=4096)
+@remembers_answers(lambda octets, to_whom, given: len(octets))
 def _answers(octets: bytes, to_whom: tuple[Asked, ...], given: Circumstances) -> Answers:
     """The same; remembered, because in a suite most answers are alike.
 

@@ -205,3 +205,12 @@ def is_failed(report: AbuseReport, fail_over: float | None) -> bool:
         for server in report.servers
         for one in server.suffered
     )
+
+
+def is_undecided(report: AbuseReport) -> bool:
+    """Whether some abuse never came, so that a server only seems to have held."""
+    return any(
+        one.fate is None and one.done is not None
+        for server in report.servers
+        for one in server.suffered
+    )

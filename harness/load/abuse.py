@@ -89,6 +89,12 @@ class Place(msgspec.Struct, frozen=True):
         return requested_path.accepts(response_reader.final_status(answer))
 
 
+_NOBODY_CAME = (
+    "no abuser came, as this machine had no time for them: "
+    "abuse it again while the machine does nothing else"
+)
+
+
 class Besieged:
     """One server that goes through scenarios; it keeps what the quiet was like."""
 
@@ -147,6 +153,8 @@ class Besieged:
             again_s = self._again(place)
         finally:
             give_back(limits)
+        if done is not None and not done.opened and not done.refused:
+            return Suffered(scenario=scenario.name, reason=_NOBODY_CAME, done=done)
         died = self._ground.death()
         fate, ratio = judged(quiet, under, again_s=again_s, died=died)
         return Suffered(

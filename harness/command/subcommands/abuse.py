@@ -100,6 +100,7 @@ def command(words: Words) -> None:
       1  one died or fell silent, or more than --fail-over allows
       2  usage
       3  a server cannot be used
+      4  some abuse never came, as this machine had no time for it
 
     \b
     Examples:
@@ -130,6 +131,8 @@ def command(words: Words) -> None:
         raise Unusable(f"{unusable[0].name}: {unusable[0].unavailable}")
     if abuse_run.is_failed(report, words.fail_over):
         raise SystemExit(1)
+    if abuse_run.is_undecided(report):
+        raise SystemExit(4)
 
 
 def _asked(words: Words) -> abuse_run.Options:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from httpmark.harness.command import abuse_run
-from httpmark.harness.model.abuse import Abused, AbuseReport, Fate, Suffered
+from httpmark.harness.model.abuse import Abused, AbuseReport, Done, Fate, Suffered
 from httpmark.harness.servers import proc_files
 from httpmark.harness.tests.shared import fragile_server
 from httpmark.harness.tests.shared.command_process import last_line, run, start
@@ -47,6 +47,13 @@ def report(*suffered: Suffered) -> AbuseReport:
 )
 def test_what_fails(one: Suffered, over: float | None, fails: bool) -> None:
     assert abuse_run.is_failed(report(one), over) is fails
+
+
+def test_what_was_not_tried_is_undecided_only_where_it_should_have_come() -> None:
+    done = Done(seconds=1.0, opened=0, refused=0, held_max=0, sent_bytes=0)
+    assert abuse_run.is_undecided(report(Suffered(scenario="idle", reason="busy", done=done)))
+    held = Suffered(scenario="idle", fate=Fate.HELD, done=done)
+    assert not abuse_run.is_undecided(report(Suffered(scenario="idle", reason="no TLS"), held))
 
 
 @pytest.mark.process

@@ -15,6 +15,7 @@ from httpmark.harness.load import abuse
 from httpmark.harness.load.abuse_scenarios import BY_NAME
 from httpmark.harness.model.abuse import Fate, Honest
 from httpmark.harness.model.errors import Unusable
+from httpmark.harness.servers.abusive_clients import Crowd
 from httpmark.harness.tests.shared import fragile_server
 from httpmark.harness.tests.shared.native_server import listening
 from httpmark.harness.tests.shared.ports import own_port, wait_listening
@@ -125,6 +126,19 @@ def test_what_a_server_does_not_speak_is_not_tried(tmp_path: Path) -> None:
     assert tls.fate is websocket.fate is None
     assert tls.reason == "it speaks no TLS"
     assert websocket.reason == "GET /websocket is no WebSocket"
+
+
+@pytest.mark.process
+def test_abuse_that_never_came_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Crowd, "_run", lambda crowd: None)
+    with fragile(tmp_path) as place:
+        found = abuse.Besieged(place, BRIEF).suffer(BY_NAME["many-fields"])
+    assert found.fate is None
+    assert found.done is not None
+    assert found.reason is not None
+    assert found.reason.startswith("no abuser came")
 
 
 @pytest.mark.process

@@ -71,6 +71,7 @@ def holding(folder: Path) -> list[str]:
 
 
 @pytest.mark.process
+@pytest.mark.timeout(900)
 def test_no_file_and_no_output_holds_a_secret(tmp_path: Path) -> None:
     with peers.peer(echoing) as peer:
         target = f"http://127.0.0.1:{peer.port}/"

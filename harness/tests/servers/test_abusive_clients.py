@@ -64,14 +64,16 @@ def hearing(answer: bytes = b"") -> Iterator[Heard]:
         thread.join(5)
 
 
-def test_abusers_take_only_what_the_others_leave() -> None:
-    """A processor: the policy is that of their thread alone."""
+def test_abusers_let_the_others_go_first() -> None:
+    """The niceness is that of their thread alone."""
+    own = os.getpriority(os.PRIO_PROCESS, 0)
     manner = Manner(opening=b"a", repeated=b"a", every_s=0.02)
     with hearing() as heard, Crowd("127.0.0.1", heard.port, manner, clients=1):
         heard.until(1)
-        policies = [os.sched_getscheduler(int(one)) for one in os.listdir("/proc/self/task")]
-        assert policies.count(os.SCHED_IDLE) == 1
-        assert os.sched_getscheduler(0) == os.SCHED_OTHER
+        threads = [int(one) for one in os.listdir("/proc/self/task")]
+        nice = [os.getpriority(os.PRIO_PROCESS, thread) for thread in threads]
+        assert nice.count(abusive_clients.NICENESS) == 1
+        assert os.getpriority(os.PRIO_PROCESS, 0) == own
 
 
 def test_each_client_sends_its_opening_once_and_the_rest_again_and_again() -> None:

@@ -229,7 +229,7 @@ void ProbeEngine::finish(Conversation* conversation) {
     }
     if (conversation->has_unsent) conversation->flags |= kExchangeUnsent;
     if ((conversation->flags & (kExchangeAwaitRanOut | kExchangeDeadline)) != 0 &&
-        conversation->final_responses == 0)
+        conversation->final_responses == 0 && conversation->came >= kMuchBytes)
         flood_bytes_ += conversation->came;
     if (conversation->framing.announced_close()) conversation->flags |= kExchangeAnnouncedClose;
 

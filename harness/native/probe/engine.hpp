@@ -30,6 +30,9 @@ namespace httpmark {
 
 // A conversation in which so much comes is left.
 inline constexpr std::uint64_t kFloodBytes = std::uint64_t{16} << 20;
+// An answer without an end of which so much comes counts as a flood, too. A page that lacks its
+// length is shorter, and many cases may get it.
+inline constexpr std::uint64_t kMuchBytes = std::uint64_t{1} << 20;
 // A server that sends so much without a whole answer does not mean to end any of them.
 inline constexpr std::uint64_t kFloodBytesMax = 64 * kFloodBytes;
 // While conversations hold this much no new case begins, and those that hold much already keep no

@@ -184,14 +184,14 @@ test-compiled: needs-test $(CONFIGURED)
 	@$(MAKE) --no-print-directory test-native
 
 # Tests below reference_server/ ask what test-native builds, so they come after it.
-# What measures time runs alone. All else shares both processors between six, as it mostly waits; a
+# What measures time runs alone. All else shares both processors between four, as it mostly waits; a
 # build beside them would take what they need to keep their times.
 test-python: $(VENV)/.dev
 	@$(MAKE) --no-print-directory test-shared
 	@$(MAKE) --no-print-directory test-timed
 
 test-shared: $(VENV)/.dev
-	$(call TOGETHER,6,-m "not timed and not nightly" harness/tests $(ARGS))
+	$(call TOGETHER,4,-m "not timed and not nightly" harness/tests $(ARGS))
 
 # $(1) tests at a time on two processors. The few of them that fail are asked again alone, and told.
 define TOGETHER

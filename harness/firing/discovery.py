@@ -53,6 +53,23 @@ def without_end(target: targets.Target, answer: bytes) -> str | None:
     return None  # it was ended by a close
 
 
+def cut_short(target: targets.Target) -> str | None:
+    """Why nothing can be compared with a plain answer: twice it was not whole when the connection
+    ended. None where it is whole, is silence, or is no HTTP at all.
+    """
+    for _ in range(2):
+        answer = targets.hello(target) or b""
+        try:
+            if response_reader.read_final(answer, ended=True).complete:
+                return None
+        except response_reader.Malformed:
+            return None
+        except response_reader.Incomplete:
+            if not answer:
+                return None
+    return f"its answer to GET {target.path} is cut short"
+
+
 def _is_cut(answer: bytes) -> bool:
     """Whether an answer began well and is not whole; one that only a close ends never is."""
     try:

@@ -11,7 +11,7 @@ import msgspec
 
 from httpmark.harness.catalogue import case_builder
 from httpmark.harness.catalogue.catalogue import Catalogue
-from httpmark.harness.firing import limit_search, timeout_search, yardstick
+from httpmark.harness.firing import discovery, limit_search, timeout_search, yardstick
 from httpmark.harness.firing.targets import FEW_IN_FLIGHT, Target, hello
 from httpmark.harness.http import response_reader
 from httpmark.harness.judging.answer_words import PARSED
@@ -103,17 +103,21 @@ _PLAIN_ASKED = 3
 
 
 def _slowest_ms(target: Target) -> int | None:
-    """The longest of a few plain requests, one after the other; None if one gets no answer of HTTP.
+    """The longest of a few plain requests, one after the other; None if one gets no answer of HTTP,
+    or one without an end: the deadline of each question would be the time that it goes on.
 
     Silence until the deadline is judged, so no deadline may be shorter than a slow server's answer
     (docs/method.md: deadlines are stretched for slow targets, never shortened).
     """
     slowest = 0.0
-    for _ in range(_PLAIN_ASKED):
+    for number in range(_PLAIN_ASKED):
         began = time.monotonic()
-        if not response_reader.final_status(hello(target, deadline_s=PLAIN_S)):
-            return None
+        answer = hello(target, deadline_s=PLAIN_S) or b""
         slowest = max(slowest, time.monotonic() - began)
+        if not response_reader.final_status(answer):
+            return None
+        if number == 0 and discovery.without_end(target, answer):
+            return None
     return round(slowest * 1000)
 
 

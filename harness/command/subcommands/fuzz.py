@@ -14,6 +14,7 @@ import msgspec
 
 from httpmark.harness.command import options, printing
 from httpmark.harness.command.printing import print_json
+from httpmark.harness.model.errors import Unusable
 from httpmark.harness.model.progress import Interrupted, undisturbed
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def command(words: Words) -> None:
     # Hypothesis takes a while to load, and no other command needs it.
     from httpmark.harness.catalogue import loading
     from httpmark.harness.command import check_options, named_target
-    from httpmark.harness.firing import found_scenarios, fuzz
+    from httpmark.harness.firing import discovery, found_scenarios, fuzz
     from httpmark.harness.firing.probe import RunningProbe
 
     seed = secrets.randbits(32) if words.seed is None else words.seed
@@ -89,6 +90,9 @@ def command(words: Words) -> None:
         )
         for text in words.targets
     }
+    for text, one in asked.items():
+        if why := discovery.cut_short(one):
+            raise Unusable(f"{text}: {why}: see what a check says of it: httpmark check {text}")
     with contextlib.ExitStack() as stack:
         searchers = {
             text: fuzz.Searcher(one, stack.enter_context(RunningProbe(one.probe(in_flight=1))))

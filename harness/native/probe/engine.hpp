@@ -34,7 +34,7 @@ inline constexpr std::uint64_t kFloodBytes = std::uint64_t{16} << 20;
 // length is shorter, and many cases may get it.
 inline constexpr std::uint64_t kMuchBytes = std::uint64_t{1} << 20;
 // A server that sends so much without a whole answer does not mean to end any of them.
-inline constexpr std::uint64_t kFloodBytesMax = 64 * kFloodBytes;
+inline constexpr std::uint64_t kFloodBytesMax = 16 * kFloodBytes;
 // While conversations hold this much no new case begins, and those that hold much already keep no
 // more: memory is bounded.
 inline constexpr std::size_t kHeldBytesMax = std::size_t{64} << 20;

@@ -150,6 +150,25 @@ def test_a_plain_answer_has_to_end(
     assert bool(told) is bool(why)
 
 
+@pytest.mark.parametrize(
+    ("octets", "is_short"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", False),
+        (b"HTTP/1.1 200 OK\r\n\r\nonly the close ends it", False),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello", True),
+        (b"HTTP/1.1 200 OK\r\nContent-", True),
+        (b"HT", True),
+        (b"no HTTP", False),
+        (b"", False),
+    ],
+)
+def test_an_answer_that_a_close_cuts_short_is_told(octets: bytes, is_short: bool) -> None:
+    with peers.peer(peers.closing(octets)) as peer:
+        target = Target(name="peer", address="127.0.0.1", port=peer.port, host="a", path="/x")
+        told = discovery.cut_short(target)
+    assert told == ("its answer to GET /x is cut short" if is_short else None)
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("handler", [_trickling, _interim])
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import cast
 
+import pytest
+
 from httpmark.harness.catalogue import loading
-from httpmark.harness.firing import first_questions
+from httpmark.harness.firing import discovery, first_questions
 from httpmark.harness.firing.targets import Target
 from httpmark.harness.model.cases import FILE_TEXT
+from httpmark.harness.tests.shared import peers
 from httpmark.harness.tests.shared.made_answers import answer
 
 
@@ -58,3 +62,17 @@ def test_who_speaks_no_http_is_asked_once_and_not_taken_for_a_slow_server() -> N
     found = first_questions.answered(loading.load(), (), target, None)
     assert found.slowest_ms == 0
     assert len(target.asked) == 1
+
+
+@pytest.mark.parametrize("rest", [b"Content-Length: 9\r\n\r\nhello", b"\r\nno close comes"])
+def test_who_never_ends_an_answer_is_asked_no_more(
+    rest: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_questions, "PLAIN_S", 0.2)
+    monkeypatch.setattr(discovery, "PATIENCE_S", 0.3)
+    with peers.peer(peers.answering(b"HTTP/1.1 200 OK\r\n" + rest)) as peer:
+        target = Target(name="a", address="127.0.0.1", port=peer.port, host="a")
+        began = time.monotonic()
+        found = first_questions.answered(loading.load(), (), target, None)
+    assert found.slowest_ms == 0
+    assert time.monotonic() - began < 10

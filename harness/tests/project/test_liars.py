@@ -59,7 +59,8 @@ CODES: dict[str, tuple[set[int], set[int]]] = {
     "compare": ({0, 1, 3, 4}, {0, 1, 3, 4}),
     # 1 where the liar takes no connection afterwards.
     "abuse": ({3}, {0, 1, 3}),
-    "run --suite": ({3}, {0, 3}),
+    # 0 where the report says that it is not scored.
+    "run --suite": ({0, 3}, {0, 3}),
     "run --profile": ({0, 3}, {0}),
 }
 QUICK = [
@@ -89,6 +90,8 @@ def put_before(command: str, liar: str, folder: Path) -> None:
     assert seen.code in CODES[command][is_turncoat], told
     assert seen.seconds < seconds, told
     assert seen.peak_mb < MEGABYTES, told
+    if command == "run --suite" and seen.code == 0 and not is_turncoat:
+        assert "liar: not scored: " in seen.out, told
     if seen.code == 3 and "report: " not in seen.out:
         assert last_line(seen.errors).startswith("httpmark: "), told
 

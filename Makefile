@@ -184,8 +184,8 @@ test-compiled: needs-test $(CONFIGURED)
 	@$(MAKE) --no-print-directory test-native
 
 # Tests below reference_server/ ask what test-native builds, so they come after it.
-# What measures time runs alone. All else shares both processors between four, as it mostly waits; a
-# build beside them would take what they need to keep their times.
+# What measures time runs alone. All else shares both processors between four, as it mostly waits. It
+# comes after the build: beside a compiler, tests wait longer than the time that they give.
 test-python: $(VENV)/.dev
 	@$(MAKE) --no-print-directory test-shared
 	@$(MAKE) --no-print-directory test-timed

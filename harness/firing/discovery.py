@@ -54,11 +54,11 @@ def without_end(target: targets.Target, answer: bytes) -> str | None:
 
 
 def cut_short(target: targets.Target) -> str | None:
-    """Why nothing can be compared with a plain answer: twice it was not whole when the connection
-    ended. None where it is whole, is silence, or is no HTTP at all.
+    """Why a plain answer proves nothing: asked for twice, it began well and was not whole when the
+    connection ended. None where it is whole, is silence, or is no HTTP at all.
     """
     for _ in range(2):
-        answer = targets.hello(target) or b""
+        answer = targets.hello(target, deadline_s=PATIENCE_S) or b""
         try:
             if response_reader.read_final(answer, ended=True).complete:
                 return None

@@ -65,7 +65,7 @@ class Suffered(msgspec.Struct, frozen=True, kw_only=True):
     quiet: Honest | None = None
     under: Honest | None = None
     p99_ratio: float | None = None  # under abuse over quiet
-    done: Done | None = None  # with no fate: no abuser came, so it is undecided
+    done: Done | None = None  # given without a fate: no abuser came
     held: Held = Held()
     again_s: float | None = None  # until it answered once the abuse had ended
     descriptors: int | None = None  # of its processes, where they were limited for this

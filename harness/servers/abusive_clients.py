@@ -129,7 +129,7 @@ class _Client(asyncio.Protocol):
         self.takes.set()
 
 
-NICENESS = 10  # of the abusers' thread
+NICENESS = 10  # of the abusers' thread, above that of the process
 
 
 class Crowd:
@@ -172,7 +172,9 @@ class Crowd:
         # Abusers stand for other machines: others here have a processor before them. They have some
         # of it all the same: abuse that never came proves nothing. A sandbox may refuse that.
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+            thread = threading.get_native_id()
+            own = os.getpriority(os.PRIO_PROCESS, thread)
+            os.setpriority(os.PRIO_PROCESS, thread, own + NICENESS)
         if self._per_second is not None:
             self._flood(self._per_second)
         else:

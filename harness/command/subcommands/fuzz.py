@@ -92,7 +92,7 @@ def command(words: Words) -> None:
     }
     for text, one in asked.items():
         if why := discovery.cut_short(one):
-            raise Unusable(f"{text}: {why}: see what a check says of it: httpmark check {text}")
+            raise Unusable(f"{text}: {why}: httpmark check {text} tells more")
     with contextlib.ExitStack() as stack:
         searchers = {
             text: fuzz.Searcher(one, stack.enter_context(RunningProbe(one.probe(in_flight=1))))

@@ -228,8 +228,9 @@ void ProbeEngine::finish(Conversation* conversation) {
         conversation->has_unsent = true;
     }
     if (conversation->has_unsent) conversation->flags |= kExchangeUnsent;
-    if ((conversation->flags & (kExchangeAwaitRanOut | kExchangeDeadline)) != 0 &&
-        conversation->final_responses == 0 && conversation->came >= kMuchBytes)
+    const bool ran_out = (conversation->flags & (kExchangeAwaitRanOut | kExchangeDeadline)) != 0;
+    const bool is_unanswered = ran_out && conversation->final_responses == 0;
+    if (conversation->came >= (is_unanswered ? kMuchBytes : kFloodBytes))
         flood_bytes_ += conversation->came;
     if (conversation->framing.announced_close()) conversation->flags |= kExchangeAnnouncedClose;
 

@@ -30,10 +30,10 @@ namespace httpmark {
 
 // A conversation in which so much comes is left.
 inline constexpr std::uint64_t kFloodBytes = std::uint64_t{16} << 20;
-// An answer without an end of which so much comes counts as a flood, too. A page that lacks its
-// length is shorter, and many cases may get it.
+// So much without a whole answer until the time ran out is a flood as well. A page that lacks its
+// length and its close is shorter, and every case may get it.
 inline constexpr std::uint64_t kMuchBytes = std::uint64_t{1} << 20;
-// A server that sends so much without a whole answer does not mean to end any of them.
+// A server that has flooded with so much is given up.
 inline constexpr std::uint64_t kFloodBytesMax = 16 * kFloodBytes;
 // While conversations hold this much no new case begins, and those that hold much already keep no
 // more: memory is bounded.
@@ -132,7 +132,7 @@ class ProbeEngine {
     std::size_t in_flight_ = 0;
     std::size_t held_bytes_ = 0;
     std::vector<char> receive_;
-    std::uint64_t flood_bytes_ = 0;  // of conversations that ended without a whole answer
+    std::uint64_t flood_bytes_ = 0;  // of all floods
     bool send_reset_ = false;        // an end of the stream stands for a reset
 };
 

@@ -15,8 +15,8 @@ constexpr int kReadsPerEvent = 16;
 // What a conversation may keep when all together hold as much as they may, and of a flood.
 constexpr std::size_t kFewBytes = 64 * 1024;
 
-// A response for each request, or two with an interim one, are far fewer: a request has 16 octets
-// or more.
+// Far more than anybody answers: a request has 16 octets or more, and gets one final response and
+// perhaps an interim one.
 std::size_t responses_max(const Conversation& conversation) {
     return 1024 + conversation.play.octets.size() / 8;
 }
@@ -92,8 +92,8 @@ void ProbeEngine::read_available(Conversation* conversation) {
 }
 
 void ProbeEngine::leave_flood(Conversation* conversation) {
-    flood_bytes_ += kFloodBytes;
-    conversation->came = 0;  // counted
+    // Counted by finish(): many short responses are as much of a flood.
+    conversation->came = std::max(conversation->came, kFloodBytes);
     conversation->is_dead = true;
     conversation->flags |= kExchangeCut | kExchangeDeadline;
     const std::size_t kept = std::min(conversation->received.size(), kFewBytes);

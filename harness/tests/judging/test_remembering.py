@@ -6,7 +6,7 @@ from httpmark.harness.judging.remembering import LONG_BYTES, LONG_MAX, SHORT_MAX
 
 
 def finds_again(answers: list[bytes]) -> int:
-    """For how many of the answers, each given twice in the same order, all is found anew."""
+    """All answers are given, and then all once more: how many had to be looked at again."""
     found: list[bytes] = []
 
     @remembers_answers(lambda octets, status: len(octets))

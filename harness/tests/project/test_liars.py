@@ -58,8 +58,9 @@ CODES: dict[str, tuple[set[int], set[int]]] = {
     "bench": ({0, 3}, {0}),
     "compare": ({0, 1, 3, 4}, {0, 1, 3, 4}),
     # 1 where the liar takes no connection afterwards.
-    "abuse": ({3}, {0, 1, 3}),
-    # 0 where the report says that it is not scored.
+    # 4 where this machine had no time for any abuser.
+    "abuse": ({3}, {0, 1, 3, 4}),
+    # run gates nothing: 0 where its report says that the liar is not scored.
     "run --suite": ({0, 3}, {0, 3}),
     "run --profile": ({0, 3}, {0}),
 }
